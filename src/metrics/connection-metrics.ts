@@ -5,6 +5,7 @@ import type { DropReason, Metrics, StreamDropReason } from './metrics.js';
 const DROP_REASONS: readonly DropReason[] = [
   'too_many_connections',
   'too_many_held',
+  'unread_answers',
   'slow_reader',
   'too_many_resets',
 ];

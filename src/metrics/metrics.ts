@@ -4,10 +4,11 @@ import type { Decision } from '../limiter/limiter.js';
 
 /**
  * Why a connection was dropped: its port had as many connections as it may have, its port held as many requests as it
- * may hold, its client read no answers, or its client reset too many gRPC streams.
+ * may hold, too many bytes of answers were unsent, its client read nothing for too long, or its client reset too many
+ * gRPC streams.
  */
 export type DropReason =
-  'too_many_connections' | 'too_many_held' | 'slow_reader' | 'too_many_resets';
+  'too_many_connections' | 'too_many_held' | 'unread_answers' | 'slow_reader' | 'too_many_resets';
 
 /** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
 export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';

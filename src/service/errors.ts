@@ -233,7 +233,7 @@ export const ERRORS = {
   NO_ROOM_FOR_BODY: {
     kind: 'fail',
     message: 'no room for another body',
-    when: 'the bodies in flight take 16 MiB for the caller, 4 MiB on the connection, or 64 MiB on the port',
+    when: 'the bodies in flight take 16 MiB for the caller, or 64 MiB on the port',
     retryAfter: 1,
   },
   NOT_READY: {

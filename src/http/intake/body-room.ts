@@ -2,61 +2,51 @@ import { serviceError } from '../../service/service-error.js';
 
 const MIB = 1024 * 1024;
 
-/** The most bytes that are held at a time for the bodies of a port: in all, for one caller, and for one connection. */
-export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB, connection: 4 * MIB } as const;
-
-/** The caller or the client that sends the body. */
-export interface BodyOwner {
-  /** The caller's name, or the client's address if there are no tokens. */
-  readonly caller: string;
-  readonly connection: object;
-}
+/** The most bytes that are held at a time for the bodies of a port: in all, and for one caller. */
+export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB } as const;
 
 /**
  * Bounds the bytes that are held for bodies. Only received bytes count, since an announced length costs its sender
- * nothing. A caller and a connection have at most a share, so that others have room.
+ * nothing. A caller has at most a share, so that others have room. A connection has one body at a time.
  */
 export class BodyRoom {
   #taken = 0;
-  readonly #takenBy = new Map<string | object, number>();
+  readonly #takenBy = new Map<string, number>();
 
-  /** @returns a place for one body, which has no bytes yet */
-  enter(owner: BodyOwner): BodyPlace {
+  /**
+   * @param caller its name, or the client's address if there are no tokens
+   * @returns a place for one body, which has no bytes yet
+   */
+  enter(caller: string): BodyPlace {
     let held = 0;
     return {
       take: (bytes) => {
-        this.#demand(owner, bytes);
+        this.#demand(caller, bytes);
         held += bytes;
-        this.#add(owner, bytes);
+        this.#add(caller, bytes);
       },
       leave: () => {
-        this.#add(owner, -held);
+        this.#add(caller, -held);
         held = 0;
       },
     };
   }
 
-  #demand({ caller, connection }: BodyOwner, bytes: number): void {
-    if (
-      this.#taken + bytes > BODY_BYTES.all ||
-      this.#of(caller) + bytes > BODY_BYTES.caller ||
-      this.#of(connection) + bytes > BODY_BYTES.connection
-    ) {
+  #demand(caller: string, bytes: number): void {
+    if (this.#taken + bytes > BODY_BYTES.all || this.#of(caller) + bytes > BODY_BYTES.caller) {
       throw serviceError('NO_ROOM_FOR_BODY', {});
     }
   }
 
-  #of(owner: string | object): number {
-    return this.#takenBy.get(owner) ?? 0;
+  #of(caller: string): number {
+    return this.#takenBy.get(caller) ?? 0;
   }
 
-  #add({ caller, connection }: BodyOwner, bytes: number): void {
+  #add(caller: string, bytes: number): void {
     this.#taken += bytes;
-    for (const owner of [caller, connection]) {
-      const taken = this.#of(owner) + bytes;
-      if (taken === 0) this.#takenBy.delete(owner);
-      else this.#takenBy.set(owner, taken);
-    }
+    const taken = this.#of(caller) + bytes;
+    if (taken === 0) this.#takenBy.delete(caller);
+    else this.#takenBy.set(caller, taken);
   }
 }
 

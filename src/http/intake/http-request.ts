@@ -47,6 +47,8 @@ declare global {
       hasBodyParameters?: Promise<boolean> | undefined;
       /** The error that the request is answered with. */
       errorCode?: ErrorCode;
+      /** How many bytes of its answer count as unsent. */
+      unsentBytes?: number;
       /** The name of the limit that has denied the check, if its key has several. */
       limit?: string;
     }

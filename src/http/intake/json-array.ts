@@ -30,13 +30,13 @@ export async function withJsonArray(
   { room, turns }: ArrayParts,
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
-  const { headers, socket } = request;
+  const { headers } = request;
   rejectOtherTypes(headers);
   // The length of a chunked body is known only at its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
   const { context } = response.locals;
-  const place = room.enter({ caller: context.owner, connection: socket });
+  const place = room.enter(context.owner);
   try {
     const body = await readBody(request, announced, place);
     if (!body) return;

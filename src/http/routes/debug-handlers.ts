@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler } from 'express';
 
-import { type Clock, systemClock } from '../../common/clock.js';
 import type { FurtherState } from '../../limiter/further-limits.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
@@ -11,8 +10,7 @@ import { inSlices } from '../../service/deciding/in-slices.js';
 import type { Turns } from '../../service/deciding/turns.js';
 import type { Instance, MissingInstance } from '../../api/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
-import { sendJson, writeHead } from '../replies/reply.js';
-import { waitForDrain } from './wait-for-drain.js';
+import { sendJson, writeHead, writePart } from '../replies/reply.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in turns. */
 const PAGE_PAUSE_MILLIS = 1;
@@ -26,7 +24,6 @@ export function debugAll(
   rules: Pick<Rules, 'current'>,
   access: Pick<Access, 'mayUse'>,
   turns: Pick<Turns, 'next'>,
-  clock: Clock = systemClock,
 ): RequestHandler {
   return async (_request, response) => {
     const { context } = response.locals;
@@ -45,8 +42,7 @@ export function debugAll(
       // Also after a page without a key that the caller may see: the next one may be found in the same tick.
       await delay(PAGE_PAUSE_MILLIS);
       if (entries.length === 0) continue;
-      if (!response.write(separator + entries.join()) && !(await waitForDrain(response, clock)))
-        return;
+      if (!(await writePart(response, Buffer.from(separator + entries.join())))) return;
       separator = ',';
     }
     response.end(`}${rulesPart(rules.current)}}`);

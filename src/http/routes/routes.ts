@@ -16,6 +16,7 @@ import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
+import { UnsentAnswers } from '../replies/unsent-answers.js';
 import { amendRequest } from './amend-request.js';
 import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
@@ -46,6 +47,7 @@ export interface HttpApp {
   readonly app: Express;
   /** Answers plain checks before `app` gets them; undefined on a port without checks. */
   readonly answerPlainCheck: AnswerPlainCheck | undefined;
+  readonly unsent: UnsentAnswers;
 }
 
 /** The paths that a port serves. Every port also serves the health checks. */
@@ -79,6 +81,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
+  const unsent = new UnsentAnswers();
+  app.locals.unsent = unsent;
   logAnswersOf(app, logger, settings, LOGGED_PARAMETERS);
   const logFailure = logFailuresTo(logger);
   const checkHostName = hostNameCheck(settings);
@@ -162,7 +166,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     throw serviceError(hasSlash ? 'SLASH_IN_KEY' : 'PATH_NOT_FOUND', { path });
   });
   app.use(errorHandler);
-  return { app, answerPlainCheck };
+  return { app, answerPlainCheck, unsent };
 }
 
 const passOn: RequestHandler = (_request, _response, next) => {

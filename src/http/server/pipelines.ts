@@ -19,18 +19,20 @@ type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 export interface PipelineOptions {
   /** How many requests of one connection may be served at a time, including those that wait for their turn. */
   readonly maxInFlight: number;
-  /** How long the client of a pipeline may leave its answers unread, in ms. */
-  readonly stallMillis: number;
   /** Called for each request that is held. */
   readonly onHeld: () => void;
   /** Called for each connection that is cut. */
   readonly onDropped: (reason: DropReason) => void;
 }
 
+/** The targets of requests with small answers: those about one key. */
+const SMALL_ANSWER = /^\/rate\/[^?]/;
+
 /**
  * Serves at most `maxInFlight` requests of a connection at a time. HTTP/1.1 allows a client to send more requests
- * before it gets answers. These are held, in their order, until earlier ones are answered. A request without others on
- * its connection costs nothing.
+ * before it gets answers. These are held, in their order, until earlier ones are answered. A request whose answer may
+ * be large is served alone, when all answers before it are sent. A request without others on its connection costs
+ * nothing.
  */
 export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
   const pipelines = new WeakMap<Socket, Pipeline>();
@@ -63,7 +65,8 @@ class Pipeline {
   /** The requests that are served, and those whose answers went out in this turn of the event loop. */
   #inFlight = 0;
   #answeredThisTurn = 0;
-  #stall: NodeJS.Timeout | undefined;
+  /** Whether the request that is served has to be the only one. */
+  #isAlone = false;
 
   constructor(
     private readonly socket: Socket,
@@ -71,7 +74,6 @@ class Pipeline {
   ) {
     socket.once('close', () => {
       this.#dropHeld();
-      this.#stopStallTimer();
     });
   }
 
@@ -79,11 +81,9 @@ class Pipeline {
     // Node passes on all requests that it has read, also those of a connection that was just cut.
     if (this.socket.destroyed) return;
     if (this.#isEmpty) this.#countFirst();
-    this.#stall ??= setTimeout(this.#cutIfStalled, this.port.stallMillis).unref();
     response.once('finish', this.#onAnswered);
-    if (this.#held.length === 0 && this.#hasRoom) {
-      this.#inFlight += 1;
-      this.port.serve(request, response);
+    if (this.#held.length === 0 && this.#hasRoomFor(request)) {
+      this.#begin(request, response);
     } else {
       this.#hold(request, response);
     }
@@ -94,19 +94,30 @@ class Pipeline {
     return this.#held.length === 0 && this.#inFlight === this.#answeredThisTurn;
   }
 
-  get #hasRoom(): boolean {
-    return this.#inFlight < this.port.maxInFlight;
+  #hasRoomFor(request: IncomingMessage): boolean {
+    if (this.#inFlight === 0) return true;
+    return !this.#isAlone && !isLarge(request) && this.#inFlight < this.port.maxInFlight;
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#inFlight += 1;
+    this.#isAlone = isLarge(request);
+    this.port.serve(request, response);
   }
 
   /** The request before the first one of a pipeline had no others beside it when it came, and was not counted. */
   #countFirst(): void {
     this.#inFlight += 1;
-    firstPendingResponse(this.socket)?.once('finish', this.#onAnswered);
+    const first = firstPendingResponse(this.socket);
+    this.#isAlone = first ? isLarge(first.req) : false;
+    first?.once('finish', this.#onAnswered);
   }
 
   #hold(request: IncomingMessage, response: ServerResponse): void {
     if (this.port.held === MAX_HELD_IN_ALL) {
-      this.#cut('too_many_held');
+      this.#dropHeld();
+      this.socket.destroy();
+      this.port.onDropped('too_many_held');
       return;
     }
     this.port.onHeld();
@@ -123,43 +134,28 @@ class Pipeline {
   readonly #onAnswered = (): void => {
     if (this.#answeredThisTurn === 0) setImmediate(this.#makeRoom);
     this.#answeredThisTurn += 1;
-    this.#stall?.refresh();
   };
 
   readonly #makeRoom = (): void => {
     this.#inFlight -= this.#answeredThisTurn;
     this.#answeredThisTurn = 0;
     // A connection that is ending takes no more answers.
-    while (this.#hasRoom && this.socket.writable) {
-      const next = this.#held.shift();
-      if (!next) break;
+    while (this.socket.writable) {
+      const [next] = this.#held;
+      if (!next || !this.#hasRoomFor(next[0])) break;
+      this.#held.shift();
       this.port.held -= 1;
-      this.#inFlight += 1;
-      this.port.serve(...next);
+      this.#begin(...next);
     }
     if (this.#held.length === 0) resumeReading(this.socket);
-    if (this.#inFlight === 0) this.#stopStallTimer();
   };
-
-  readonly #cutIfStalled = (): void => {
-    // If the answer is not given yet, the client is not late.
-    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('slow_reader');
-    else this.#stall?.refresh();
-  };
-
-  #cut(reason: DropReason): void {
-    this.#dropHeld();
-    this.socket.destroy();
-    this.port.onDropped(reason);
-  }
 
   #dropHeld(): void {
     this.port.held -= this.#held.length;
     this.#held = [];
   }
+}
 
-  #stopStallTimer(): void {
-    clearTimeout(this.#stall);
-    this.#stall = undefined;
-  }
+function isLarge({ url = '' }: IncomingMessage): boolean {
+  return !SMALL_ANSWER.test(url);
 }

@@ -84,9 +84,9 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const event = keyPair ? 'secureConnection' : 'connection';
   const connections = connectionsOf(server, event);
   answerUnreadable(server, onUnreadable);
-  const serve = endAtUpgrades(
-    boundPipelines(requestListener(httpApp), { ...bounds, stallMillis: timeouts.requestMillis }),
-  );
+  const stopWatch = httpApp.unsent.watch(connections, timeouts.requestMillis, bounds.onDropped);
+  server.once('close', stopWatch);
+  const serve = endAtUpgrades(boundPipelines(requestListener(httpApp), bounds));
   server.on('request', serve);
   // Without a listener Node answers an unknown expectation itself, with a 417 that has no body.
   server.on('checkExpectation', serve);

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
@@ -26,6 +27,13 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${HTTP}/pipelining`, 'leave places for others if there are 10,001 of them'],
     [`${HTTP}/pipelining`, 'are held up to a common bound for all connections'],
   ],
+  'bytes of answers that clients do not read': [
+    [`${HTTP}/unread-answers`, 'take little memory on the %s port, whoever sends as many requests'],
+    ['unit/http/replies/unsent-answers', 'beyond the bound of the port the connection goes that'],
+  ],
+  'the time in which a client reads nothing': [
+    [`${HTTP}/unread-answers`, 'a client that reads nothing for the time that it may take'],
+  ],
   'the head of a request, its URL, its body': [
     [`${HTTP}/transport-limits`, 'in its headers gets a 431'],
     [`${HTTP}/transport-limits`, 'in its URL gets a 414, and nothing is counted'],
@@ -34,7 +42,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   'bodies of bulk requests': [
     [`${HTTP}/body-room`, 'all bodies together take at most the room of the port'],
     [`${HTTP}/body-room`, 'one caller takes at most its share'],
-    [`${HTTP}/body-room`, 'one connection takes at most its share'],
+    [`${HTTP}/body-room`, 'the bodies of a connection are read one after the other'],
     ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
   ],
   'the time to send a request': [
@@ -165,9 +173,6 @@ const OF_PROSE: Readonly<Record<string, readonly Attack[]>> = {
   '16 or more visible ASCII characters': [['unit/service/callers/token-list', 'a short token']],
 };
 
-/** The row about answers that are not read is attacked by test/service/http/slow-reader.test.ts and pipelining.test.ts. */
-const isElsewhere = (name: string): boolean => name.startsWith('answers that a client');
-
 function sourceOf(file: string): string {
   const path = file.startsWith('support/') ? `test/${file}.ts` : `test/${file}.test.ts`;
   return readFileSync(path, 'utf8').replaceAll(/\\(?=')/g, '');
@@ -195,7 +200,7 @@ test('each row of the bounds is attacked', () => {
   const names = (rows: string[][]): string[] => rows.map(([name]) => name ?? '').sort();
   const listed = (list: object): string[] => Object.keys(list).sort();
 
-  expect(names(security).filter((name) => !isElsewhere(name))).toEqual(listed(OF_SECURITY));
+  expect(names(security)).toEqual(listed(OF_SECURITY));
   expect(names(grpc)).toEqual(listed(OF_GRPC));
   expect(names(caller).filter((name) => !name.startsWith('HTTP: '))).toEqual(listed(OF_CALLER));
   const page = readPage('docs/security.md').replaceAll(/\s+/g, ' ');
@@ -212,8 +217,12 @@ test('the figures of the bounds are those of the code', () => {
     connections: [grouped(settings.MAX_CONNECTIONS)],
     'requests in flight on a connection': [String(settings.MAX_IN_FLIGHT_PER_CONNECTION)],
     'requests held for that': [String(MAX_HELD_WHILE_READ), grouped(MAX_HELD_IN_ALL)],
+    'bytes of answers that clients do not read': Object.values(UNSENT_BYTES).map(mib),
+    'the time in which a client reads nothing': [
+      `${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,
+    ],
     'the head of a request, its URL, its body': [kib(MAX_HEADER_BYTES)],
-    'bodies of bulk requests': [BODY_BYTES.all, BODY_BYTES.caller, BODY_BYTES.connection].map(mib),
+    'bodies of bulk requests': Object.values(BODY_BYTES).map(mib),
     'the time to send a request': [TIMEOUTS.headMillis, TIMEOUTS.requestMillis].map(seconds),
     'the length of a key': [String(BOUNDS.keyBytes.max)],
     'keys, embedded': [grouped(settings.MAX_KEYS)],

@@ -1,6 +1,8 @@
 import { parseSettings } from '../../../src/config/settings.js';
+import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
 import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
+import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { TIMEOUTS } from '../../../src/net/timeouts.js';
@@ -44,14 +46,18 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
     ...[`${grouped(MAX_HELD_IN_ALL)}: all`, `${grouped(MAX_HELD_IN_ALL)}: all`],
     `${grouped(MAX_HELD_IN_ALL)} of a port; one more ends its connection`,
   ],
-  // test/service/http/pipelining.test.ts
-  'answers that are not read': [
-    ...[String(inFlight), `${inFlight} on each connection`, `${inFlight} on each connection`],
-    `${seconds(TIMEOUTS.requestMillis)}, if requests are pipelined`,
+  // test/service/http/unread-answers.test.ts
+  'bytes of answers that are not read': [
+    ...[
+      mib(UNSENT_BYTES.connection),
+      `${mib(UNSENT_BYTES.port)}: all`,
+      `${mib(UNSENT_BYTES.port)}: all`,
+    ],
+    `${mib(UNSENT_BYTES.port)} of a port; nothing read for ${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,
   ],
   // test/service/http/body-room.test.ts, test/unit/http/intake
   [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
-    ...[mib(BODY_BYTES.connection), mib(BODY_BYTES.caller), REJECTED],
+    ...[`one of ${mib(MAX_BODY_BYTES)}`, mib(BODY_BYTES.caller), REJECTED],
     `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,
   ],
   // test/service/http/pipelining.test.ts, test/service/http/auth-waiting-share.test.ts

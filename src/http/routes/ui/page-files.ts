@@ -5,7 +5,7 @@ import { extname } from 'node:path';
 import type { RequestHandler } from 'express';
 
 import type { Headers } from '../../replies/headers.js';
-import { send, writeHead } from '../../replies/reply.js';
+import { sendShared, writeHead } from '../../replies/reply.js';
 
 /** Beside `src` and beside `dist` alike. */
 const FOLDER = new URL('../../../../ui/', import.meta.url);
@@ -39,7 +39,7 @@ const POLICY = [
 
 interface PageFile {
   readonly type: string;
-  readonly text: string;
+  readonly content: Buffer;
   readonly headers: Headers;
 }
 
@@ -52,15 +52,15 @@ export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
 }
 
 function readPageFile(name: string): PageFile {
-  const text = readFileSync(new URL(name, FOLDER), 'utf8');
+  const content = readFileSync(new URL(name, FOLDER));
   const type = TYPES[extname(name)];
   if (type === undefined) throw new Error(`ui/${name} has no known content type`);
-  const hash = hashOf(text, 'base64url').slice(0, 22);
+  const hash = hashOf(content, 'base64url').slice(0, 22);
   const headers = [
     ...['ETag', `"${hash}"`, 'Cache-Control', 'no-cache'],
     ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
   ];
-  return { type, text, headers };
+  return { type, content, headers };
 }
 
 function inlineScript(): string {
@@ -68,11 +68,11 @@ function inlineScript(): string {
   return INLINE_SCRIPT.exec(page)?.[1] ?? '';
 }
 
-function hashOf(text: string, encoding: 'base64' | 'base64url'): string {
+function hashOf(text: string | Buffer, encoding: 'base64' | 'base64url'): string {
   return createHash('sha256').update(text).digest(encoding);
 }
 
-function handlerOf({ type, text, headers }: PageFile): RequestHandler {
+function handlerOf({ type, content, headers }: PageFile): RequestHandler {
   const [, tag] = headers;
   return (request, response) => {
     if (request.headers['if-none-match'] === tag) {
@@ -80,6 +80,6 @@ function handlerOf({ type, text, headers }: PageFile): RequestHandler {
       response.end();
       return;
     }
-    send(response, 200, type, text, headers);
+    return sendShared(response, type, content, headers);
   };
 }

@@ -47,9 +47,9 @@ async function elementsOf(text: string): Promise<Found> {
 function roomLeft(room: BodyRoom): number {
   let left = 0;
   const places: BodyPlace[] = [];
-  for (let part = BODY_BYTES.connection / 2; part >= 1; part /= 2) {
+  for (let part = BODY_BYTES.caller / 2; part >= 1; part /= 2) {
     for (let again = true; again;) {
-      const place = room.enter({ caller: 'here', connection: {} });
+      const place = room.enter('here');
       try {
         place.take(part);
         places.push(place);
