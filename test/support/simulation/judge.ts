@@ -47,7 +47,7 @@ export class Judge {
   #window = { start: -1, highest: 0, approved: new Set<string>() };
   /** The highest maximum in force during the last call. */
   #maximumOfCall = Infinity;
-  /** The start of the window of a key that was made again for those who wait, which is full from the beginning. */
+  /** The start of the window of a lost key that was made again for those who wait, which is full from the beginning. */
   #restored = -1;
   /** Redis has lost a part of what it knew of the key since the key was made. */
   #isTorn = false;
@@ -100,7 +100,8 @@ export class Judge {
     if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
     if (after.state?.born !== before.state?.born) {
       const { born = 0, start = -1 } = after.state ?? {};
-      this.#restored = run.lowestTicket < born * 1000 ? start : -1;
+      const isRestored = !before.state && run.lowestTicket < born * 1000;
+      this.#restored = isRestored ? start : -1;
     }
     this.#lapse(run.now);
     this.#forget(run);
