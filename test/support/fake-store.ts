@@ -13,6 +13,8 @@ export class FakeStore {
   readonly probes: unknown[][] = [];
   /** The last error of the connections. */
   lastError: Error | undefined;
+  /** For how many ms connections have been refused. */
+  refusedMillis = 0;
   answerProbe: () => Promise<unknown> = () => Promise.resolve(0);
   readonly #onReady: (() => void)[] = [];
 
@@ -31,6 +33,7 @@ export class FakeStore {
       return Promise.resolve();
     },
     lastError: () => this.lastError,
+    refusedMillis: () => this.refusedMillis,
     refresh: () => void (this.refreshes += 1),
     onReady: (callback: () => void) => void this.#onReady.push(callback),
   } as Partial<Connections> as Connections;

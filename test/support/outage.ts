@@ -8,6 +8,8 @@ export const STORE_DOWN = 'store is down; not asked until it is up again';
 export const STORE_BACK = 'store is up again';
 export const POLICY_DECIDES = 'the outage policy decides';
 export const STORE_DECIDES = 'the store decides again';
+/** So long that a busy machine does not look like an outage. */
+export const STORE_TIMEOUT_MILLIS = 1000;
 /** As many calls as must fail before the store counts as down. */
 const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
@@ -17,8 +19,7 @@ export function startWithPolicy(redis: { readonly url: string }, policy: string)
   return startTestApp({
     REDIS_URL: redis.url,
     STORE_OUTAGE_POLICY: policy,
-    // So long that a busy machine does not look like an outage.
-    STORE_TIMEOUT_MILLIS: '1000',
+    STORE_TIMEOUT_MILLIS: String(STORE_TIMEOUT_MILLIS),
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
   });

@@ -16,7 +16,7 @@ export interface BreakerParts {
  * Knows whether a shard of the store is down. While the shard is down, the breaker is open. Then the shard gets no
  * calls but the breaker's own probes:
  *
- *     closed ──calls fail in a row──▶ open ──a probe is answered──▶ closed
+ *     closed ──calls fail in a row, or the shard is known to be down──▶ open ──a probe is answered──▶ closed
  */
 export class Breaker {
   /** The amount of work that was sent to the shard and is not answered yet. */
@@ -42,7 +42,15 @@ export class Breaker {
   /** @param name the name in Redis that the call was about */
   failed(name: string, cause: unknown): void {
     this.#failures += 1;
-    if (this.#isDisposed || this.#isOpen || this.#failures < FAILURES_TO_OPEN) return;
+    if (this.#failures >= FAILURES_TO_OPEN) this.open(name, cause);
+  }
+
+  /**
+   * The shard is known to be down, without a call that failed.
+   * @param name a name in Redis that the shard holds
+   */
+  open(name: string, cause: unknown): void {
+    if (this.#isDisposed || this.#isOpen) return;
     this.#isOpen = true;
     this.#probeName = name;
     this.#probes = 0;

@@ -59,6 +59,7 @@ export class CallGuard {
 
   async run<Reply>(call: Call<Reply>): Promise<Reply> {
     const breaker = this.breakers.of(call.name);
+    this.#openIfRefused(breaker, call.name);
     if (breaker.isOpen) throw notAsked('it is known to be down');
     if (breaker.underWay + call.size > MAX_UNDER_WAY) throw notAsked('too much is under way');
     breaker.underWay += call.size;
@@ -85,6 +86,13 @@ export class CallGuard {
   /** Logs the failures of the last second. */
   close(): void {
     this.#failures.close();
+  }
+
+  /** In the time that a call may take, a server that restarts or a Service of Kubernetes can accept connections again. */
+  #openIfRefused(breaker: Breaker, name: string): void {
+    const { connections, timeoutMillis } = this.parts;
+    if (breaker.isOpen || connections.refusedMillis() < timeoutMillis) return;
+    breaker.open(name, connections.lastError());
   }
 
   #failed(

@@ -111,6 +111,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
       return commands.status === 'ready';
     },
     lastError: lastErrorOf(commands),
+    refusedMillis: () => 0,
     close: async () => {
       subscriber.close();
       settings.stopWatching?.();

@@ -63,3 +63,18 @@ export function lastErrorOf(client: Pick<Watched, 'on'>): () => Error | undefine
   });
   return () => last;
 }
+
+/**
+ * @returns for how many milliseconds each attempt to connect has been refused; 0 if the last one has not been, or none
+ *   has failed since the client was ready
+ */
+export function refusedFor(client: Pick<Watched, 'on'>): () => number {
+  let since: number | undefined;
+  client.on('ready', () => {
+    since = undefined;
+  });
+  client.on('error', (error: NodeJS.ErrnoException) => {
+    since = error.code === 'ECONNREFUSED' ? (since ?? performance.now()) : undefined;
+  });
+  return () => (since === undefined ? 0 : performance.now() - since);
+}

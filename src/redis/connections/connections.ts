@@ -34,6 +34,11 @@ export interface Connections {
   readonly isReady: boolean;
   /** Why Redis, or a part of it, is unreachable, as far as is known. */
   lastError(): Error | undefined;
+  /**
+   * For how many milliseconds the address of Redis has refused each connection. 0 with sentinels and in a cluster,
+   * since another server may take over at any time.
+   */
+  refusedMillis(): number;
   /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
 }

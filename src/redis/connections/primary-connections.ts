@@ -7,7 +7,7 @@ import {
   credentials,
   reconnectAfter,
 } from './client-options.js';
-import { lastErrorOf, logConnection } from './connection-log.js';
+import { lastErrorOf, logConnection, refusedFor } from './connection-log.js';
 import {
   addressIn,
   type ConnectionSettings,
@@ -78,6 +78,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       return commands.status === 'ready';
     },
     lastError: lastErrorOf(commands),
+    refusedMillis: settings.mode === 'sentinel' ? () => 0 : refusedFor(commands),
     close: async () => {
       isClosing = true;
       subscriber.close();

@@ -67,6 +67,16 @@ describe('a closed breaker', () => {
     expect([breaker.isOpen, events]).toEqual([true, [OPENED]]);
   });
 
+  test('opens without a failure if the shard is known to be down, once, and probes', async () => {
+    breaker.open('name 3', cause(3));
+    breaker.open('name 4', cause(4));
+    expect([breaker.isOpen, events]).toEqual([true, [OPENED]]);
+    await advance(50);
+    expect(probes.map(({ name }) => name)).toEqual(['name 3']);
+    await answerProbe(0);
+    expect(events).toEqual([OPENED, CLOSED]);
+  });
+
   test('stays closed if a success comes between failures', () => {
     fail(1, 2);
     breaker.succeeded();

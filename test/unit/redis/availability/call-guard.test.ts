@@ -152,6 +152,18 @@ describe('the breaker of a shard', () => {
     expect(isOpen()).toBe(true);
   });
 
+  test('opens before the first call if connections have been refused for as long as a call may take', async () => {
+    guard = create(500);
+    store.lastError = new Error('connect ECONNREFUSED 127.0.0.1:6379');
+    store.refusedMillis = 499;
+    expect(await guard.run(callThat(['reply']))).toBe('reply');
+    store.refusedMillis = 500;
+    await expectNotAsked(callThat(['reply']), DOWN);
+    expect(log.lines).toMatchObject([
+      { msg: 'store is down; not asked until it is up again', reason: store.lastError.message },
+    ]);
+  });
+
   test('opens if nothing is answered, and has the connection examined', async () => {
     guard = create(5);
     await fail(3, () => callThat([NO_ANSWER]));

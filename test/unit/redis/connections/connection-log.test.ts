@@ -1,6 +1,12 @@
 import { EventEmitter } from 'node:events';
 
-import { lastErrorOf, logConnection } from '../../../../src/redis/connections/connection-log.js';
+import { jest } from '@jest/globals';
+
+import {
+  lastErrorOf,
+  logConnection,
+  refusedFor,
+} from '../../../../src/redis/connections/connection-log.js';
 import { LookupError } from '../../../../src/redis/connections/host-lookups.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 
@@ -75,4 +81,37 @@ test('the last error of a cluster is that of its last node', () => {
   expect(lastError()).toBe(refused);
   client.emit('node error', noDns);
   expect(lastError()).toBe(noDns);
+});
+
+describe('connections are refused', () => {
+  let refusedMillis: () => number;
+  let now: jest.SpiedFunction<typeof performance.now>;
+  beforeEach(() => {
+    refusedMillis = refusedFor(client);
+    now = jest.spyOn(performance, 'now').mockReturnValue(1000);
+    client.emit('error', failure('ECONNREFUSED'));
+    now.mockReturnValue(1300);
+    client.emit('error', failure('ECONNREFUSED'));
+    now.mockReturnValue(1500);
+  });
+  afterEach(() => {
+    now.mockRestore();
+  });
+
+  test('from the first of those attempts on', () => {
+    expect(refusedMillis()).toBe(500);
+  });
+
+  test('until the client is ready', () => {
+    client.emit('ready');
+    expect(refusedMillis()).toBe(0);
+    client.emit('error', failure('ECONNREFUSED'));
+    now.mockReturnValue(1600);
+    expect(refusedMillis()).toBe(100);
+  });
+
+  test.each(['ETIMEDOUT', 'ECONNRESET'])('until an attempt fails with %s', (code) => {
+    client.emit('error', failure(code));
+    expect(refusedMillis()).toBe(0);
+  });
 });
