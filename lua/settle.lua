@@ -13,18 +13,27 @@
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 what is not left of
 --       them: see `taken` in lib/instance, 6 microseconds until the caller has to settle again, sooner than there may be
---       room, because of a recovery hold; 0 if it has not
---       then the ids approved by this call, and the ids asked about that were approved before
+--       room, because of a recovery hold; 0 if it has not, 7 the time of this call in ms since 1970, 8 how many waiters
+--       were put back, then their ids
+--       then the ids approved by this call, and the ids asked about that were approved before, with `~<ms>` after each
+--       of the latter that is held: until its hold lapses
 --@include lib/instance
 
 local FIRST_WAITER = FIRST_OWN + 2
 local NO_SUCH_KEY = -1
 
+local function append(list, more)
+  for _, value in ipairs(more) do
+    list[#list + 1] = value
+  end
+  return list
+end
+
 local function run(KEYS, ARGV)
   local call = read_call(ARGV)
   local keys = read_keys(KEYS, 1)
   local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
-  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0 }
+  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0 }
 
   local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
@@ -37,10 +46,11 @@ local function run(KEYS, ARGV)
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved = find_approved(keys, ids, call.now_ms)
-  local unheard = {}
+  local heard, unheard = {}, {}
   for _, waiter in ipairs(waiters) do
-    if approved[waiter.request_id] then
-      reply[#reply + 1] = waiter.request_id
+    local id = waiter.request_id
+    if approved[id] then
+      heard[#heard + 1] = approved[id] == math.huge and id or id .. '~' .. digits(approved[id] - call.now_ms)
     else
       unheard[#unheard + 1] = waiter
     end
@@ -50,7 +60,7 @@ local function run(KEYS, ARGV)
   local was_lost = not state and not idle
   if not state then
     if #unheard == 0 then
-      return reply
+      return append(reply, heard)
     end
     state = was_lost and restore_instance(keys, call, known_limits, millis_left) or new_instance(keys, call, idle)
   end
@@ -78,14 +88,15 @@ local function run(KEYS, ARGV)
   serve_waiting(keys, state, call)
   close_instance(keys, state, call)
 
-  for _, id in ipairs(state.granted or {}) do
-    reply[#reply + 1] = id
-  end
   reply[1] = micros_to_room(keys, state, call)
   reply[2] = lowest_waiting_ticket(keys, state, call)
   reply[3] = count_waiting(state, read_queue(keys, state, call))
   reply[4] = format_limits(state)
   reply[5] = taken(state, call)
   reply[6] = micros_to_look(state, call, reply[1])
-  return reply
+  reply[8] = #missing
+  for _, waiter in ipairs(missing) do
+    reply[#reply + 1] = waiter.request_id
+  end
+  return append(append(reply, heard), state.granted or {})
 end

@@ -127,19 +127,21 @@ local function amend_hits(keys, state, call, id, hits)
   return amend_hits_of_window(keys, state, call, id, hits) or is_amended
 end
 
--- The ids among these that were approved, in this window or in one that is remembered, or are held: id -> true.
+-- The ids among these that were approved, in this window or in one that is remembered, or are held: id -> when its hold
+-- lapses, or math.huge without a hold.
 local function find_approved(keys, ids, now_ms)
   local approved = {}
   for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
     for i, is_member in ipairs(list_in_chunks('SMISMEMBER', name, ids)) do
       if is_member == 1 then
-        approved[ids[i]] = true
+        approved[ids[i]] = math.huge
       end
     end
   end
   for i, hold in ipairs(list_in_chunks('HMGET', holds.name(keys), ids)) do
-    if hold and holds.parse(hold) > now_ms then
-      approved[ids[i]] = true
+    local lapses = hold and holds.parse(hold)
+    if lapses and lapses > now_ms then
+      approved[ids[i]] = lapses
     end
   end
   return approved

@@ -403,12 +403,13 @@ local function taken(state, call)
   return table.concat(texts, ',')
 end
 
--- Tells every replica that listens which waiters were approved, which tickets are out of the queue, and when there may
--- be room again. Request ids are UUIDs, so they need no escaping.
+-- Tells every replica that listens which waiters were approved and when, which tickets are out of the queue, and when
+-- there may be room again. Request ids are UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   local granted = state.granted
   publish(keys.state, call, string.format(
-    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
+    '{"at":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
+    call.now_ms,
     micros_to_room(keys, state, call) / 1000,
     count_waiting(state, read_queue(keys, state, call)),
     lowest_waiting_ticket(keys, state, call),

@@ -1,4 +1,6 @@
+import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
+import { StoreUnavailableError } from './errors.js';
 import type { Quota } from './limiter.js';
 import type { Waiter } from './waiter.js';
 
@@ -9,6 +11,7 @@ interface Approval {
   readonly waiter: Waiter;
   readonly release: () => void;
   readonly quota: Quota | undefined;
+  readonly heldUntil: number;
 }
 
 /**
@@ -21,14 +24,18 @@ export class ApprovalBatches {
   #notifiedInThisTick = 0;
   readonly #onceAllNotified: (() => void)[] = [];
 
-  constructor(private readonly ticks: Ticks) {}
+  constructor(
+    private readonly ticks: Ticks,
+    private readonly clock: Pick<Clock, 'now'>,
+  ) {}
 
   /**
-   * @param release called if the waiter's caller has disconnected
+   * @param release called if the waiter's caller has disconnected, or its hold has lapsed before it was notified
    * @param quota of the key's window, as far as it is known
+   * @param heldUntil when its hold lapses, by the clock
    */
-  approve(waiter: Waiter, release: () => void, quota?: Quota): void {
-    this.#pending.push({ waiter, release, quota });
+  approve(waiter: Waiter, release: () => void, quota?: Quota, heldUntil = Infinity): void {
+    this.#pending.push({ waiter, release, quota, heldUntil });
     if (this.#notifiedInThisTick === 0) this.#continueNextTick();
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
@@ -51,8 +58,11 @@ export class ApprovalBatches {
   #notify(count: number): void {
     const batch = this.#pending.splice(0, count);
     this.#notifiedInThisTick += batch.length;
-    for (const { waiter, release, quota } of batch) {
-      if (!waiter.approveFromQueue(quota)) release();
+    for (const { waiter, release, quota, heldUntil } of batch) {
+      // Only if this process has stood still since.
+      const hasLapsed = heldUntil <= this.clock.now();
+      if (hasLapsed) waiter.fail(new StoreUnavailableError());
+      if (hasLapsed || !waiter.approveFromQueue(quota)) release();
     }
     if (this.#pending.length === 0)
       for (const resolve of this.#onceAllNotified.splice(0)) resolve();

@@ -42,6 +42,16 @@ export class CallerHistory {
     return contact ? contact.history(this.parts.rulesLoadedAt()) : UNKNOWN_HISTORY;
   }
 
+  /**
+   * @param name a name in Redis
+   * @returns the time of its shard, in milliseconds since 1970: never too early, and too late by the delay of an answer at
+   *   most, as long as both clocks run evenly. Undefined if the shard has not said its time yet.
+   */
+  latestTime(name: string): number | undefined {
+    const contact = this.#contacts.get(this.parts.connections.shardOf(name));
+    return contact?.latestTime(this.parts.clock.now());
+  }
+
   dispose(): void {
     this.#cancelTimer?.();
   }
@@ -96,9 +106,15 @@ class Contact {
   heard(time: number, sentAt: number): void {
     if (time < this.#until || time - this.#until >= this.gapMillis) this.#since = time;
     this.#until = time;
-    // Counted from the sending, so that rules loaded while the answer was on its way count as loaded after it.
+    // Counted from the sending, so that rules loaded while the answer was on its way count as loaded after it, and
+    // `latestTime` is never too early.
     this.#aheadMillis = time - sentAt;
     this.#rulesLoadedAt = NaN;
+  }
+
+  /** @param now by this replica's clock */
+  latestTime(now: number): number | undefined {
+    return this.#until === 0 ? undefined : now + this.#aheadMillis;
   }
 
   history(rulesLoadedAt: number): string {

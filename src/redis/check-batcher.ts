@@ -7,7 +7,7 @@ import {
 } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
-import { answerBatch, type CheckReply, type PendingCheck } from './check-replies.js';
+import { answerBatch, type CheckReply, failBatch, type PendingCheck } from './check-replies.js';
 import { groupBy } from './group-by.js';
 import type { KeyNaming } from './key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
@@ -205,12 +205,12 @@ export class CheckBatcher {
           const { millisToRoom, neededAllNames = false } = reply;
           this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
         }
-        answerBatch(batch.checks, reply);
+        answerBatch(batch.checks, reply, now - sentAt);
         if (batch.orders) this.#isAnswered(batch.orders, batch.key);
       }
     } catch (error) {
       for (const batch of batches) {
-        answerBatch(batch.checks, error as Error);
+        failBatch(batch.checks, error as Error);
         if (batch.orders) this.#isAnswered(batch.orders, batch.key, error);
       }
     }
@@ -239,7 +239,7 @@ export class CheckBatcher {
           error instanceof StoreUnavailableError
             ? new StoreUnavailableError({ cause: error })
             : error;
-        for (const batch of held) answerBatch(batch.checks, notAsked as Error);
+        for (const batch of held) failBatch(batch.checks, notAsked as Error);
       }
       ordered.underWay -= 1;
       if (ordered.underWay > 0) continue;

@@ -1,4 +1,4 @@
-import { StoreFullError, UnavailableError } from '../limiter/errors.js';
+import { StoreFullError, StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
 import { type BatchedCheck, type CheckBatchReply, VERDICT } from './scripts/check-codec.js';
 import { quotaIn } from './scripts/quota-codec.js';
@@ -20,13 +20,36 @@ export interface PendingCheck extends BatchedCheck {
   readonly onFailed: (error: Error) => void;
 }
 
-/** Tells each check of a batch what Redis said. @param reply undefined if it said nothing */
+/** Whether a hold that began while a call took so long may have lapsed, as after this process has stood still. */
+export function mayHaveLapsed(
+  { holdMillis }: { readonly holdMillis?: number | undefined },
+  tookMillis: number,
+): boolean {
+  return holdMillis !== undefined && tookMillis >= holdMillis;
+}
+
+/** The caller must not take the approval for one that is held. */
+export function lapsedBeforeAnswer(): StoreUnavailableError {
+  const cause = new Error('the answer of Redis came when the hold might have lapsed');
+  return new StoreUnavailableError({ cause, mayHaveRun: true });
+}
+
+export function failBatch(checks: readonly PendingCheck[], error: Error): void {
+  for (const check of checks) check.onFailed(error);
+}
+
+/**
+ * Tells each check of a batch what Redis said.
+ * @param reply undefined if it said nothing
+ * @param tookMillis from the sending of the call to its answer
+ */
 export function answerBatch(
   checks: readonly PendingCheck[],
   reply: CheckBatchReply | Error | undefined,
+  tookMillis: number,
 ): void {
   if (reply === undefined || reply instanceof Error) {
-    for (const check of checks) check.onFailed(reply ?? unanswered());
+    failBatch(checks, reply ?? unanswered());
     return;
   }
   const { millisToRoom, limits, verdicts } = reply;
@@ -56,7 +79,12 @@ export function answerBatch(
       quota = undefined;
     }
     quota ??= before(quotaAfter, hitsLeft, approvalsLeft);
-    checks[i]?.onReply({ verdict, quota, millisToRoom, limits });
+    const check = checks[i];
+    if (verdict === VERDICT.approved && check && mayHaveLapsed(check, tookMillis)) {
+      check.onFailed(lapsedBeforeAnswer());
+      continue;
+    }
+    check?.onReply({ verdict, quota, millisToRoom, limits });
   }
 }
 

@@ -23,7 +23,7 @@ import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
 import { CheckBatcher } from './check-batcher.js';
-import { type CheckReply, denial } from './check-replies.js';
+import { type CheckReply, denial, lapsedBeforeAnswer, mayHaveLapsed } from './check-replies.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';
@@ -104,6 +104,7 @@ export class RedisLimiter implements StoreLimiter {
       createMutex: redisMutexes(connections.commands, this.#guard),
       naming: this.#naming,
       slotOf: (name) => connections.slotOf(name),
+      latestTime: (name) => this.#history.latestTime(name),
       isAvailable: (name) => !this.#guard.breakers.of(name).isOpen,
       ticks: eventLoop,
       random: Math.random,
@@ -158,13 +159,20 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
   }
 
-  amend(
+  async amend(
     key: string,
     requestId: string,
     amendment: Amendment,
     trace?: RequestTrace,
   ): Promise<Amended | RejectedAmendment | undefined> {
-    return this.#scripts.amend(this.#naming.namesOf(key), requestId, amendment, trace);
+    const { clock } = this.options;
+    const sentAt = clock.now();
+    const names = this.#naming.namesOf(key);
+    const amended = await this.#scripts.amend(names, requestId, amendment, trace);
+    if (amended && 'holdMillis' in amended && mayHaveLapsed(amended, clock.now() - sentAt)) {
+      throw lapsedBeforeAnswer();
+    }
+    return amended;
   }
 
   pause(key: string, millis: number): Promise<void> {

@@ -361,6 +361,7 @@ export class TestReplica {
    * @param tickets the waiters asked about, with their tickets relative to the start
    * @param millisLeft until the window ends, and `limits` those in force, as far as the replica knows
    * @param terms those of the waiters that need more than one hit, or a hold
+   * @returns times and tickets relative to the start
    */
   async settle(
     tickets: Readonly<Record<string, number>> = {},
@@ -379,7 +380,8 @@ export class TestReplica {
       })),
     );
     await this.harness.expiry();
-    return { ...reply, waitingFrom: this.harness.relativeTicket(reply.waitingFrom) };
+    const waitingFrom = this.harness.relativeTicket(reply.waitingFrom);
+    return { ...reply, waitingFrom, at: reply.at - this.harness.startMillis };
   }
 
   /**

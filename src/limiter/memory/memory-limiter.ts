@@ -55,7 +55,7 @@ interface Waiting<Policy extends WithLimits> {
 export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
   readonly #waiters = new Map<string, Waiting<Policy>>();
-  readonly #approvals = new ApprovalBatches(eventLoop);
+  readonly #approvals: ApprovalBatches;
   /** The last look-up. */
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
@@ -75,6 +75,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#room = new MemoryRoom(this.#bounds.maxBytes);
+    this.#approvals = new ApprovalBatches(eventLoop, clock);
   }
 
   get waiting(): number {

@@ -36,8 +36,14 @@ export interface SettleReply {
   readonly max: number;
   /** What is not left of the limits after this call. */
   readonly approved: TakenOfLimits;
+  /** When Redis ran this call, by its clock, in milliseconds since 1970. */
+  readonly at: number;
+  /** The ids of the waiters that were put back in the queue. This call may have approved them then. */
+  readonly putBack: readonly string[];
   /** The ids approved by this call, and the ids asked about that were approved before, in any window. */
   readonly granted: readonly string[];
+  /** For each of these whose hold began before this call: milliseconds from the call until it lapses. */
+  readonly holdsLeft: ReadonlyMap<string, number>;
 }
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
@@ -49,15 +55,9 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, waitingFrom, waiting, limits, approved, microsToLook, ...granted] = reply as [
-    number,
-    number,
-    number,
-    string,
-    TakenOfLimits,
-    number,
-    ...string[],
-  ];
+  const [micros, waitingFrom, waiting, limits, approved, microsToLook, at, missing, ...ids] =
+    reply as [number, number, number, string, TakenOfLimits, number, number, number, ...string[]];
+  const granted = ids.slice(missing).map((text) => text.split('~'));
   const isKnown = micros >= 0;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
@@ -67,6 +67,11 @@ export function decodeSettleReply(reply: unknown): SettleReply {
     limits,
     max: isKnown ? maximumIn(limits) : 0,
     approved,
-    granted,
+    at,
+    putBack: ids.slice(0, missing),
+    granted: granted.map(([id = '']) => id),
+    holdsLeft: new Map(
+      granted.flatMap(([id = '', left]) => (left === undefined ? [] : [[id, Number(left)]])),
+    ),
   };
 }

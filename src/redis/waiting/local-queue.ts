@@ -7,13 +7,13 @@ import type { KnownWaiting } from '../scripts/check-codec.js';
 import type { KeyNames } from '../key-names.js';
 import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
+import { type HeldUntil, heldUntilByReply, heldUntilByWake, type News, quotaOf } from './news.js';
 import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleLine, Unsettled } from './settle-line.js';
-import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
-import { quotaIn } from '../scripts/quota-codec.js';
+import type { KnownWindow } from '../scripts/settle-codec.js';
 import { windowMillisIn } from '../scripts/shared-arguments.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
@@ -29,6 +29,8 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
+  /** Redis's time, if it is known: never too early. */
+  readonly latestTime: () => number | undefined;
   /** The length of the key's windows by this replica's rules, as of now. */
   readonly windowMillis: () => number;
   /** How long after the end of a window this replica waits for another window leader. */
@@ -203,7 +205,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   onWake(wake: Wake): void {
     this.#wokenAt = this.parts.clock.now();
-    this.#learn(wake);
+    this.#learn(wake, heldUntilByWake(wake, this.#wokenAt, this.parts.latestTime()));
     this.#settleOrRearm();
   }
 
@@ -307,7 +309,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     }
     const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
     this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
-    this.#learn(reply);
+    this.#learn(reply, heldUntilByReply(reply, sentAt));
     const quota = quotaOf(reply);
     // This call did not ask about the doubted ones, which came too late for it.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
@@ -336,7 +338,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
-  #learn(news: Wake | SettleReply): void {
+  #learn(news: News, heldUntil: HeldUntil): void {
     const now = this.parts.clock.now();
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
     // While anybody has a ticket, the timing of the lost window is needed to create the key again.
@@ -347,19 +349,32 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     // A key that Redis does not know has none. Redis has to get the earlier ones.
     if (news.limits) this.#limits = news.limits;
     const quota = quotaOf(news);
-    for (const requestId of news.granted) this.#granted(requestId, quota);
+    for (const requestId of news.granted) this.#granted(requestId, news.at, quota, heldUntil);
     this.#places.doubtBelow(news.waitingFrom);
     this.#endIfEmpty();
   }
 
-  #granted(requestId: string, quota: Quota | undefined): void {
-    const place = this.#remove(requestId);
+  #granted(
+    requestId: string,
+    at: number | undefined,
+    quota: Quota | undefined,
+    heldUntil: HeldUntil,
+  ): void {
+    const place = this.#places.get(requestId);
     if (!place) return;
+    const until = heldUntil(place.waiter);
+    if (until <= this.parts.clock.now()) {
+      // Its hold may have lapsed, as after this replica has stood still. Redis knows, and puts it back if it has.
+      this.#places.doubt(requestId);
+      return;
+    }
+    this.#remove(requestId);
+    this.#calls.told(requestId, at);
     // If the caller has disconnected, the approval belongs to the next in the queue.
     const release = (): void => {
       this.#withdraw([requestId]);
     };
-    this.parts.approvals.approve(place.waiter, release, quota);
+    this.parts.approvals.approve(place.waiter, release, quota, until);
   }
 
   #armForWindow(): void {
@@ -380,17 +395,4 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   get #windowDueAt(): number {
     return this.#timing.dueAt(this.#leader.isLeading);
   }
-}
-
-/** What the limits have left after these approvals. */
-function quotaOf({
-  max: maxRequests,
-  approved,
-  millisToRoom,
-  limits = '',
-}: Wake | SettleReply): Quota | undefined {
-  if (maxRequests === undefined || approved === undefined || millisToRoom === undefined) {
-    return undefined;
-  }
-  return quotaIn({ maxRequests, approved, millisToRoom, limits });
 }

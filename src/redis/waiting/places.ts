@@ -53,6 +53,10 @@ export class Places {
     return this.#asking.get(requestId);
   }
 
+  get(requestId: string): Place | undefined {
+    return this.#asking.get(requestId) ?? this.#ticketed.get(requestId);
+  }
+
   hasTicket(requestId: string): boolean {
     return this.#ticketed.has(requestId);
   }
@@ -80,7 +84,7 @@ export class Places {
 
   /** @returns the removed place, if there was one */
   remove(requestId: string): Place | undefined {
-    const place = this.#asking.get(requestId) ?? this.#ticketed.get(requestId);
+    const place = this.get(requestId);
     if (this.#ticketed.delete(requestId) && place?.isDoubted) this.#doubted -= 1;
     this.#asking.delete(requestId);
     this.#expired.delete(requestId);
@@ -94,6 +98,14 @@ export class Places {
     if (!place) return;
     this.#expired.add(requestId);
     this.#doubt(place);
+  }
+
+  /** Doubts one place, if it is there. */
+  doubt(requestId: string): void {
+    const ticketed = this.#ticketed.get(requestId);
+    if (ticketed) this.#doubt(ticketed);
+    const asking = this.#asking.get(requestId);
+    if (asking) asking.isDoubted = true;
   }
 
   /** The places whose longest wait is over. */

@@ -31,6 +31,8 @@ export class SettleCalls {
   #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
+  /** The waiters that were told of an approval during the call under way, and when Redis gave it. */
+  readonly #toldMeanwhile = new Map<string, number>();
   /** Settles when the last failed call has ended; undefined if it has. */
   #ending: Promise<unknown> | undefined;
 
@@ -60,6 +62,15 @@ export class SettleCalls {
   }
 
   /**
+   * A waiter is told of its approval. A call under way that asks about it puts it back if the hold has lapsed by then, or
+   * Redis has lost the approval.
+   * @param at when it was approved, by Redis's clock; undefined if that is not known
+   */
+  told(requestId: string, at: number | undefined): void {
+    if (this.#underWay && at !== undefined) this.#toldMeanwhile.set(requestId, at);
+  }
+
+  /**
    * Withdraws at once, or after the call under way, which may put back the waiters it asks about. A call that has failed
    * may do so until it has ended.
    */
@@ -80,9 +91,10 @@ export class SettleCalls {
     const sentAt = clock.now();
     const hadLapsed = lease.mayHaveLapsed(sentAt);
     if (hadLapsed) this.places.doubtAll();
+    this.#toldMeanwhile.clear();
     const reply = await this.#call(known, this.places.takeDoubted(MAX_ASKED_PER_CALL));
     this.#underWay = undefined;
-    this.withdraw(this.#withdrawAfterwards.splice(0));
+    this.withdraw([...this.#withdrawAfterwards.splice(0), ...this.#putBackForNobody(reply)]);
     if (!reply) {
       this.places.doubtAll();
       return undefined;
@@ -105,6 +117,12 @@ export class SettleCalls {
       this.#hasFailed = true;
       return undefined;
     }
+  }
+
+  /** Those that were put back after the approval of which they had been told, and not approved again and told of that. */
+  #putBackForNobody(reply: SettleReply | undefined): string[] {
+    if (!reply) return [];
+    return reply.putBack.filter((id) => (this.#toldMeanwhile.get(id) ?? Infinity) < reply.at);
   }
 
   #awaitEnd(error: unknown): void {

@@ -43,6 +43,8 @@ export interface WaitingRoomParts {
   readonly naming: Pick<KeyNaming, 'namesOf'>;
   /** All names of a call are in one slot. */
   readonly slotOf: (name: string) => number;
+  /** The time of the shard of a name in Redis: see `CallerHistory`. */
+  readonly latestTime: (name: string) => number | undefined;
   /** Whether the shard of a name in Redis is up, as far as is known. */
   readonly isAvailable: (name: string) => boolean;
   readonly observer: Pick<StoreObserver, 'catchingUp'>;
@@ -78,7 +80,7 @@ export class WaitingRoom {
       ...parts,
       isWaitedFor: (key) => this.#queues.has(key),
     });
-    this.#approvals = new ApprovalBatches(parts.ticks);
+    this.#approvals = new ApprovalBatches(parts.ticks, parts.clock);
   }
 
   /** The number of requests that wait here, or ask for a place. */
@@ -204,6 +206,7 @@ export class WaitingRoom {
         parts.leaseMillis,
         parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
       ),
+      latestTime: () => parts.latestTime(names.state),
       windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,

@@ -5,6 +5,8 @@ import type { Connections } from '../connections/connections.js';
 
 /** The message of `publish_wake` in `lua/lib/instance.lua`. */
 const wakeSchema = z.object({
+  /** When the waiters were approved, by Redis's clock. Replicas of an older version do not send it. */
+  at: z.number().optional(),
   /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
   millisToRoom: z.number(),
   /** How many wait, on all replicas. */

@@ -482,12 +482,14 @@ describe('a waiter whose approval will be held', () => {
       await replica.renewHold('w', { holdMillis: 60_000 });
     }
     await key.setTime(61_000);
-    const { granted, waiting } = await replica.settle({ w: 0, x: 1 }, 0, '', {
+    const { granted, holdsLeft, putBack, waiting } = await replica.settle({ w: 0, x: 1 }, 0, '', {
       w: { holdMillis: 2500 },
       x: { hits: 3, holdMillis: 3500 },
     });
     // The hold of x has lapsed, so its replica has not heard of it in time: x is approved again.
     expect(granted).toEqual(['w', 'x']);
+    expect([...holdsLeft]).toEqual([['w', 2000]]);
+    expect(putBack).toEqual(['x']);
     expect(waiting).toBe(0);
     expect(await storedHolds()).toEqual({ w: '63000:60000', x: '64500:3500*3' });
     expect(await counted()).toEqual({ approved: 4, held: 4 });

@@ -46,7 +46,10 @@ describe('an unknown key', () => {
       limits: '',
       max: 0,
       approved: 0,
+      at: 0,
+      putBack: [],
       granted: [],
+      holdsLeft: new Map(),
     });
     expect((await key.stored()).expiry).toEqual({});
   });
@@ -63,7 +66,10 @@ describe('within the window', () => {
       limits: '1000:2:3',
       max: 2,
       approved: 2,
+      at: 999,
+      putBack: [],
       granted: [],
+      holdsLeft: new Map(),
     });
     expect(await wakes.take()).toEqual([]);
   });
@@ -102,7 +108,10 @@ describe('at the end of the window', () => {
       limits: '1000:2:3',
       max: 2,
       approved: 2,
+      at: 1000,
+      putBack: [],
       granted: ['c', 'd'],
+      holdsLeft: new Map(),
     });
     const keptUntil = 1000 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toMatchObject({
@@ -118,7 +127,7 @@ describe('at the end of the window', () => {
     await r1.settle();
     await r2.settle();
     expect(await wakes.take()).toEqual([
-      `{"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
+      `{"at":${key.startMillis + 1000},"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
@@ -300,7 +309,10 @@ describe('lost waiters', () => {
       limits: '1000:2:3',
       max: 2,
       approved: 2,
+      at: 300,
+      putBack: ['c', 'd', 'e'],
       granted: [],
+      holdsLeft: new Map(),
     });
     const keptUntil = 300 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toEqual({

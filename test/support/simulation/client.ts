@@ -30,6 +30,8 @@ export class SimulatedClient {
   approval: SeenApproval | undefined;
   /** That of its approval, while it lasts. */
   hold: Hold | undefined;
+  /** When that hold lapses or has lapsed, if nobody renews it. */
+  heldUntil = Infinity;
   /** How much its approval takes. */
   hits: number;
   /** Whether somebody has changed that. */

@@ -166,6 +166,7 @@ export class Judge {
         throw new Violation('an approval is held as asked for', `${id} for ${lapsesAt - now} ms`);
       }
       client.hold = { lapsesAt, millis };
+      client.heldUntil = lapsesAt;
     }
     const notHeld = [...requests].find((id) => this.world.clientOf(id)?.askedHold !== undefined);
     if (notHeld !== undefined) {
@@ -391,7 +392,10 @@ export class Judge {
       throw new Violation('a renewal finds what is held', found);
     }
     if (reply === NOT_FOUND) return;
-    if (millis !== undefined) client.hold = { lapsesAt: now + millis, millis };
+    if (millis !== undefined) {
+      client.hold = { lapsesAt: now + millis, millis };
+      client.heldUntil = now + millis;
+    }
     if (hits === undefined) return;
     client.hits = hits;
     client.isAmended = true;
@@ -432,8 +436,8 @@ export class Judge {
     const inWindow = Math.max(this.#hitsOf(approved), this.#hitsOf(requests));
     const count = inWindow + this.#heldHits;
     const ofAll = [...requests, ...held];
-    // More hits than a check asked for may exceed it.
-    const isAmended = ofAll.some((id) => this.world.clientOf(id)?.isAmended);
+    // More hits than a check asked for may exceed it. In a torn key only a further limit may know of them.
+    const isAmended = [...ofAll, ...approved].some((id) => this.world.clientOf(id)?.isAmended);
     const most = held.length > 0 && newlyApproved.length > 0 ? this.#maximumOfCall : highest;
     // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
     if (count > most && ofAll.length > 1 && !isAmended) {

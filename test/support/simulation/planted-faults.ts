@@ -301,13 +301,22 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     ),
   },
   {
+    name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
+    aim: { fates: ['hold', 'freeze'] },
+    plant: () =>
+      method(
+        LocalQueue,
+        'onWake',
+        (onWake) =>
+          function (this: LocalQueue, wake) {
+            onWake.call(this, { ...wake, at: Number.MAX_SAFE_INTEGER });
+          },
+      ),
+  },
+  {
     name: 'a settle does not see held approvals',
     aim: { fates: ['hold', 'drop'] },
-    scripts: edited(
-      'lib/approvals',
-      'if hold and holds.parse(hold) > now_ms then',
-      'if false then',
-    ),
+    scripts: edited('lib/approvals', 'if lapses and lapses > now_ms then', 'if false then'),
   },
   {
     name: 'a waiter that is put back is not held',

@@ -135,6 +135,7 @@ export class SimulatedReplica {
       createMutex: (_name, candidate) => new SimulatedMutex(candidate, lock, this.connection),
       naming,
       slotOf: () => 0,
+      latestTime: () => parts.redisNow(),
       isAvailable: () => !this.connection.isBroken,
       observer: unobserved,
       clock: this.clock,

@@ -28,6 +28,9 @@ export const REPLICA_NAMES = ['A', 'B', 'C', 'D'] as const;
 /** Of further limits. */
 export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 
+/** The most by which the clock of a replica is faster or slower than another, as a part of the time. */
+export const DRIFT = 0.02;
+
 export function drawShape(random: Random): WorldShape {
   const replicas = random.whole(2, REPLICA_NAMES.length);
   const drifts = random.chance(0.5);
@@ -38,7 +41,9 @@ export function drawShape(random: Random): WorldShape {
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),
     further: drawFurther(random.fork('further')),
-    drift: Array.from({ length: replicas }, () => (drifts ? random.whole(-20, 20) : 0)),
+    drift: Array.from({ length: replicas }, () =>
+      drifts ? random.whole(-1000 * DRIFT, 1000 * DRIFT) : 0,
+    ),
     isPrompt: random.chance(0.4),
   };
 }

@@ -20,7 +20,7 @@ import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
 import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
-import { REPLICA_NAMES, type WorldShape } from './shape.js';
+import { DRIFT, REPLICA_NAMES, type WorldShape } from './shape.js';
 import { StoredKey } from './stored-key.js';
 import { Violation } from './violation.js';
 
@@ -313,9 +313,15 @@ export class World {
     const problem =
       client.approval === undefined
         ? 'was not approved by Redis'
-        : client.releasedBy !== undefined && 'had its approval released';
+        : (client.releasedBy !== undefined && 'had its approval released') ||
+          (this.#hasSurelyLapsed(client) && 'had a hold that has lapsed');
     if (problem)
       this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
+  }
+
+  /** Whether its hold lapsed so long ago that its replica's clock, which drifts, shows it as well. */
+  #hasSurelyLapsed({ heldUntil, askedHold = 0 }: SimulatedClient): boolean {
+    return this.redisNow > heldUntil + DRIFT * askedHold + 1;
   }
 
   async #execute(

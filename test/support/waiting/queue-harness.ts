@@ -45,6 +45,8 @@ export class QueueHarness {
   readonly withdrawn: (readonly string[])[] = [];
   size = 0;
   isStoreAvailable = true;
+  /** Redis's time, as far as the replica knows it. */
+  storeTime: number | undefined;
   /** How often it became a candidate for window leader. */
   candidacies = 0;
   /** Whether the queue is over, and whether its last calls have ended. */
@@ -83,8 +85,9 @@ export class QueueHarness {
       },
       clock: this.clock,
       logger: this.log.logger,
-      approvals: new ApprovalBatches(eventLoop),
+      approvals: new ApprovalBatches(eventLoop, this.clock),
       lease: new Lease(LEASE_MILLIS, LOOK_AGAIN_MILLIS),
+      latestTime: () => this.storeTime,
       windowMillis: () => WINDOW_MILLIS,
       graceMillis: GRACE_MILLIS,
       withdraw: (requestIds) => this.withdrawn.push([...requestIds]),
@@ -100,8 +103,8 @@ export class QueueHarness {
   }
 
   /** Sends a check. */
-  ask(requestId: string, maxWaitMillis?: number): HeldWaiter {
-    const waiter = new Waiter(requestId, { maxWaitMillis });
+  ask(requestId: string, maxWaitMillis?: number, holdMillis?: number): HeldWaiter {
+    const waiter = new Waiter(requestId, { maxWaitMillis, holdMillis });
     const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
     this.#waiters.set(requestId, held);
     waiter.decision.then(
@@ -128,8 +131,8 @@ export class QueueHarness {
   }
 
   /** Sends a check that is answered with a ticket. There is room in a second. */
-  wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS): void {
-    this.ask(requestId);
+  wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS, holdMillis?: number): void {
+    this.ask(requestId, undefined, holdMillis);
     this.queue.ticketed(requestId, ticket, millisToRoom, LIMITS);
   }
 

@@ -34,7 +34,10 @@ const NOTHING_NEW: SettleReply = {
   limits: '1000:1:5',
   max: 1,
   approved: 1,
+  at: 0,
+  putBack: [],
   granted: [],
+  holdsLeft: new Map(),
 };
 
 /** Resolves when everything that was ready has run. */

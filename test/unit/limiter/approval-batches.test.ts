@@ -4,14 +4,18 @@ import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { eventLoop } from '../../../src/common/ticks.js';
+import { StoreUnavailableError } from '../../../src/limiter/errors.js';
+import { ManualClock } from '../../support/manual-clock.js';
 
 const BATCH = 32;
 
 let approvals: ApprovalBatches;
+let clock: ManualClock;
 let waiters: Waiter[];
 let released: string[];
 beforeEach(() => {
-  approvals = new ApprovalBatches(eventLoop);
+  clock = new ManualClock(0);
+  approvals = new ApprovalBatches(eventLoop, clock);
   waiters = [];
   released = [];
 });
@@ -73,6 +77,18 @@ test('an approval whose caller disconnects before it is notified is released', a
   expect(released).toEqual([]);
   await nextTick();
   expect(released).toEqual([left!.requestId]);
+});
+
+test('a hold that lapses before its waiter is notified is an error, and released', async () => {
+  approve(BATCH);
+  const [late, inTime] = [new Waiter('late'), new Waiter('in time')];
+  approvals.approve(late, () => released.push('late'), undefined, 1000);
+  approvals.approve(inTime, () => released.push('in time'), undefined, 1001);
+  await clock.advance(1000);
+  await approvals.allNotified();
+  await expect(late.decision).rejects.toBeInstanceOf(StoreUnavailableError);
+  expect(await inTime.decision).toMatchObject({ outcome: 'approved' });
+  expect(released).toEqual(['late']);
 });
 
 describe('all are notified', () => {

@@ -76,6 +76,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
     },
     naming,
     slotOf: () => 0,
+    latestTime: () => undefined,
     isAvailable: (name) => !unavailable.has(name),
     observer: unobserved,
     clock,

@@ -1,0 +1,108 @@
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { send } from '../../support/http-client.js';
+import { requestRate, waitingCount } from '../../support/rate-client.js';
+import type { ReplicaProcess } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useReplicas } from '../../support/use-replicas.js';
+
+const SHORT_HOLD_MILLIS = 1000;
+const LONG_HOLD = 'holdMillis=3600000';
+/** Below the time in which a call to Redis has to be answered. */
+const ANSWER_DELAY_MILLIS = 400;
+const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+
+const redis = useRedis();
+const start = useReplicas(redis);
+const naming = new KeyNaming('sluice:');
+
+let key: string;
+let frozen: ReplicaProcess;
+let other: ReplicaProcess;
+beforeEach(async () => {
+  key = uniqueKey();
+  const replicas = await start(2, SETTINGS);
+  [frozen, other] = replicas as [ReplicaProcess, ReplicaProcess];
+});
+afterEach(() => {
+  frozen.signal('SIGCONT');
+});
+
+const held = (): Promise<string[]> => redis.client.hkeys(naming.namesOf(key).holds);
+
+const holdOf = (requestId: string): Promise<string | null> =>
+  redis.client.hget(naming.namesOf(key).holds, requestId);
+
+/** Asks at the other replica until the hold of the frozen replica's client has lapsed. */
+async function takeOver(): Promise<string> {
+  let requestId = '';
+  await until(async () => {
+    const answer = await requestRate(other.url, key, LONG_HOLD).answer;
+    requestId = answer.requestId ?? '';
+    return answer.status === 200;
+  });
+  return requestId;
+}
+
+test('a waiter whose hold has lapsed while its replica stood still waits on, until others have released', async () => {
+  const first = await requestRate(other.url, key, LONG_HOLD).answer;
+  const waiter = requestRate(frozen.url, key, `canWait=true&holdMillis=${SHORT_HOLD_MILLIS}`);
+  await until(async () => (await waitingCount(other.url, key)) === 1);
+
+  frozen.signal('SIGSTOP');
+  await send(other.url, 'DELETE', `/rate/${key}/${first.requestId}`);
+  const second = await takeOver();
+  frozen.signal('SIGCONT');
+
+  await until(async () => (await waitingCount(other.url, key)) === 1);
+  expect(await held()).toEqual([second]);
+  await send(other.url, 'DELETE', `/rate/${key}/${second}`);
+  const { status, requestId } = await waiter.answer;
+  expect(status).toBe(200);
+  expect(await held()).toEqual([requestId]);
+});
+
+describe('a hold that lapses while its replica stands still before it reads the answer of Redis', () => {
+  let link: FaultProxy;
+  beforeEach(async () => {
+    link = await startFaultProxy(Number(new URL(redis.url).port));
+    const url = new URL(redis.url);
+    url.port = String(link.port);
+    [frozen] = (await start(1, { ...SETTINGS, REDIS_URL: url.href })) as [ReplicaProcess];
+  });
+  afterEach(() => {
+    link.stop();
+  });
+
+  /** Freezes the replica when Redis has run what it was sent, before the replica reads the answer. */
+  async function freezeOnce(hasRun: () => Promise<boolean>): Promise<void> {
+    await until(hasRun);
+    frozen.signal('SIGSTOP');
+    link.toClient.pass();
+  }
+
+  test('makes a check an error', async () => {
+    link.toClient.delay(ANSWER_DELAY_MILLIS);
+    const check = requestRate(frozen.url, key, `holdMillis=${SHORT_HOLD_MILLIS}`);
+    await freezeOnce(async () => (await held()).length === 1);
+    const second = await takeOver();
+    frozen.signal('SIGCONT');
+    expect((await check.answer).status).toBe(503);
+    expect(await held()).toEqual([second]);
+  });
+
+  test('makes its renewal an error', async () => {
+    const { requestId } = await requestRate(frozen.url, key, `holdMillis=${SHORT_HOLD_MILLIS}`)
+      .answer;
+    const before = await holdOf(requestId!);
+    link.toClient.delay(ANSWER_DELAY_MILLIS);
+    const renewal = send(frozen.url, 'PUT', `/rate/${key}/${requestId}`);
+    await freezeOnce(async () => (await holdOf(requestId!)) !== before);
+    const second = await takeOver();
+    frozen.signal('SIGCONT');
+    expect((await renewal).status).toBe(503);
+    expect(await held()).toEqual([second]);
+  });
+});
