@@ -8,10 +8,12 @@ function found(
   approvals: Approvals,
   { ids = [], approved = ids.length, waiting = 0 }: Partial<StoredKey>,
   loses?: 'unreplicated' | 'memory',
+  turnedAt = -Infinity,
 ): string {
   const stored = new Map([['key', { ids, approved, waiting }]]);
   const forgetting = loses && { loses, endedAt: 100 };
-  return approvals.differences(stored, MAXIMUM, forgetting).join('; ');
+  const isOver = (_key: string, sentAt: number): boolean => sentAt < turnedAt;
+  return approvals.differences(stored, MAXIMUM, { forgetting, isOver }).join('; ');
 }
 
 /** An account in which a client was told of an approval. */
@@ -80,6 +82,14 @@ describe('an account', () => {
   test('expects of a Redis that forgets only what came after that', () => {
     expect(found(holding('a', 99), {}, 'memory')).toBe('');
     expect(found(holding('a', 100), {}, 'memory')).toMatch(/does not have/);
+  });
+
+  test('expects of a window only what came after its begin, and finds there what nobody was told of', () => {
+    expect(found(holding('a', 99), {}, undefined, 100)).toBe('');
+    expect(found(holding('a', 100), {}, undefined, 100)).toMatch(/does not have/);
+    const approvals = holding('a', 99);
+    approvals.undecided('key');
+    expect(found(approvals, { ids: ['b'] }, undefined, 100)).toMatch(/nobody was told of/);
   });
 
   test('lets a key that was lost count as full', () => {

@@ -22,7 +22,14 @@ interface KeyAccount {
   undecided: number;
 }
 
-/** What clients were told of their approvals, to be compared with what Redis has. All times lie in one window. */
+/** What excuses differences. */
+export interface Excuses {
+  readonly forgetting?: Forgetting | undefined;
+  /** Whether the window of an approval may be over. By default all lie in one window. */
+  readonly isOver?: (key: string, sentAt: number) => boolean;
+}
+
+/** What clients were told of their approvals, to be compared with what Redis has. */
 export class Approvals {
   readonly #keys = new Map<string, KeyAccount>();
   readonly #violations: string[] = [];
@@ -48,6 +55,11 @@ export class Approvals {
     this.#of(key).counted.push(sentAt);
   }
 
+  /** Whether a client was told of an approval of the key, and of its id. */
+  isKnown(key: string): boolean {
+    return this.#of(key).held.size > 0;
+  }
+
   undecided(key: string): void {
     this.#of(key).undecided += 1;
   }
@@ -71,7 +83,7 @@ export class Approvals {
   differences(
     stored: ReadonlyMap<string, StoredKey>,
     maximum: number,
-    forgetting?: Forgetting,
+    excuses: Excuses = {},
   ): string[] {
     const found = new Map<string, string[]>();
     const add = (what: string, key: string): void => {
@@ -79,7 +91,14 @@ export class Approvals {
     };
     for (const key of new Set([...this.#keys.keys(), ...stored.keys()])) {
       const known = stored.get(key) ?? { ids: [], approved: 0, waiting: 0 };
-      for (const what of differencesOf(this.#of(key), known, maximum, forgetting)) add(what, key);
+      for (const what of differencesOf(
+        this.#of(key),
+        known,
+        maximum,
+        excuses.forgetting,
+        (sentAt) => excuses.isOver?.(key, sentAt) ?? false,
+      ))
+        add(what, key);
     }
     return [
       ...this.#violations,
@@ -112,6 +131,7 @@ function differencesOf(
   { ids, approved, waiting }: StoredKey,
   maximum: number,
   forgetting: Forgetting | undefined,
+  isOver: (sentAt: number) => boolean,
 ): string[] {
   const isExcused = (sentAt: number): boolean =>
     forgetting !== undefined && sentAt < forgetting.endedAt;
@@ -126,7 +146,7 @@ function differencesOf(
 
   const stored = new Set(ids);
   const missing = [...held].filter(([id]) => !stored.has(id)).map(([, sentAt]) => sentAt);
-  if (![...missing, ...notFound].every(isExcused))
+  if (![...missing, ...notFound].every((sentAt) => isExcused(sentAt) || isOver(sentAt)))
     found.push('approvals that clients were told of, and Redis does not have');
 
   const unreleased = ids.filter((id) => released.has(id));

@@ -1,10 +1,19 @@
 import type { TopologyName } from '../topologies/topology.js';
 
-export const LOAD_NAMES = ['plain', 'bulk', 'waiting', 'grpc', 'releases', 'leaving'] as const;
+export const LOAD_NAMES = [
+  'plain',
+  'bulk',
+  'waiting',
+  'grpc',
+  'releases',
+  'leaving',
+  'turning',
+] as const;
 export type LoadName = (typeof LOAD_NAMES)[number];
 
 export const FAULT_NAMES = [
   'stall-300',
+  'stall-800',
   'stall-1500',
   'stall-5000',
   'restart',
@@ -13,6 +22,7 @@ export const FAULT_NAMES = [
   'cut',
   'late',
   'flush',
+  'flush-stalled',
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
 
@@ -31,12 +41,24 @@ const MISSING: Readonly<Record<TopologyName, readonly FaultName[]>> = {
   cluster: ['restart-empty'],
 };
 
+/** The faults that meet the end of a window: those after which Redis still has the key, and the length of its windows. */
+const AT_A_TURN: readonly FaultName[] = [
+  'stall-300',
+  'stall-800',
+  'stall-1500',
+  'late',
+  'flush-stalled',
+];
+/** In mid-window it differs from the other stalls by nothing that matters. */
+const ONLY_AT_A_TURN: readonly FaultName[] = ['stall-800'];
+
 export function cellsOf(topology: TopologyName): Cell[] {
   return LOAD_NAMES.flatMap((load) =>
-    FAULT_NAMES.filter((fault) => !MISSING[topology].includes(fault)).map((fault) => ({
-      load,
-      fault,
-    })),
+    FAULT_NAMES.filter((fault) => !MISSING[topology].includes(fault))
+      .filter((fault) =>
+        load === 'turning' ? AT_A_TURN.includes(fault) : !ONLY_AT_A_TURN.includes(fault),
+      )
+      .map((fault) => ({ load, fault })),
   );
 }
 

@@ -9,6 +9,7 @@ import type { Store } from './stores/store.js';
 const LATE_MILLIS = 600;
 const LATE_SHARE = 0.9;
 const LATE_FOR_MILLIS = 3000;
+const FLUSH_STALLED_MILLIS = 900;
 
 /** What Redis may have forgotten of what it had answered: the last writes, or all. */
 export type Loss = 'unreplicated' | 'memory';
@@ -31,6 +32,7 @@ export function faultNamed(name: FaultName, parts: FaultParts): Fault {
 
 const FAULTS: Readonly<Record<FaultName, (parts: FaultParts) => Fault>> = {
   'stall-300': stall(300),
+  'stall-800': stall(800),
   'stall-1500': stall(1500),
   'stall-5000': stall(5000),
   restart: restart({ withData: true }),
@@ -54,6 +56,16 @@ const FAULTS: Readonly<Record<FaultName, (parts: FaultParts) => Fault>> = {
       await Promise.all(store.servers.map(forgetScripts));
     },
   }),
+  // The calls that wait for the servers are told that the scripts are gone when their callers have been told that they failed.
+  'flush-stalled': (parts) => {
+    const standstill = stall(FLUSH_STALLED_MILLIS)(parts);
+    return {
+      happen: async () => {
+        await Promise.all(parts.store.servers.map(forgetScripts));
+        await standstill.happen();
+      },
+    };
+  },
 };
 
 /** All servers stand still and go on, as when their machine does. */

@@ -13,4 +13,6 @@ export const FULL_CELLS: readonly Cell[] = [
   { load: 'releases', fault: 'cut', keys: 2000 },
   { load: 'waiting', fault: 'stall-300', keys: 500 },
   { load: 'bulk', fault: 'flush', keys: 5000 },
+  { load: 'bulk', fault: 'flush-stalled', keys: 2000 },
+  { load: 'turning', fault: 'stall-800', keys: 12 },
 ];

@@ -57,10 +57,16 @@ export class Requests {
     };
   }
 
+  /** Whether a client has been told of an approval of the key. */
+  isKnown(key: string): boolean {
+    return this.approvals.isKnown(key);
+  }
+
   /** @returns the approvals among them */
-  async checkMany(keys: readonly string[]): Promise<Held[]> {
+  async checkMany(keys: readonly string[], parameters: object = {}): Promise<Held[]> {
     const sentAt = Date.now();
-    const { answer } = this.caller.begin('POST', '/rate', keys.map(checkOf));
+    const elements = keys.map((key) => ({ ...checkOf(key), ...parameters }));
+    const { answer } = this.caller.begin('POST', '/rate', elements);
     const results = resultsOf(await answer, keys.length);
     return results.flatMap((result, i) => this.#decided(keys[i]!, result, sentAt) ?? []);
   }

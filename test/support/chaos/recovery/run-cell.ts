@@ -14,6 +14,7 @@ import { Caller } from './caller.js';
 import { type Cell, nameOf } from './cells.js';
 import { Clients } from './clients.js';
 import { type Fault, faultNamed } from './faults.js';
+import { LONGER_THAN_A_CELL, type LoadParts } from './loads/load.js';
 import { LOADS } from './loads/loads.js';
 import { Network } from './network.js';
 import { cpuShareOf, undoneOf } from './replica-gauges.js';
@@ -43,8 +44,8 @@ const CHECKED_AGAIN_AFTER_MILLIS = 50;
 const MOST_EXPLAINED = 5;
 /** A surge is under way in various states when the fault comes. */
 const MOST_AHEAD_MILLIS = 20;
-/** One window for all that happens in a cell, so that all approvals are counted in it. */
-const WINDOW_MILLIS = 6 * 3_600_000;
+/** A window ends so long after the surge that meets a fault, so that the calls of the surge wait at its end. */
+const BEFORE_TURN_MILLIS = 60;
 
 /** What became of a cell. Times are milliseconds from the end of the fault. */
 export interface CellReport {
@@ -74,10 +75,11 @@ export async function runCell(
   const network = await Network.start(store.servers);
   const standstills = new Standstills();
   try {
-    const { maximum, mostKeys } = LOADS[cell.load];
-    const drawn = random.chance(ALL_KEYS) ? mostKeys : random.whole(FEWEST_KEYS, mostKeys);
+    const { maximum, mostKeys, firstWindowMillis = LONGER_THAN_A_CELL } = LOADS[cell.load];
+    const fewestKeys = Math.min(FEWEST_KEYS, mostKeys);
+    const drawn = random.chance(ALL_KEYS) ? mostKeys : random.whole(fewestKeys, mostKeys);
     const replica = await startReplica({
-      WINDOW_MILLIS: String(WINDOW_MILLIS),
+      WINDOW_MILLIS: String(firstWindowMillis),
       MAX_REQUESTS: String(maximum),
       GRPC_PORT: '0',
       GRPC_KEY_TEMPLATE: '{values}',
@@ -101,10 +103,13 @@ class Trial {
   readonly #caller: Caller;
   readonly #requests: Requests;
   readonly #fault: Fault;
+  readonly #keys: readonly string[];
   readonly #violations: string[] = [];
   /** How much slower this machine is, for what else it has to do. */
   #slowness = 1;
   #probes = 0;
+  /** When the last key's first window has ended, if that is in this cell. */
+  #turnedAt: number | undefined;
 
   constructor(
     private readonly cell: Cell,
@@ -112,9 +117,10 @@ class Trial {
     network: Network,
     private readonly replica: ReplicaProcess,
     private readonly random: Random,
-    private readonly keyCount: number,
+    keyCount: number,
     private readonly standstills: Standstills,
   ) {
+    this.#keys = Array.from({ length: keyCount }, (_, i) => `${cell.load}-${i}`);
     this.#caller = new Caller(replica.url);
     this.#requests = new Requests(this.#caller, this.#approvals);
     this.#fault = faultNamed(cell.fault, { store, network, random: random.fork('fault') });
@@ -134,9 +140,8 @@ class Trial {
     this.#slowness = Math.min(Math.max(1, slowness), MOST_SLOWNESS);
     this.#clients.slowDown(this.#slowness);
 
-    this.#clients.surge();
-    await delay(random.whole(0, MOST_AHEAD_MILLIS));
-    await this.#fault.happen();
+    await this.#untilBeforeTurn();
+    await this.#meet(random.whole(0, MOST_AHEAD_MILLIS));
     const endedAt = Date.now();
 
     const recovered = await this.#recover(endedAt);
@@ -145,7 +150,7 @@ class Trial {
     await this.#end();
     return {
       cell: nameOf(this.cell),
-      keys: this.keyCount,
+      keys: this.#keys.length,
       approvals: this.#approvals.told,
       recovered,
       caughtUp,
@@ -154,17 +159,45 @@ class Trial {
     };
   }
 
+  /** Makes the keys of a load whose windows end soon, and waits until the first of these ends is near. */
+  async #untilBeforeTurn(): Promise<void> {
+    const { makeKeys, firstWindowMillis } = LOADS[this.cell.load];
+    if (!makeKeys || firstWindowMillis === undefined) return;
+    const turnsAt = Date.now() + firstWindowMillis;
+    await makeKeys(this.#loadParts());
+    this.#turnedAt = Date.now() + firstWindowMillis;
+    await delay(turnsAt - BEFORE_TURN_MILLIS - Date.now());
+  }
+
+  /** The fault comes a little after a surge began, or, at the end of a window, a little before: all of it waits then. */
+  async #meet(millis: number): Promise<void> {
+    if (this.#turnedAt === undefined) {
+      this.#clients.surge();
+      await delay(millis);
+      await this.#fault.happen();
+      return;
+    }
+    const happening = this.#fault.happen();
+    await delay(millis);
+    this.#clients.surge();
+    await happening;
+  }
+
   #beginLoad(): void {
+    LOADS[this.cell.load].begin(this.#loadParts());
+  }
+
+  #loadParts(): LoadParts {
     const serving = this.replica.log.find(({ msg }) => msg === 'serving');
-    LOADS[this.cell.load].begin({
+    return {
       clients: this.#clients,
       requests: this.#requests,
       approvals: this.#approvals,
       random: this.random.fork('load'),
-      keys: Array.from({ length: this.keyCount }, (_, i) => `${this.cell.load}-${i}`),
+      keys: this.#keys,
       grpcPort: Number(serving?.grpcPort),
       mayForget: this.#fault.loses !== undefined,
-    });
+    };
   }
 
   /** @returns when checks in a row had succeeded, while the load goes on */
@@ -240,11 +273,10 @@ class Trial {
   async #left(endedAt: number, idleShare: number): Promise<string[]> {
     const { loses } = this.#fault;
     const stored = await storedKeys(await this.#primaries());
-    const left = this.#approvals.differences(
-      stored,
-      LOADS[this.cell.load].maximum,
-      loses && { loses, endedAt },
-    );
+    const left = this.#approvals.differences(stored, LOADS[this.cell.load].maximum, {
+      forgetting: loses && { loses, endedAt },
+      isOver: (key, sentAt) => this.#mayBeOver(key, sentAt),
+    });
     const undone = await undoneOf(this.replica.url);
     if (undone !== undefined) left.push(`undone: ${undone}`);
     const share = await cpuShareOf(this.replica.url);
@@ -252,6 +284,14 @@ class Trial {
       left.push(`${percent(share)} of a CPU with nothing to do, ${percent(idleShare)} before`);
     }
     return left;
+  }
+
+  /** Whether the window of an approval may be over. Keys of the load have their long window then, and others short ones. */
+  #mayBeOver(key: string, sentAt: number): boolean {
+    const { firstWindowMillis } = LOADS[this.cell.load];
+    if (firstWindowMillis === undefined) return false;
+    if (this.#keys.includes(key)) return sentAt < (this.#turnedAt ?? -Infinity);
+    return sentAt + firstWindowMillis <= Date.now();
   }
 
   #primaries(): Promise<readonly RedisProcess[]> {

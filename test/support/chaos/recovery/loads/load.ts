@@ -15,12 +15,19 @@ export interface LoadParts {
   readonly mayForget: boolean;
 }
 
+/** A window so long that all that happens in a cell is in it. */
+export const LONGER_THAN_A_CELL = 6 * 3_600_000;
+
 /** A kind of load. */
 export interface Load {
   /** The maximum of each key. */
   readonly maximum: number;
   readonly mostKeys: number;
+  /** The length of the first window of each key. By default all that happens in a cell is in one window. */
+  readonly firstWindowMillis?: number;
   begin(parts: LoadParts): void;
+  /** Makes the keys shortly before the fault. */
+  readonly makeKeys?: (parts: LoadParts) => Promise<void>;
 }
 
 /** In groups for as many clients, each of no more than a bulk request takes. */

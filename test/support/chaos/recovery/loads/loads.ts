@@ -2,7 +2,14 @@ import { status } from '@grpc/grpc-js';
 
 import { Gateway, of } from '../../../grpc-gateway.js';
 import type { LoadName } from '../cells.js';
-import { type Load, type LoadParts, releaseAll, releaseOne, shared } from './load.js';
+import {
+  LONGER_THAN_A_CELL,
+  type Load,
+  type LoadParts,
+  releaseAll,
+  releaseOne,
+  shared,
+} from './load.js';
 
 const PLAIN_CLIENTS = 1000;
 const BULK_CLIENTS = 20;
@@ -12,6 +19,11 @@ const GATEWAYS = 10;
 const DESCRIPTORS = 100;
 const WAITERS_PER_KEY = 2;
 const LEAVING_BULK_CLIENTS = 5;
+
+/** Their checks go to Redis in one call. After several failed calls, withdrawals wait until Redis is known to be up. */
+const ONE_CALL_KEYS = 12;
+const TURNING_WINDOW_MILLIS = 2000;
+const UNTIL_THE_SURGE = 3_600_000;
 
 /** Reached in the course of a cell, after the surge that meets the fault. */
 const SOME = 4;
@@ -117,6 +129,25 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
         await requests.checkManyAndLeave(share);
         await clients.rest(random.whole(1000, 3000));
       });
+    },
+  },
+  turning: {
+    maximum: SOME,
+    mostKeys: ONE_CALL_KEYS,
+    firstWindowMillis: TURNING_WINDOW_MILLIS,
+    begin: ({ clients, requests, keys }) => {
+      const checks = Array.from({ length: SOME }, () => keys).flat();
+      clients.add('bulk client', 1, async () => {
+        await clients.rest(UNTIL_THE_SURGE);
+        if (requests.isKnown(keys[0]!)) await requests.checkMany(checks);
+      });
+    },
+    makeKeys: async ({ requests, keys }) => {
+      // Gives Redis the script that withdraws. Otherwise withdrawals come after the checks that are sent again.
+      await requests.checkManyAndLeave(['left']);
+      await requests.checkMany(keys, { windowMillis: LONGER_THAN_A_CELL });
+      // From this the replica learns when the window ends, so that its next call has the names of one window only.
+      await requests.checkMany(keys);
     },
   },
 };
