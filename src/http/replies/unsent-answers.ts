@@ -35,7 +35,7 @@ export class UnsentAnswers {
 
   /**
    * Drops each of `connections` whose client reads nothing for `stallMillis`, or a third longer.
-   * @returns what stops it
+   * @returns a function that stops it
    */
   watch(
     connections: ReadonlySet<Socket>,
