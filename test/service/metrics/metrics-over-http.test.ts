@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/common/clock.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
+import { startFaultProxy } from '../../support/fault-proxy.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -133,13 +134,16 @@ test('a replica without requests is ready if it reaches Redis, and not if Redis 
 });
 
 test('a Redis that is down is visible as errors and an open breaker', async () => {
-  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
+  // It accepts connections. After it had refused them for so long, no call would be made.
+  const closing = await startFaultProxy(1);
+  const app = await startTestApp({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '100' });
   const all = await until(async () => {
     await send(app.url, 'POST', ratePath(uniqueKey()));
     const scraped = await scrape(app.url);
     return scraped.value('ratelimit_store_breakers_open') === 1 && scraped;
   });
   await app.stop(0);
+  closing.stop();
 
   expect(all.value('ratelimit_store_errors_total', { kind: 'not_run' })).toBeGreaterThan(0);
 });

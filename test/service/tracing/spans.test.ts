@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
+import { startFaultProxy } from '../../support/fault-proxy.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { OPERATION } from '../../support/redis-user.js';
@@ -326,8 +327,11 @@ describe('while Redis is down', () => {
 
   test('a Redis call that fails has a span with the kind of its failure', async () => {
     const caller = callersSpan();
-    const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
+    // It accepts connections. After it had refused them for so long, no call would be made.
+    const closing = await startFaultProxy(1);
+    const replica = await startTraced({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '500' });
     await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    closing.stop();
 
     expect(await spanOf(caller, `${OPERATION} check`)).toMatchObject({
       status: STATUS.error,
