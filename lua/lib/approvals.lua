@@ -139,9 +139,12 @@ local function find_approved(keys, ids, now_ms)
     end
   end
   for i, hold in ipairs(list_in_chunks('HMGET', holds.name(keys), ids)) do
-    local lapses = hold and holds.parse(hold)
-    if lapses and lapses > now_ms then
-      approved[ids[i]] = lapses
+    if hold then
+      local lapses, millis = holds.parse(hold)
+      if lapses > now_ms then
+        -- The clock may have gone back.
+        approved[ids[i]] = math.min(lapses, now_ms + millis)
+      end
     end
   end
   return approved

@@ -774,6 +774,13 @@ describe('when the clock goes back', () => {
     expect((await key.stored()).state).toMatchObject({ start: 100_000 });
   });
 
+  test('a settle tells no hold that is longer than its length', async () => {
+    await key.setTime(9000);
+    const { granted, holdsLeft } = await replica.settle({ a: 0 });
+    expect(granted).toEqual(['a']);
+    expect([...holdsLeft]).toEqual([['a', 2500]]);
+  });
+
   test('a pause that has gone on for some time lasts no longer than what was left of it at the last hold', async () => {
     await replica.pause(60_000);
     await key.setTime(12_000);

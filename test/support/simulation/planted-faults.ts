@@ -316,7 +316,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a settle does not see held approvals',
     aim: { fates: ['hold', 'drop'] },
-    scripts: edited('lib/approvals', 'if lapses and lapses > now_ms then', 'if false then'),
+    scripts: edited('lib/approvals', 'if lapses > now_ms then', 'if false then'),
   },
   {
     name: 'a waiter that is put back is not held',
