@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
 
 import { pino } from 'pino';
 
@@ -13,8 +11,8 @@ import { smallLimiter, useHttpServices } from '../../support/http-service.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
-import { trusted } from '../../support/trust.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { BUNDLE, sendOnly } from '../../support/unread-answers.js';
 import { until } from '../../support/until.js';
 import { useTls } from '../../support/use-tls.js';
 
@@ -38,7 +36,6 @@ const SHORT: Timeouts = {
   checkMillis: ONE_HOUR,
 };
 
-const BUNDLE = '/docs/swagger-ui-bundle.js';
 const LARGE: [what: string, text: string][] = [
   ['GET /openapi.json', requestText('GET', '/openapi.json')],
   ['GET /docs/{file}', requestText('GET', BUNDLE)],
@@ -53,19 +50,6 @@ function bulkText(): string {
   const body = JSON.stringify([{ key: uniqueKey() }]);
   const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
   return requestText('POST', '/rate', headers) + body;
-}
-
-/** A client that sends and reads nothing. */
-async function sendOnly(url: string, text: string): Promise<Socket> {
-  const { protocol, hostname: host, port } = new URL(url);
-  const isTls = protocol === 'https:';
-  const options = { host, port: Number(port) };
-  const socket = isTls ? connectTls({ ...options, ca: trusted }) : connect(options);
-  await once(socket, isTls ? 'secureConnect' : 'connect');
-  // The service may cut the connection with a reset.
-  socket.on('error', () => undefined).pause();
-  socket.write(text);
-  return socket;
 }
 
 /** Lists without end until the test sets `isEnough`. */

@@ -26,7 +26,7 @@ import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { TokensFile } from './declared/tokens-file.js';
 import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
 import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
-import { replicaGetsCostlyBodies } from './faults/replica-faults.js';
+import { replicaGetsCostlyBodies, replicaGetsUnreadAnswers } from './faults/replica-faults.js';
 import { runFaults } from './faults/run-faults.js';
 import { Fleet, type Member } from './fleet.js';
 import { keepEvidence } from './keep-evidence.js';
@@ -139,7 +139,14 @@ async function haveFaults(
   const run = (kinds: readonly FaultKind[], stream: string): Promise<FaultRecord[]> =>
     runFaults(kinds, random.fork(stream), seconds * 1000);
   const both = [
-    run([...topology.faults(fleet), replicaGetsCostlyBodies(fleet, tokens.client)], 'faults'),
+    run(
+      [
+        ...topology.faults(fleet),
+        replicaGetsCostlyBodies(fleet, tokens.client),
+        replicaGetsUnreadAnswers(fleet, tokens.observer),
+      ],
+      'faults',
+    ),
     run(declarationFaults(fleet, rules, tokens), 'reloads'),
   ];
   try {

@@ -18,6 +18,7 @@ import {
 } from './scenarios.js';
 import { furtherLimits, limits, trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
+import { unread } from './unread-scenarios.js';
 
 /** The numbers of a run, and its violations. */
 export interface FuzzReport {
@@ -36,7 +37,7 @@ const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pause, pileUp, abandoned, oddTarget,
-  manyChecks, manyChecks, noCall, bodyParameters, costlyBodies,
+  manyChecks, manyChecks, noCall, bodyParameters, costlyBodies, unread,
 ]; // prettier-ignore
 /** Additional scenarios for a service with rules and tokens. */
 const DECLARED_SCENARIOS = [...SCENARIOS, limits, furtherLimits, trespass];

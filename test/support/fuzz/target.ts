@@ -29,6 +29,7 @@ export interface Vitals {
   readonly startedAt: number;
   readonly handles: number;
   readonly waiting: number;
+  readonly residentBytes: number;
 }
 
 export async function vitals(target: Target): Promise<Vitals> {
@@ -38,6 +39,7 @@ export async function vitals(target: Target): Promise<Vitals> {
     startedAt: scrape.value('process_start_time_seconds'),
     handles: scrape.value('nodejs_active_handles_total'),
     waiting: scrape.value('ratelimit_waiting'),
+    residentBytes: scrape.value('process_resident_memory_bytes'),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
 import { type Flood, floodWithBodies } from '../../costly-bodies.js';
+import { floodUnread, type UnreadFlood } from '../../unread-answers.js';
 import type { Fleet } from '../fleet.js';
 import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { FaultKind } from './fault.js';
@@ -65,6 +66,29 @@ export function replicaGetsCostlyBodies(
         millis: random.whole(500, 1500),
         begin: () => {
           flood = floodWithBodies(fleet.urlOf(place), headers, 4);
+        },
+        end: () => flood?.stop(),
+      };
+    },
+  };
+}
+
+/** Clients send a replica many requests with large answers, and read nothing. */
+export function replicaGetsUnreadAnswers(
+  fleet: Fleet,
+  headers: () => Readonly<Record<string, string>>,
+): FaultKind {
+  return {
+    name: 'unread answers of a replica',
+    draw: (random) => {
+      const place = random.pick(fleet.places);
+      let flood: UnreadFlood | undefined;
+      return {
+        target: `replica ${place}`,
+        scope: `replica ${place}`,
+        millis: random.whole(500, 1500),
+        begin: async () => {
+          flood = await floodUnread(fleet.urlOf(place), headers);
         },
         end: () => flood?.stop(),
       };
