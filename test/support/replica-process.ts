@@ -26,6 +26,8 @@ export interface ReplicaProcess {
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
   /** Sends a signal that does not end it, such as SIGSTOP. */
   signal(signal: NodeJS.Signals): void;
+  /** Whether its log is read from now on. What nobody reads fills the pipe. At its end the rest is read. */
+  readLog(isRead: boolean): void;
 }
 
 /** The output and the end of a process that is expected not to serve. */
@@ -57,7 +59,10 @@ export async function startReplica(
 ): Promise<ReplicaProcess> {
   const child = spawnReplica(environment, folder);
   const log: LogLine[] = [];
-  createInterface({ input: child.stdout! }).on('line', (line) => {
+  let isRead = true;
+  const lines = createInterface({ input: child.stdout! }).on('line', (line) => {
+    // A process that ends while nobody reads its log may have written a part of its last line.
+    if (!isRead && hasEnded(child) && !line.endsWith('}')) return;
     log.push(JSON.parse(line) as LogLine);
   });
   let stderr = '';
@@ -65,6 +70,7 @@ export async function startReplica(
 
   // The exit event may come before the last lines of its log have been read.
   let isClosed = false;
+  const exited = once(child, 'exit');
   const closed = new Promise<void>((resolve) => {
     child.once('close', () => {
       isClosed = true;
@@ -88,12 +94,23 @@ export async function startReplica(
     },
     logged,
     signal: (signal) => void child.kill(signal),
+    readLog: (isWanted) => {
+      isRead = isWanted;
+      if (isWanted) lines.resume();
+      else lines.pause();
+    },
     kill: async (signal) => {
       child.kill(signal);
+      await exited;
+      lines.resume();
       await closed;
       return child.exitCode ?? child.signalCode!;
     },
   };
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 /** Starts a replica that will not serve, and waits for its end. */

@@ -23,6 +23,8 @@ export const FAULT_NAMES = [
   'late',
   'flush',
   'flush-stalled',
+  'full',
+  'unread-log',
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
 

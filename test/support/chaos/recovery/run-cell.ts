@@ -13,7 +13,7 @@ import { Approvals } from './approvals.js';
 import { Caller } from './caller.js';
 import { type Cell, nameOf } from './cells.js';
 import { Clients } from './clients.js';
-import { type Fault, faultNamed } from './faults.js';
+import { type Affected, type Fault, faultNamed } from './faults.js';
 import { LONGER_THAN_A_CELL, type LoadParts } from './loads/load.js';
 import { LOADS } from './loads/loads.js';
 import { Network } from './network.js';
@@ -27,6 +27,7 @@ const RESULTS = new URL('../../../long/results/', import.meta.url);
 /** What docs/reliability.md promises, from the end of a fault on. */
 const RECOVERED_WITHIN_MILLIS = 5000;
 const CAUGHT_UP_WITHIN_MILLIS = 30_000;
+const ENDED_WITHIN_MILLIS = 10_000;
 const CHECKS_IN_A_ROW = 20;
 /** How often a load has all keys that it may have. It has so many at the least. */
 const ALL_KEYS = 0.5;
@@ -78,6 +79,7 @@ export async function runCell(
     const { maximum, mostKeys, firstWindowMillis = LONGER_THAN_A_CELL } = LOADS[cell.load];
     const fewestKeys = Math.min(FEWEST_KEYS, mostKeys);
     const drawn = random.chance(ALL_KEYS) ? mostKeys : random.whole(fewestKeys, mostKeys);
+    const fault = faultNamed(cell.fault, { store, network, random: random.fork('fault') });
     const replica = await startReplica({
       WINDOW_MILLIS: String(firstWindowMillis),
       MAX_REQUESTS: String(maximum),
@@ -85,8 +87,9 @@ export async function runCell(
       GRPC_KEY_TEMPLATE: '{values}',
       ...store.settings,
       ...network.environment,
+      ...fault.settings,
     });
-    const trial = new Trial(cell, store, network, replica, random, cell.keys ?? drawn, standstills);
+    const trial = new Trial(cell, store, fault, replica, random, cell.keys ?? drawn, standstills);
     const report = await trial.run();
     if (report.violations.length > 0) keepLog(topology, cell, seed, replica);
     return report;
@@ -102,9 +105,9 @@ class Trial {
   readonly #clients = new Clients();
   readonly #caller: Caller;
   readonly #requests: Requests;
-  readonly #fault: Fault;
   readonly #keys: readonly string[];
   readonly #violations: string[] = [];
+  readonly #affected: Affected;
   /** How much slower this machine is, for what else it has to do. */
   #slowness = 1;
   #probes = 0;
@@ -114,7 +117,7 @@ class Trial {
   constructor(
     private readonly cell: Cell,
     private readonly store: Store,
-    network: Network,
+    private readonly fault: Fault,
     private readonly replica: ReplicaProcess,
     private readonly random: Random,
     keyCount: number,
@@ -123,7 +126,7 @@ class Trial {
     this.#keys = Array.from({ length: keyCount }, (_, i) => `${cell.load}-${i}`);
     this.#caller = new Caller(replica.url);
     this.#requests = new Requests(this.#caller, this.#approvals);
-    this.#fault = faultNamed(cell.fault, { store, network, random: random.fork('fault') });
+    this.#affected = { replica, violated: (what) => this.#violations.push(what) };
   }
 
   async run(): Promise<CellReport> {
@@ -140,6 +143,7 @@ class Trial {
     this.#slowness = Math.min(Math.max(1, slowness), MOST_SLOWNESS);
     this.#clients.slowDown(this.#slowness);
 
+    await this.fault.prepare?.(this.#affected);
     await this.#untilBeforeTurn();
     await this.#meet(random.whole(0, MOST_AHEAD_MILLIS));
     const endedAt = Date.now();
@@ -174,10 +178,10 @@ class Trial {
     if (this.#turnedAt === undefined) {
       this.#clients.surge();
       await delay(millis);
-      await this.#fault.happen();
+      await this.fault.happen(this.#affected);
       return;
     }
-    const happening = this.#fault.happen();
+    const happening = this.fault.happen(this.#affected);
     await delay(millis);
     this.#clients.surge();
     await happening;
@@ -196,7 +200,7 @@ class Trial {
       random: this.random.fork('load'),
       keys: this.#keys,
       grpcPort: Number(serving?.grpcPort),
-      mayForget: this.#fault.loses !== undefined,
+      mayForget: this.fault.loses !== undefined,
     };
   }
 
@@ -271,7 +275,7 @@ class Trial {
 
   /** What is left of the fault. */
   async #left(endedAt: number, idleShare: number): Promise<string[]> {
-    const { loses } = this.#fault;
+    const { loses } = this.fault;
     const stored = await storedKeys(await this.#primaries());
     const left = this.#approvals.differences(stored, LOADS[this.cell.load].maximum, {
       forgetting: loses && { loses, endedAt },
@@ -314,11 +318,21 @@ class Trial {
     this.#caller.close();
     const member = { place: 0, process: this.replica, wasKilled: false };
     // One that is not well may take long to stop.
-    const signal = this.#violations.length > 0 ? 'SIGKILL' : 'SIGTERM';
-    const code = await this.replica.kill(signal);
-    this.#violations.push(
-      ...misbehaviour([member], signal === 'SIGTERM' ? [{ member, code }] : []),
-    );
+    if (this.#violations.length > 0) {
+      await this.replica.kill('SIGKILL');
+      this.#violations.push(...misbehaviour([member], []));
+      return;
+    }
+    await this.fault.happenAtTheEnd?.(this.#affected);
+    try {
+      const code = await within(this.#within(ENDED_WITHIN_MILLIS), 'the end', () =>
+        this.replica.kill('SIGTERM'),
+      );
+      this.#violations.push(...misbehaviour([member], [{ member, code }]));
+    } catch (error) {
+      this.#violations.push(`after SIGTERM: ${String(error)}`);
+      await this.replica.kill('SIGKILL');
+    }
   }
 }
 
