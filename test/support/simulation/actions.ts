@@ -186,8 +186,15 @@ const WORLD_ACTIONS: Readonly<
     return true;
   },
   forget: async (world, [what = '']) => {
-    if (!(what in LOSSES) || world.isRedisAway) return false;
+    // After a step of the clock, tickets no longer show that Redis has lost a key.
+    if (!(what in LOSSES) || world.isRedisAway || world.behindMillis > 0) return false;
     await world.loseMemory(what);
+    return true;
+  },
+  /** clock-back N: Redis's clock, by so many milliseconds */
+  'clock-back': (world, [millis]) => {
+    if (world.hasLostMemory) return false;
+    world.setClockBack(Number(millis));
     return true;
   },
   away: (world) => {

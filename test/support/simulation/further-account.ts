@@ -76,6 +76,11 @@ export class FurtherAccount {
     });
   }
 
+  /** Redis's clock has gone back: windows that begin in the future begin now, with what was approved in them. */
+  beginByNow(now: number): void {
+    for (const each of this.#limits) each.start = Math.min(each.start, now);
+  }
+
   /** Windows that are over by now begin again. */
   roll(now: number): void {
     this.#removed = [];

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import type { SimulatedClient } from './client.js';
+import { byNow, checkNothingLastsLonger, lapseByNow } from './clock-went-back.js';
 import { FurtherAccount, takes } from './further-account.js';
 import { areSameFurther, type KeptLimits, limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
@@ -28,6 +29,8 @@ const NOT_FOUND = -2;
 export interface JudgedWorld {
   readonly shape: WorldShape;
   readonly rules: RulesGiven;
+  /** The world's time, which never goes back. */
+  readonly now: number;
   readonly hasLostMemory: boolean;
   readonly clients: ReadonlyMap<string, SimulatedClient>;
   clientOf(requestId: string): SimulatedClient | undefined;
@@ -57,6 +60,18 @@ export class Judge {
   #isLossKnown = false;
   /** Until when the key is paused; 0 if it is not. */
   #pausedUntil = 0;
+  /** The length of the pause, and when it ends by the world's time. */
+  #pause = { millis: 0, endsAt: 0 };
+  /** The last script call before Redis's clock went back. */
+  steppedAfter = 0;
+  /** When Redis's clock went back last, by the world's time. */
+  #steppedAt = -Infinity;
+  /** The last call that opened the key has found it idle. */
+  #wasIdle = false;
+  /** This call finds a key that was idle, and that the clock has taken back to before. */
+  #isRevived = false;
+  /** Redis's clock has gone back, and no call has opened the key since. */
+  #isBehind = false;
   /** The approvals in the windows of further limits. */
   readonly #further = new FurtherAccount(() => ({
     hits: this.#heldHits,
@@ -92,10 +107,30 @@ export class Judge {
     if (isWhole) this.#window = { start: -1, highest: 0, approved: new Set() };
   }
 
+  /**
+   * Redis's clock has gone back. What Redis promises to remember for some time is remembered for that time by the world's
+   * time.
+   */
+  clockWentBack(clients: Iterable<SimulatedClient>, millis: number): void {
+    this.#isBehind = true;
+    this.steppedAfter = this.#calls;
+    this.#steppedAt = this.world.now;
+    for (const client of clients) {
+      const { approval } = client;
+      if (approval) {
+        client.approval = { ...approval, windowEnd: approval.windowEnd - millis };
+      }
+    }
+  }
+
   /** @param reply what the script replied */
-  judge(called: ScriptRun, reply: unknown, { before, after, messages }: Change): void {
+  judge(called: ScriptRun, reply: unknown, { before: stored, after, messages }: Change): void {
     this.#calls += 1;
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
+    const isOpened = opensKey(run) && !needsAllNames(reply);
+    const isFirstByClock = this.#isBehind && isOpened;
+    this.#isRevived = false;
+    const before = this.#sinceStep(run, stored, isFirstByClock);
     const isNewWindow = after.state?.start !== before.state?.start;
     if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
     if (after.state?.born !== before.state?.born) {
@@ -103,14 +138,14 @@ export class Judge {
       const isRestored = !before.state && run.lowestTicket < born * 1000;
       this.#restored = isRestored ? start : -1;
     }
-    this.#lapse(run.now);
+    // Other calls do not look at holds, which may go on if the clock goes back before one does.
+    if (isOpened) this.#lapse(run.now);
     this.#forget(run);
     this.#checkWindow(run, before, after);
     const heldBefore = new Set(this.#held.map(({ name }) => name));
     const during = this.#trackMaximum(run, before, after);
-    const isOpened = opensKey(run) && !needsAllNames(reply);
     if (isOpened) {
-      this.#trackPause(run, before, after);
+      this.#trackPause(run, before, after, isFirstByClock);
       this.#trackFurther(run, during, before, after);
     }
     this.#given(run, before, after);
@@ -135,8 +170,37 @@ export class Judge {
     this.#checkForetoldTurn(run, reply, before, after);
     this.#checkHold(run, { before, after, messages });
     this.#checkRoomIsTaken(run, reply, before, after);
+    if (run.script === 'settle') this.#checkHoldsLeft(run, reply, after);
+    if (isOpened) this.#wasIdle = isIdle(after, run.now);
+    if (isOpened) checkNothingLastsLonger(after, run.now);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
+  }
+
+  /**
+   * What was stored before a call, as that call has to take it if the clock has gone back. With the key's first call after
+   * a step, all that is known of the key counts by the new time. Only that call may change what has begun: from then on
+   * the same rules hold as usual.
+   */
+  #sinceStep({ now }: ScriptRun, stored: Snapshot, isFirst: boolean): Snapshot {
+    const { state } = stored;
+    if (!state) return stored;
+    // The next call that asks since when limits are in force has them in force since now.
+    const limitsSince = Math.min(state.limitsSince, now);
+    const before = { ...stored, state: { ...state, limitsSince } };
+    if (!isFirst) return before;
+    this.#isBehind = false;
+    this.#isRevived = this.#wasIdle;
+    const { start } = byNow(before, now).state!;
+    if (this.#window.start === state.start) this.#window = { ...this.#window, start };
+    if (this.#restored === state.start) this.#restored = start;
+    this.#further.beginByNow(now);
+    for (const client of this.#held) {
+      const lapsesAt = lapseByNow(client.hold!, now);
+      client.hold = { ...client.hold!, lapsesAt };
+      client.heldUntil = lapsesAt;
+    }
+    return byNow(before, now);
   }
 
   /** The clients whose approvals are held, as the calls have it. */
@@ -173,6 +237,17 @@ export class Judge {
       throw new Violation('an approval is held as asked for', `${notHeld} is not held`);
     }
     return ids;
+  }
+
+  /** A settle tells how long the holds last of those about whom it was asked. */
+  #checkHoldsLeft({ now }: ScriptRun, reply: unknown, { holds }: Snapshot): void {
+    for (const part of reply as readonly unknown[]) {
+      const [, id = '', millis] = /^([^~]*)~(\d+)$/.exec(String(part)) ?? [];
+      const hold = holds.get(id);
+      if (hold === undefined || hold.lapsesAt - now === Number(millis)) continue;
+      const detail = `${millis} ms of ${id}, not ${hold.lapsesAt - now}`;
+      throw new Violation('a hold lasts as long as a settle tells', detail);
+    }
   }
 
   /** A held approval counts until it is released or lapses, in every window in between, and in none after. */
@@ -245,7 +320,8 @@ export class Judge {
     const [is, expected] = [limitsOf(state), during.at(-1)].map((kept) => JSON.stringify(kept));
     // What is left of a torn queue does not tell whether the key was idle. A replica tells the limits of a lost key.
     const isKnown = before.isConsistent && run.lowestTicket >= state.born * 1000;
-    this.#isFurtherUnknown = !isKnown;
+    // In a key that was idle, the windows from before may go on.
+    this.#isFurtherUnknown = !isKnown || this.#isRevived;
     if (is !== expected && isKnown && !isIdle(after, run.now)) {
       throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
     }
@@ -271,14 +347,33 @@ export class Judge {
     return during;
   }
 
-  #trackPause(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+  #trackPause(run: ScriptRun, before: Snapshot, after: Snapshot, isFirstByClock: boolean): void {
     const { state } = after;
     if (!state || isMadeAgain(run, before, after)) this.#pausedUntil = 0;
     if (this.#isTorn) this.#pausedUntil = state?.pausedUntil ?? 0;
     const { pauseMillis, now } = run;
     if (state && pauseMillis !== undefined) {
       this.#pausedUntil = pauseMillis > 0 ? now + pauseMillis : 0;
+      this.#pause = { millis: pauseMillis, endsAt: this.world.now + pauseMillis };
+    } else if (state && this.#isRevived && state.pausedUntil > now) {
+      this.#pausedUntil = Math.min(state.pausedUntil, now + this.#pause.millis);
+    } else if (state && isFirstByClock && this.#pausedUntil > now) {
+      this.#pausedUntil = this.#pauseByNow(now, state.pausedUntil);
     }
+    // A call that has found it over has ended it, also if the clock goes back afterwards.
+    if (this.#pausedUntil <= now) this.#pausedUntil = 0;
+  }
+
+  /**
+   * Until when a pause lasts that was set before the clock went back: no longer than its length from now on, and no
+   * shorter than by the world's time. Redis knows the step only as far as the times show it that it has.
+   */
+  #pauseByNow(now: number, stored: number): number {
+    const earliest = now + Math.max(1, this.#pause.endsAt - this.world.now);
+    const latest = Math.min(this.#pausedUntil, now + this.#pause.millis);
+    if (stored >= earliest && stored <= latest) return stored;
+    const detail = `${stored - now} ms, not ${earliest - now} to ${latest - now}`;
+    throw new Violation('a pause is as long as asked for after a step of the clock', detail);
   }
 
   /** Until it ends, a pause keeps everybody out. */
@@ -664,6 +759,8 @@ export class Judge {
     }
     const isHeld = state !== undefined && state.holdUntil > 0;
     const begins = isHeld && !(before.state !== undefined && before.state.holdUntil > 0);
+    // For a lease after a step of the clock no caller can know that Redis was up before.
+    if (this.world.now < this.#steppedAt + this.world.shape.leaseMillis) return;
     if (begins && this.world.isPunctual(replica)) {
       throw new Violation('a key is held after a loss only', `${replica} begins a hold`);
     }

@@ -27,10 +27,15 @@ export class KnownHistory {
 
   regained(): void {
     const now = this.redisNow();
-    if (this.#lostAt !== undefined && now - this.#lostAt >= CONTACT_GAP * this.leaseMillis) {
-      this.#since = now;
-    }
+    const silent = now - (this.#lostAt ?? now);
+    if (silent < 0 || silent >= CONTACT_GAP * this.leaseMillis) this.#since = now;
     this.#lostAt = undefined;
+  }
+
+  /** Redis's clock has gone back. Its next time is heard at once if any is, and earlier ones show nothing any more. */
+  clockWentBack(millis: number): void {
+    this.loadedAt -= millis;
+    if (this.#lostAt === undefined) this.#since = this.redisNow();
   }
 
   /** As a call has it. */

@@ -314,6 +314,20 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       ),
   },
   {
+    name: 'a hold lasts longer by a step of the clock',
+    aim: { fates: ['clock back', 'hold'] },
+    scripts: edited('lib/instance', 'holds.shorten(keys, state, call)', ''),
+  },
+  {
+    name: 'a pause lasts longer by a step of the clock',
+    aim: { fates: ['clock back', 'pause'] },
+    scripts: edited(
+      'lib/pause',
+      "set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)",
+      '',
+    ),
+  },
+  {
     name: 'a settle does not see held approvals',
     aim: { fates: ['hold', 'drop'] },
     scripts: edited('lib/approvals', 'if lapses > now_ms then', 'if false then'),

@@ -41,7 +41,14 @@ const FATES = [
   'pause',
   'window override',
 ] as const;
-export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number];
+/** Drawn apart. */
+const CLOCK_BACK = 'clock back';
+export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number] | typeof CLOCK_BACK;
+
+/** Few worlds have it. In these, more is set for some time than in others. */
+const CLOCK_BACK_CHANCE = 0.1;
+const TIMED_FATES = ['pause', 'hold', 'kill', 'freeze'] as const;
+const TIMED_FATE_CHANCE = 0.5;
 
 /** Of each fate, in some worlds and in others: one that needs few is hidden by many. */
 const FATE_CHANCES = [0.2, 0.4] as const;
@@ -52,6 +59,8 @@ type Choice = readonly [weight: number, step: string];
 /** Decides, from its seed, what happens next in a world. */
 export class Scheduler {
   readonly #fates = new Set<Fate>();
+  /** Of the steps of Redis's clock. */
+  readonly #clockRandom: Random;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -63,7 +72,12 @@ export class Scheduler {
     for (const fate of given) this.#fates.add(fate);
     const possible = world.shape.isPrompt ? FATES : [...FATES, ...SLOW_FATES];
     const chance = random.pick(FATE_CHANCES);
+    this.#clockRandom = random.fork('clock');
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
+    if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
+    if (!this.#has(CLOCK_BACK)) return;
+    for (const fate of TIMED_FATES)
+      if (this.#clockRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
   }
 
   next(): string {
@@ -94,6 +108,7 @@ export class Scheduler {
       choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
+    if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
     if (this.#has('away'))
       choices.push(world.isRedisAway ? [this.#backWeight(), 'back'] : [this.#awayWeight(), 'away']);
     return choices;
@@ -283,6 +298,26 @@ export class Scheduler {
       () => [...others, { ...changed, maximum: random.whole(1, 4) }],
       () => [{ ...changed, windowMillis: random.pick(WINDOWS) }, ...others],
     ])();
+  }
+
+  /** Of Redis's clock: from a millisecond to several windows, pauses, holds or leases. */
+  #stepBack(): number {
+    const { world } = this;
+    const random = this.#clockRandom;
+    const longest = random.pick([
+      ...world.rules.windows,
+      ...world.rules.furtherWindows,
+      world.shape.leaseMillis,
+      Math.max(1, world.longestPause),
+      Math.max(1, world.longestHold),
+    ]);
+    return random.pick([
+      1,
+      random.whole(1, 50),
+      random.whole(1, longest),
+      longest,
+      random.whole(1, 4) * longest,
+    ]);
   }
 
   /** Of a key; 0 ends one. */

@@ -69,6 +69,8 @@ export class World {
   awayAt = -Infinity;
   /** How often it went away again before all replicas were back. */
   timesAwayAgain = 0;
+  /** By how much Redis's clock has gone back. */
+  behindMillis = 0;
   /** How long Redis took to start again. */
   restartMillis = 0;
   /** When Redis came back last. */
@@ -122,7 +124,14 @@ export class World {
 
   /** Redis's time, in milliseconds. */
   get redisNow(): number {
-    return BEGINNING_MILLIS + this.now;
+    return BEGINNING_MILLIS + this.now - this.behindMillis;
+  }
+
+  /** Redis's clock goes back, and all others go on. */
+  setClockBack(millis: number): void {
+    this.behindMillis += millis;
+    for (const { history } of this.replicas) history.clockWentBack(millis);
+    this.#judge.clockWentBack(this.clients.values(), millis);
   }
 
   replica(name: string): SimulatedReplica | undefined {
@@ -320,7 +329,9 @@ export class World {
   }
 
   /** Whether its hold lapsed so long ago that its replica's clock, which drifts, shows it as well. */
-  #hasSurelyLapsed({ heldUntil, askedHold = 0 }: SimulatedClient): boolean {
+  #hasSurelyLapsed({ heldUntil, askedHold = 0, approval }: SimulatedClient): boolean {
+    // A wake from before a step of Redis's clock does not tell how old it is.
+    if (approval && approval.call <= this.#judge.steppedAfter) return false;
     return this.redisNow > heldUntil + DRIFT * askedHold + 1;
   }
 

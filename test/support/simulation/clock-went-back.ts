@@ -1,0 +1,61 @@
+import { violate } from './violation.js';
+import type { Snapshot } from './snapshot.js';
+
+/** As lua/lib/window.lua has it: how long a key stays after its last call, in windows. */
+const WINDOWS_KEPT = 4;
+
+/** A hold as far as its length counts. */
+interface TimedHold {
+  readonly lapsesAt: number;
+  readonly millis: number;
+}
+
+/** When a hold lapses if it lasts no longer than it was set for from now on. */
+export function lapseByNow({ lapsesAt, millis }: TimedHold, now: number): number {
+  return Math.min(lapsesAt, now + millis);
+}
+
+/**
+ * What was stored before Redis's clock went back, as the first call after the step has to take it: windows that begin in
+ * the future begin now with what was approved in them, and no hold lasts longer than its length from now on.
+ */
+export function byNow(stored: Snapshot, now: number): Snapshot {
+  const { state, holds } = stored;
+  if (!state) return stored;
+  const start = Math.min(state.start, now);
+  const further = state.further.map((limit) => ({ ...limit, start: Math.min(limit.start, now) }));
+  const isMoved =
+    start < state.start || further.some((limit, i) => limit.start < state.further[i]!.start);
+  const idleAt = Math.max(
+    start + WINDOWS_KEPT * state.window,
+    ...further.map((limit) => limit.start + limit.windowMillis),
+  );
+  const expires = isMoved ? Math.min(state.expires, idleAt) : state.expires;
+  return {
+    ...stored,
+    state: { ...state, start, further, expires },
+    holds: new Map(
+      [...holds].map(([id, hold]) => [id, { ...hold, lapsesAt: lapseByNow(hold, now) }]),
+    ),
+  };
+}
+
+/**
+ * From the key's first call after a step of the clock on, no window and no hold lasts longer than it was set for. A pause
+ * is compared by the judge, which knows its length. A lease may last longer by the step: docs/reliability.md.
+ */
+export function checkNothingLastsLonger({ state, holds }: Snapshot, now: number): void {
+  if (!state) return;
+  const fail = (what: string, millis: number): void => {
+    violate('nothing lasts longer than it was set for', `${what} by ${millis} ms`);
+  };
+  // A key that is idle keeps its times, which count for nothing.
+  if (state.start > now && state.approved > 0) fail('the window', state.start - now);
+  for (const { name, start, taken } of state.further) {
+    if (start > now && taken > 0) fail(`the window of ${name}`, start - now);
+  }
+  for (const [id, hold] of holds) {
+    const over = hold.lapsesAt - lapseByNow(hold, now);
+    if (over > 0) fail(`the hold of ${id}`, over);
+  }
+}
