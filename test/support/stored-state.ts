@@ -59,6 +59,16 @@ export interface StoredHolds {
 
 const WINDOWS_KEPT = 4;
 
+/** When a key is idle if nothing else comes: `idle_time` in lua/lib/state.lua. */
+export function idleAt({
+  start,
+  window,
+  further,
+}: Pick<StoredState, 'start' | 'window' | 'further'>): number {
+  const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
+  return Math.max(start + WINDOWS_KEPT * window, ...windowsEnd);
+}
+
 /** The limits in a key's state. */
 export type StoredLimits = Pick<StoredState, 'window' | 'max' | 'queueMax' | 'overridden'>;
 
@@ -86,7 +96,6 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
-  const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
   return {
     ...limits,
     start,
@@ -95,7 +104,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     turn: number('turn'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: number('expires') || Math.max(start + WINDOWS_KEPT * limits.window, ...windowsEnd),
+    expires: number('expires') || idleAt({ start, window: limits.window, further }),
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
     holdAgain: number('hold_again'),

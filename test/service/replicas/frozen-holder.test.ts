@@ -2,6 +2,7 @@ import { KeyNaming } from '../../../src/redis/key-names.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { send } from '../../support/http-client.js';
 import { requestRate, waitingCount } from '../../support/rate-client.js';
+import { asLimiterUser } from '../../support/redis-user.js';
 import type { ReplicaProcess } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -23,8 +24,7 @@ let frozen: ReplicaProcess;
 let other: ReplicaProcess;
 beforeEach(async () => {
   key = uniqueKey();
-  const replicas = await start(2, SETTINGS);
-  [frozen, other] = replicas as [ReplicaProcess, ReplicaProcess];
+  [other] = (await start(1, SETTINGS)) as [ReplicaProcess];
 });
 afterEach(() => {
   frozen.signal('SIGCONT');
@@ -47,6 +47,7 @@ async function takeOver(): Promise<string> {
 }
 
 test('a waiter whose hold has lapsed while its replica stood still waits on, until others have released', async () => {
+  [frozen] = (await start(1, SETTINGS)) as [ReplicaProcess];
   const first = await requestRate(other.url, key, LONG_HOLD).answer;
   const waiter = requestRate(frozen.url, key, `canWait=true&holdMillis=${SHORT_HOLD_MILLIS}`);
   await until(async () => (await waitingCount(other.url, key)) === 1);
@@ -68,9 +69,8 @@ describe('a hold that lapses while its replica stands still before it reads the 
   let link: FaultProxy;
   beforeEach(async () => {
     link = await startFaultProxy(Number(new URL(redis.url).port));
-    const url = new URL(redis.url);
-    url.port = String(link.port);
-    [frozen] = (await start(1, { ...SETTINGS, REDIS_URL: url.href })) as [ReplicaProcess];
+    const throughLink = { ...SETTINGS, REDIS_URL: asLimiterUser(link.url) };
+    [frozen] = (await start(1, throughLink)) as [ReplicaProcess];
   });
   afterEach(() => {
     link.stop();

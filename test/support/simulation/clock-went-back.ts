@@ -1,8 +1,6 @@
+import { idleAt } from '../stored-state.js';
 import { violate } from './violation.js';
 import type { Snapshot } from './snapshot.js';
-
-/** As lua/lib/window.lua has it: how long a key stays after its last call, in windows. */
-const WINDOWS_KEPT = 4;
 
 /** A hold as far as its length counts. */
 interface TimedHold {
@@ -26,11 +24,9 @@ export function byNow(stored: Snapshot, now: number): Snapshot {
   const further = state.further.map((limit) => ({ ...limit, start: Math.min(limit.start, now) }));
   const isMoved =
     start < state.start || further.some((limit, i) => limit.start < state.further[i]!.start);
-  const idleAt = Math.max(
-    start + WINDOWS_KEPT * state.window,
-    ...further.map((limit) => limit.start + limit.windowMillis),
-  );
-  const expires = isMoved ? Math.min(state.expires, idleAt) : state.expires;
+  const expires = isMoved
+    ? Math.min(state.expires, idleAt({ start, window: state.window, further }))
+    : state.expires;
   return {
     ...stored,
     state: { ...state, start, further, expires },

@@ -239,7 +239,7 @@ export class Judge {
     return ids;
   }
 
-  /** A settle tells how long the holds last of those about whom it was asked. */
+  /** A settle tells how long the holds of the waiters it was asked about last. */
   #checkHoldsLeft({ now }: ScriptRun, reply: unknown, { holds }: Snapshot): void {
     for (const part of reply as readonly unknown[]) {
       const [, id = '', millis] = /^([^~]*)~(\d+)$/.exec(String(part)) ?? [];

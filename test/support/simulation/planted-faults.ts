@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-
 import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
@@ -10,6 +8,7 @@ import { Places } from '../../../src/redis/waiting/places.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
+import { editedFragment } from '../edited-fragment.js';
 import type { Aim, Scripts } from './schedule.js';
 import { simulatedScripts } from './stored-key.js';
 
@@ -58,14 +57,9 @@ function method<Instance extends object, Name extends keyof Instance>(
   return put(of, name, ({ value }) => ({ value: change(value as Instance[Name]) }));
 }
 
-/** @throws Error unless the text is there once: another place could be no fault */
+/** @throws Error unless the text is there once */
 function edited(path: string, text: string, other: string): () => Scripts {
-  return () => {
-    const file = readFileSync(new URL(`../../../lua/${path}.lua`, import.meta.url), 'utf8');
-    const places = file.split(text).length - 1;
-    if (places !== 1) throw new Error(`lua/${path}.lua says ${places} times: ${text}`);
-    return simulatedScripts({ [path]: file.replace(text, other) });
-  };
+  return () => simulatedScripts(editedFragment(path, [text, other]));
 }
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
 import { type Flood, floodWithBodies } from '../../costly-bodies.js';
-import { floodUnread, type UnreadFlood } from '../../unread-answers.js';
+import { floodUnread } from '../../unread-answers.js';
 import type { Fleet } from '../fleet.js';
 import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { FaultKind } from './fault.js';
@@ -55,22 +55,7 @@ export function replicaGetsCostlyBodies(
   fleet: Fleet,
   headers: () => OutgoingHttpHeaders,
 ): FaultKind {
-  return {
-    name: 'costly bodies to a replica',
-    draw: (random) => {
-      const place = random.pick(fleet.places);
-      let flood: Flood | undefined;
-      return {
-        target: `replica ${place}`,
-        scope: `replica ${place}`,
-        millis: random.whole(500, 1500),
-        begin: () => {
-          flood = floodWithBodies(fleet.urlOf(place), headers, 4);
-        },
-        end: () => flood?.stop(),
-      };
-    },
-  };
+  return flooded(fleet, 'costly bodies to a replica', (url) => floodWithBodies(url, headers, 4));
 }
 
 /** Clients send a replica many requests with large answers, and read nothing. */
@@ -78,17 +63,25 @@ export function replicaGetsUnreadAnswers(
   fleet: Fleet,
   headers: () => Readonly<Record<string, string>>,
 ): FaultKind {
+  return flooded(fleet, 'unread answers of a replica', (url) => floodUnread(url, headers));
+}
+
+function flooded(
+  fleet: Fleet,
+  name: string,
+  begin: (url: string) => Flood | Promise<Flood>,
+): FaultKind {
   return {
-    name: 'unread answers of a replica',
+    name,
     draw: (random) => {
       const place = random.pick(fleet.places);
-      let flood: UnreadFlood | undefined;
+      let flood: Flood | undefined;
       return {
         target: `replica ${place}`,
         scope: `replica ${place}`,
         millis: random.whole(500, 1500),
         begin: async () => {
-          flood = await floodUnread(fleet.urlOf(place), headers);
+          flood = await begin(fleet.urlOf(place));
         },
         end: () => flood?.stop(),
       };

@@ -57,11 +57,6 @@ export class Requests {
     };
   }
 
-  /** Whether a client has been told of an approval of the key. */
-  isKnown(key: string): boolean {
-    return this.approvals.isKnown(key);
-  }
-
   /** @returns the approvals among them */
   async checkMany(keys: readonly string[], parameters: object = {}): Promise<Held[]> {
     const sentAt = Date.now();

@@ -135,11 +135,11 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
     maximum: SOME,
     mostKeys: ONE_CALL_KEYS,
     firstWindowMillis: TURNING_WINDOW_MILLIS,
-    begin: ({ clients, requests, keys }) => {
+    begin: ({ clients, requests, approvals, keys }) => {
       const checks = Array.from({ length: SOME }, () => keys).flat();
       clients.add('bulk client', 1, async () => {
         await clients.rest(UNTIL_THE_SURGE);
-        if (requests.isKnown(keys[0]!)) await requests.checkMany(checks);
+        if (approvals.isKnown(keys[0]!)) await requests.checkMany(checks);
       });
     },
     makeKeys: async ({ requests, keys }) => {
