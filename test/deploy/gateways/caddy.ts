@@ -1,3 +1,4 @@
+import { acceptsConnections } from '../../support/accepts-connections.js';
 import { provided } from '../../support/provided.js';
 import { type Gateway, writeFileHere } from './gateway.js';
 
@@ -20,4 +21,6 @@ export const caddy: Gateway = {
     ]);
     return ['run', '--adapter', 'caddyfile', '--config', file];
   },
+  // Caddy opens the ports of its servers one after another, in a random order.
+  serves: ({ innerPort }) => acceptsConnections(innerPort),
 };
