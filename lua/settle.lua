@@ -81,7 +81,7 @@ local function run(KEYS, ARGV)
     state.made_room = true
     state.expires = idle_time(state)
   elseif queue.replicas[call.replica] then
-    renew_lease(queue, call)
+    renew_lease(state, queue, call)
     compact_queue(keys, state, call.now_ms)
     state.changed = true
   end

@@ -97,13 +97,14 @@ local function add_places(queue, replica_id, count, now_ms)
   end
 end
 
-local function renew_lease(queue, call)
+local function renew_lease(state, queue, call)
   local replica = replica_of(queue, call.replica)
   if not is_alive(replica, call.now_ms) then
     queue.living = queue.living + replica.places
   end
   replica.lease_ends = call.now_ms + call.lease
   replica.is_changed = true
+  state.set_at = call.now_ms
 end
 
 local function drop_queue(keys, queue)
@@ -181,6 +182,11 @@ local function read_queue(keys, state, call)
     -- nothing: while replicas restart, they may have different settings.
     local went_back = state.clock_went_back or state.ticket > call.now_us + 1000000
     state.queue, hashes_agree = load_queue(keys, call.now_ms, went_back and call.lease)
+    -- Only `renew` extends leases without a note in the state. The caller's own lease shows that.
+    local own = state.queue.replicas[call.replica]
+    if own and own.lease_ends > call.now_ms + call.lease then
+      state.queue, hashes_agree = load_queue(keys, call.now_ms, call.lease)
+    end
     if not hashes_agree or is_list_torn(keys, state.queue.places) then
       recount(keys, state.queue, call.now_ms)
       hold_after_loss_of_queue(keys, state, call)
@@ -239,7 +245,7 @@ local function join_queue(keys, state, call, waiters)
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
   call_in_chunks('RPUSH', keys.queue, entries)
-  renew_lease(queue, call)
+  renew_lease(state, queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)
   more_changed(state)

@@ -606,6 +606,27 @@ describe('a clock that goes back', () => {
     await replica.settle();
     expect((await key.stored()).replicas).toEqual({ dead: 2000 + TEST_LEASE_MILLIS });
   });
+
+  test('shortens leases within a window, as the last call with a waiter shows', async () => {
+    await key.setTime(900);
+    await key.replica('dead').checkOrWait(['first']);
+    await key.setTime(100);
+    await replica.check(['d']);
+    expect((await key.stored()).replicas).toMatchObject({ dead: 100 + TEST_LEASE_MILLIS });
+  });
+
+  test('shortens leases within a window after renewals, as the own lease of a replica shows', async () => {
+    const dead = key.replica('dead');
+    await dead.checkOrWait(['first']);
+    await key.setTime(900);
+    await dead.renew(1);
+    await replica.renew(1);
+    await key.setTime(100);
+    expect(await replica.renew(1)).toBe(false);
+    await replica.settle();
+    const leaseEnds = 100 + TEST_LEASE_MILLIS;
+    expect((await key.stored()).replicas).toEqual({ r1: leaseEnds, dead: leaseEnds });
+  });
 });
 
 test('a lease is as long as its replica has it, while others have shorter ones', async () => {
