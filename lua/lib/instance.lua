@@ -203,6 +203,10 @@ local function new_instance(keys, call, idle, start, limits)
     if call.now_ms < outage_ends(idle, call) then
       set_more(state, 'served', idle.served)
     end
+    if call.now_us <= idle.ticket then
+      -- The clock has gone back. A waiter may still be put back with such a ticket.
+      set_more(state, 'ticket', idle.ticket)
+    end
   end
   further.begin(keys, state, limits, call.now_ms)
   state.expires = idle_time(state)

@@ -607,6 +607,22 @@ describe('a clock that goes back', () => {
     expect((await key.stored()).replicas).toEqual({ dead: 2000 + TEST_LEASE_MILLIS });
   });
 
+  test('gives no ticket a second time in a key that has been idle', async () => {
+    const { queue } = await key.stored();
+    await key.setTime(-50_000);
+    await replica.check(['d']);
+    const now = -50_000 + TEST_LEASE_MILLIS;
+    const later = key.replica('r2', { history: { since: -50_000, until: now } });
+    await key.setTime(now);
+    await later.check(['e', 'f']);
+    await later.checkOrWait(['g']);
+    const [[, ticket]] = queue as [[string, number]];
+    expect((await key.stored()).queue).toEqual([['g@r2', ticket + 1]]);
+    await replica.settle({ c: ticket });
+    await key.setTime(now + 1000);
+    expect((await later.settle()).granted).toEqual(['c', 'g']);
+  });
+
   test('shortens leases within a window, as the last call with a waiter shows', async () => {
     await key.setTime(900);
     await key.replica('dead').checkOrWait(['first']);
