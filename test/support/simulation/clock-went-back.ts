@@ -37,21 +37,31 @@ export function byNow(stored: Snapshot, now: number): Snapshot {
 }
 
 /**
- * From the key's first call after a step of the clock on, no window and no hold lasts longer than it was set for. A pause
- * is compared by the judge, which knows its length. A lease may last longer by the step: docs/reliability.md.
+ * From the key's first call after a step of the clock on, nothing lasts longer than it was set for. A pause is compared
+ * by the judge, which knows its length.
+ * @param renewed when each lease ends that a renewal has extended last, by replica. A renewal writes no state, so within a
+ *   window only the caller's own lease shows a step: docs/reliability.md
  */
-export function checkNothingLastsLonger({ state, holds }: Snapshot, now: number): void {
+export function checkNothingLastsLonger(
+  { state, holds, leases }: Snapshot,
+  now: number,
+  leaseMillis: number,
+  renewed: ReadonlyMap<string, number>,
+): void {
   if (!state) return;
   const fail = (what: string, millis: number): void => {
     violate('nothing lasts longer than it was set for', `${what} by ${millis} ms`);
   };
-  // A key that is idle keeps its times, which count for nothing.
-  if (state.start > now && state.approved > 0) fail('the window', state.start - now);
-  for (const { name, start, taken } of state.further) {
-    if (start > now && taken > 0) fail(`the window of ${name}`, start - now);
+  if (state.start > now) fail('the window', state.start - now);
+  for (const { name, start } of state.further) {
+    if (start > now) fail(`the window of ${name}`, start - now);
   }
   for (const [id, hold] of holds) {
     const over = hold.lapsesAt - lapseByNow(hold, now);
     if (over > 0) fail(`the hold of ${id}`, over);
+  }
+  for (const [replica, leaseEnds] of Object.entries(leases)) {
+    const over = leaseEnds - now - leaseMillis;
+    if (over > 0 && renewed.get(replica) !== leaseEnds) fail(`the lease of ${replica}`, over);
   }
 }

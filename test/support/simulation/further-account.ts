@@ -76,9 +76,19 @@ export class FurtherAccount {
     });
   }
 
-  /** Redis's clock has gone back: windows that begin in the future begin now, with what was approved in them. */
-  beginByNow(now: number): void {
-    for (const each of this.#limits) each.start = Math.min(each.start, now);
+  /**
+   * Redis's clock has gone back: windows that begin in the future begin now, with what was approved in them.
+   * @param ids those that are stored. Others have expired after their windows, and count again if these go on
+   */
+  beginByNow(now: number, ids: ReadonlyMap<string, ReadonlyMap<string, number>>): void {
+    for (const each of this.#limits) {
+      each.start = Math.min(each.start, now);
+      for (const [id, hits] of each.taken) {
+        if (ids.get(each.limit.name)?.has(id)) continue;
+        each.unknown += hits;
+        each.taken.delete(id);
+      }
+    }
   }
 
   /** Windows that are over by now begin again. */

@@ -66,6 +66,8 @@ export class Judge {
   steppedAfter = 0;
   /** When Redis's clock went back last, by the world's time. */
   #steppedAt = -Infinity;
+  /** When the leases end that a renewal has extended last, by replica. */
+  readonly #renewed = new Map<string, number>();
   /** The last call that opened the key has found it idle. */
   #wasIdle = false;
   /** This call finds a key that was idle, and that the clock has taken back to before. */
@@ -172,7 +174,7 @@ export class Judge {
     this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'settle') this.#checkHoldsLeft(run, reply, after);
     if (isOpened) this.#wasIdle = isIdle(after, run.now);
-    if (isOpened) checkNothingLastsLonger(after, run.now);
+    if (isOpened && !this.#wasIdle) this.#checkTimes(run, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
@@ -193,8 +195,10 @@ export class Judge {
     this.#isRevived = this.#wasIdle;
     const { start } = byNow(before, now).state!;
     if (this.#window.start === state.start) this.#window = { ...this.#window, start };
+    // The windows of an idle key are over, and their approvals are forgotten.
+    if (this.#isRevived) this.#window.approved.clear();
     if (this.#restored === state.start) this.#restored = start;
-    this.#further.beginByNow(now);
+    this.#further.beginByNow(now, stored.limits);
     for (const client of this.#held) {
       const lapsesAt = lapseByNow(client.hold!, now);
       client.hold = { ...client.hold!, lapsesAt };
@@ -786,6 +790,20 @@ export class Judge {
     throw new Violation('a check is approved if there is room', `${id} is not`);
   }
 
+  /** Nothing lasts longer than it was set for, also after Redis's clock has gone back. */
+  #checkTimes({ now, replica }: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { leaseMillis } = this.world.shape;
+    // A caller that looks at its own lease sees the step.
+    const isShown = (before.leases[replica] ?? 0) > now + leaseMillis;
+    const hasLooked = after.leases[replica] !== before.leases[replica];
+    checkNothingLastsLonger(
+      after,
+      now,
+      leaseMillis,
+      isShown && hasLooked ? new Map() : this.#renewed,
+    );
+  }
+
   /** A renewal changes the caller's lease only, and not if Redis may have been down: a hold comes first. */
   #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
     const [was, is] = [before.leases[replica], after.leases[replica]];
@@ -794,6 +812,7 @@ export class Judge {
       throw new Violation('a renewal changes one lease', JSON.stringify(after.leases));
     }
     if (is === was || was === undefined) return;
+    this.#renewed.set(replica, is!);
     if (was - LEASE_PART_LEFT * this.world.shape.leaseMillis < now) {
       throw new Violation('a hold comes before a renewal', `${replica} was silent`);
     }

@@ -308,20 +308,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       ),
   },
   {
-    name: 'a hold lasts longer by a step of the clock',
-    aim: { fates: ['clock back', 'hold'] },
-    scripts: edited('lib/instance', 'holds.shorten(keys, state, call)', ''),
-  },
-  {
-    name: 'a pause lasts longer by a step of the clock',
-    aim: { fates: ['clock back', 'pause'] },
-    scripts: edited(
-      'lib/pause',
-      "set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)",
-      '',
-    ),
-  },
-  {
     name: 'a settle does not see held approvals',
     aim: { fates: ['hold', 'drop'] },
     scripts: edited('lib/approvals', 'if lapses > now_ms then', 'if false then'),
@@ -618,6 +604,54 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a length that a request has set lasts for one window',
     aim: { fates: ['window override'], shape: { windowMillis: 20 } },
     scripts: edited('lib/rules', 'state.window_is_set, state.limits_changed = true, true', ''),
+  },
+  {
+    name: 'a hold lasts longer after the clock has gone back',
+    aim: { fates: ['clock back', 'hold'] },
+    scripts: edited('lib/instance', 'holds.shorten(keys, state, call)', ''),
+  },
+  {
+    name: 'a pause lasts longer after the clock has gone back',
+    aim: { fates: ['clock back', 'pause'] },
+    scripts: edited(
+      'lib/pause',
+      "set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)",
+      '',
+    ),
+  },
+  {
+    name: 'a window that begins in the future is over',
+    aim: { fates: ['clock back'] },
+    scripts: edited('lib/pause', 'state.start = math.min(state.start, now_ms)', ''),
+  },
+  {
+    name: 'a window of a further limit that begins in the future is over',
+    aim: { fates: ['clock back'], shape: { further: TWO_LIMITS } },
+    scripts: edited('lib/pause', 'limit.start = math.min(limit.start, now_ms)', ''),
+  },
+  {
+    name: 'a lease lasts longer after the clock has gone back',
+    aim: { fates: ['clock back'] },
+    scripts: edited('lib/queue', 'went_back and call.lease', 'nil'),
+  },
+  {
+    name: 'a check with a waiter leaves no note of the time of a lease',
+    firstSeed: 490,
+    aim: { fates: ['clock back'] },
+    scripts: edited('lib/queue', 'state.set_at = call.now_ms', ''),
+  },
+  {
+    name: 'a settle tells more than the length of a hold after the clock has gone back',
+    firstSeed: 430,
+    aim: { fates: ['clock back', 'hold'] },
+    scripts: edited('lib/approvals', 'math.min(lapses, now_ms + millis)', 'lapses'),
+  },
+  {
+    name: 'a ticket is given again in an idle key after the clock has gone back',
+    isRare: true,
+    firstSeed: 33700,
+    aim: { fates: ['clock back'] },
+    scripts: edited('lib/instance', 'if call.now_us <= idle.ticket then', 'if false then'),
   },
   {
     name: 'keys of a queue are given no expiry',
