@@ -39,7 +39,8 @@
 --       can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
---       that needs more names has false. The other batches are still decided.
+--       that needs more names has false, and so has each batch after those that take long (lib/weight): it is left to the
+--       next call. The other batches are still decided.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
 -- remember denied checks. They are decided again, but a second denial is not counted.
@@ -49,10 +50,11 @@
 --@include lib/keys
 --@include lib/plain-checks
 --@include lib/replies
+--@include lib/weight
 --@include-when-called lib/checks decide
 
 local function append(replies, reply)
-  if reply.err then
+  if not reply or reply.err then
     replies[#replies + 1] = reply
     return
   end
@@ -94,6 +96,12 @@ end
 local function decide_in_order(
   replies, call, names, first_key, names_given, arguments, first_id, size, limits, special, is_last
 )
+  -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be of
+  -- the same key.
+  if names_given == KEYS_PER_INSTANCE and weight.is_spent() then
+    replies[#replies + 1] = false
+    return true
+  end
   require_names(call, names, first_key, names_given)
   local values = read_values(names[first_key])
   if special == '' and size <= CHUNK and not call.is_sent_again then
@@ -146,7 +154,7 @@ local function decide_new_first(
     for i, batch in ipairs(batches) do
       local key, id, checks, of_key, is_special = unpack(batch)
       if not decided[i] and is_due(names[key]) then
-        decided[i] = reply_of(function()
+        decided[i] = not weight.is_spent() and reply_of(function()
           require_names(call, names, key, KEYS_PER_INSTANCE)
           return decide(call, names, key, arguments, id, checks, of_key, is_special, read_values(names[key]))
         end)
@@ -168,6 +176,7 @@ end
 -- all that follow, or new keys are decided first.
 local function run(KEYS, ARGV)
   local call, replies = read_call(ARGV), {}
+  weight.begin()
   call.is_sent_again = ARGV[FIRST_OWN] % 2 == 1
   call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')

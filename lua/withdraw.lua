@@ -7,9 +7,11 @@
 --       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then the request ids of all keys
--- Reply per key how many were withdrawn or released, or the error with which the key failed
+-- Reply per key how many were withdrawn or released, or the error with which the key failed. The first key has a reply at
+--       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 --@include lib/errors
 --@include lib/instance
+--@include lib/weight
 
 local function withdraw(names, first_key, call, ids)
   local keys = read_keys(names, first_key)
@@ -31,7 +33,11 @@ end
 local function run(KEYS, ARGV)
   local call, replies = read_call(ARGV), {}
   local first_key, first_id = 1, FIRST_OWN + 1
+  weight.begin()
   for size, limits in string.gmatch(ARGV[FIRST_OWN], '(%d+)=?(%S*)') do
+    if weight.is_spent() then
+      break
+    end
     local next_id = first_id + tonumber(size)
     local of_key = call_with_limits(call, limits == '' and call.limits or parse_limits(limits))
     replies[#replies + 1] = reply_of(withdraw, KEYS, first_key, of_key, { unpack(ARGV, first_id, next_id - 1) })

@@ -18,6 +18,7 @@
 --@include lib/further
 --@include lib/requests
 --@include lib/state
+--@include lib/weight
 
 -- A table, since Lua allows a script 200 local variables.
 local holds = { FEW = 50 }
@@ -156,7 +157,7 @@ end
 -- Reads all holds. Returns what `find_lapsed` returns, and the order of those that have not lapsed.
 function holds.read_all(keys, now_ms)
   local ids, held, held_ids, first, order, last_lapsed = {}, 0, 0, math.huge, {}, 0
-  local stored = redis.call('HGETALL', holds.name(keys))
+  local stored = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
   for i = 1, #stored, 2 do
     local lapses, _, hits = holds.parse(stored[i + 1])
     if lapses <= now_ms then
@@ -195,7 +196,7 @@ function holds.find_lapsed(keys, state, now_ms)
     return holds.read_all(keys, now_ms)
   end
   local now, ids, held, first = digits(now_ms), {}, state.held, math.huge
-  local lapsed = holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE', 'WITHSCORES')
+  local lapsed = weight.add(holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE', 'WITHSCORES'), 2)
   for i = 1, #lapsed, 2 do
     local id, hits = string.match(lapsed[i], '^([^*]*)%*?(%d*)$')
     ids[#ids + 1], held = id, held - (tonumber(hits) or ONE_HIT)
@@ -233,7 +234,7 @@ function holds.shorten(keys, state, call)
   if not has_holds(state) then
     return
   end
-  local stored = redis.call('HGETALL', holds.name(keys))
+  local stored = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
   state.held_until = 0
   for i = 1, #stored, 2 do
     local lapses, millis, hits = holds.parse(stored[i + 1])

@@ -20,6 +20,7 @@
 --@include lib/further
 --@include lib/hits
 --@include lib/recovery-hold
+--@include lib/weight
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
@@ -115,7 +116,7 @@ end
 -- The tickets of all waiters, as a set.
 local function waiting_tickets(keys)
   local tickets = {}
-  for _, ticket in ipairs(redis.call('HVALS', keys.waiting)) do
+  for _, ticket in ipairs(weight.add(redis.call('HVALS', keys.waiting), 1)) do
     tickets[ticket] = true
   end
   return tickets
@@ -130,7 +131,7 @@ local function recount(keys, queue, now_ms)
     replica.is_changed = true
   end
   local tickets = waiting_tickets(keys)
-  for _, entry in ipairs(redis.call('LRANGE', keys.queue, 0, -1)) do
+  for _, entry in ipairs(weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)) do
     local ticket, _, replica_id = split_entry(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
@@ -152,7 +153,7 @@ local function load_queue(keys, now_ms, lease)
     return queue, redis.call('EXISTS', keys.replicas) == 0
   end
   local counted = 0
-  local replicas = redis.call('HGETALL', keys.replicas)
+  local replicas = weight.add(redis.call('HGETALL', keys.replicas), 2)
   for i = 1, #replicas, 2 do
     local replica = read_replica(replicas[i + 1])
     queue.replicas[replicas[i]] = replica
@@ -209,7 +210,7 @@ local function compact_queue(keys, state, now_ms)
   end
   local tickets = waiting_tickets(keys)
   local kept, dead = {}, {}
-  for _, entry in ipairs(redis.call('LRANGE', keys.queue, 0, -1)) do
+  for _, entry in ipairs(weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)) do
     local ticket = ticket_of(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
@@ -312,7 +313,7 @@ end
 local function sort_queue(keys, state, call)
   -- A list in which nobody waits would be stored without an expiry.
   if read_queue(keys, state, call).places > 0 then
-    redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+    weight.read = weight.read + redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
   end
   state.unsorted = 0
   state.changed = true
@@ -365,7 +366,7 @@ local function take_heads(keys, state, now_ms, left, most, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
   local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
-  local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
+  local entries = weight.add(redis.call('LRANGE', keys.queue, 0, look_at - 1), 1)
   local ids, terms, gone = {}, {}, {}
   local taken, has_terms, is_blocked = 0, state.further ~= nil, false
   for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do

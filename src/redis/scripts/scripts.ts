@@ -171,19 +171,19 @@ export class Scripts {
    * @returns for each key, in their order, how many were withdrawn or released, or its error
    */
   withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]> {
-    const [first, ...others] = withdrawals;
-    if (!first) return Promise.resolve([]);
-    const { keys, args } = encodeWithdrawals(this.settings, [first, ...others]);
-    const call = { script: this.#withdraw, keys, args };
-    return this.guard.run({
-      script: this.#withdraw.name,
-      operation: this.#operation,
-      name: first.names.state,
-      size: withdrawals.length,
-      isWrite: true,
-      isRepeatable: true,
-      send: (_attempt, isWanted) =>
-        this.#sendForEach(call, isWanted, (reply) => reply as (number | Error)[]),
+    return inSeveralCalls(withdrawals, (rest) => {
+      const { keys, args } = encodeWithdrawals(this.settings, rest);
+      const call = { script: this.#withdraw, keys, args };
+      return this.guard.run({
+        script: this.#withdraw.name,
+        operation: this.#operation,
+        name: rest[0].names.state,
+        size: rest.length,
+        isWrite: true,
+        isRepeatable: true,
+        send: (_attempt, isWanted) =>
+          this.#sendForEach(call, isWanted, (reply) => reply as (number | Error)[]),
+      });
     });
   }
 
@@ -192,16 +192,18 @@ export class Scripts {
    * @returns for each key, in their order, its state, nothing if there is none, or its error
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
-    const call = { script: this.#inspect, keys: keys.flatMap(keysToInspect), args: [] };
-    return this.guard.run({
-      script: this.#inspect.name,
-      operation: this.#operation,
-      name: call.keys[0] ?? '',
-      size: keys.length,
-      isWrite: false,
-      isRepeatable: true,
-      send: (_attempt, isWanted) =>
-        this.#sendForEach(call, isWanted, (reply) => decodeInstances(reply as InspectReplies)),
+    return inSeveralCalls(keys, (rest) => {
+      const call = { script: this.#inspect, keys: rest.flatMap(keysToInspect), args: [] };
+      return this.guard.run({
+        script: this.#inspect.name,
+        operation: this.#operation,
+        name: rest[0].state,
+        size: rest.length,
+        isWrite: false,
+        isRepeatable: true,
+        send: (_attempt, isWanted) =>
+          this.#sendForEach(call, isWanted, (reply) => decodeInstances(reply as InspectReplies)),
+      });
     });
   }
 
@@ -265,5 +267,25 @@ export class Scripts {
     decode: (reply: unknown) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
     return replyForEach(decode(await this.#client.sendAtOnce(call, isWanted)));
+  }
+}
+
+type NotEmpty<Item> = readonly [Item, ...Item[]];
+
+/**
+ * Calls a script that may leave the last keys to the next call if the first ones take it long.
+ * @param call replies for the first key at least
+ */
+async function inSeveralCalls<Key, Reply>(
+  keys: readonly Key[],
+  call: (rest: NotEmpty<Key>) => Promise<readonly Reply[]>,
+): Promise<Reply[]> {
+  const replies: Reply[] = [];
+  for (;;) {
+    const [first, ...others] = keys.slice(replies.length);
+    if (first === undefined) return replies;
+    const more = await call([first, ...others]);
+    if (more.length === 0) throw new Error('a script has left all keys unanswered');
+    replies.push(...more);
   }
 }
