@@ -390,13 +390,11 @@ export class RequestGenerator {
     if (isLast && !isOld) headers.push(random.pick(['Connection: close', UPGRADE]));
     // If data still arrives when the server closes, TCP resets, and the client may lose the answer.
     const body = !isLast && random.chance(0.2) ? this.#body() : undefined;
-    if (body) {
-      headers.push(body.header);
-      // A check with both is rejected: `bodyParameters` asks that.
-      if (headers.includes(JSON_TYPE)) headers.splice(headers.indexOf(JSON_TYPE), 1);
-    }
+    if (body) headers.push(body.header);
+    // A check with both is rejected: `bodyParameters` asks that.
+    const sent = body ? headers.filter((header) => header !== JSON_TYPE) : headers;
     const version = isOld ? '1.0' : '1.1';
-    const head = `${method} ${target} HTTP/${version}\r\n${headers.join('\r\n')}\r\n\r\n`;
+    const head = `${method} ${target} HTTP/${version}\r\n${sent.join('\r\n')}\r\n\r\n`;
     const framed = this.#modelled(ask, head + (body?.bytes ?? ''));
     return { ...framed, correlationId, isLast };
   }
