@@ -135,7 +135,7 @@ local function open_instance(keys, call, state)
     return nil
   end
   decide_in_full_memory(keys.state, call, state)
-  local had_holds, was_in_hold = has_holds(state), in_recovery_hold(state)
+  local had_holds, was_in_hold, was_paused = has_holds(state), in_recovery_hold(state), is_paused(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
   local may_come_sooner = had_holds or is_paused(state) or state.further or state.start > call.now_ms
   state.known_room_at = may_come_sooner and room_at(state, call)
@@ -170,6 +170,10 @@ local function open_instance(keys, call, state)
       -- A caller that knows less of Redis would begin the recovery hold again, in a key that is removed.
       if was_in_hold then
         redis.call('HSET', keys.state, 'hold_until', 0)
+      end
+      -- After the clock has gone back, a pause that is over would begin again.
+      if was_paused then
+        redis.call('HSET', keys.state, 'paused_until', 0)
       end
     end
     return nil, state

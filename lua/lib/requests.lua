@@ -41,6 +41,8 @@ local function end_window_of_requests(keys, state, call, ended, has_requests)
   if lease_number(ended.start, call) ~= lease_number(state.start, call) then
     begin_turn(keys, state)
   end
+  -- Longer windows from now on do not share it.
+  state.has_past = has_requests and not windows_share_set(call, state.window)
 end
 
 -- Adds ids to the approved ones, each with one hit. An id that is there already does not count again.
@@ -79,10 +81,14 @@ local function remember_requests(keys, state, call, ids)
   state.changed = true
 end
 
--- When the ids approved in this window may be forgotten, which can be after the end of the instance. The state, which
--- has the turn, is kept for as long.
+-- When the ids approved in this window may be forgotten, and those that this call has remembered, which can be after the
+-- end of the instance. The state, which has the turn, is kept for as long.
 local function remembered_until(state, call)
-  return windows_share_set(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
+  local since = windows_share_set(call, state.window) and state.start + state.window or 0
+  if state.has_past then
+    since = math.max(since, call.now_ms)
+  end
+  return since > 0 and since + (TURNS - 1) * call.lease or 0
 end
 
 -- Sets when the sets to which ids were added expire.

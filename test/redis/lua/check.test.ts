@@ -607,6 +607,16 @@ describe('a clock that goes back', () => {
     expect((await key.stored()).replicas).toEqual({ dead: 2000 + TEST_LEASE_MILLIS });
   });
 
+  test('begins no pause again that was over when the key was idle', async () => {
+    const other = await ScriptHarness.create(redis.client);
+    const brief = other.replica('r1', { limits: { windowMillis: 60 }, leaseMillis: 600 });
+    await brief.pause(60);
+    await other.setTime(545);
+    await brief.pause(0);
+    await other.setTime(-55);
+    expect(await brief.check(['a'])).toEqual(['approved']);
+  });
+
   test('gives no ticket a second time in a key that has been idle', async () => {
     const { queue } = await key.stored();
     await key.setTime(-50_000);

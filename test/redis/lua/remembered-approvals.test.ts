@@ -236,6 +236,19 @@ test('a key outlives an approval from the queue by six leases, whatever follows 
   expect((await key.stored()).expiry.state).toBe(served + 6 * leaseMillis);
 });
 
+test('an approval is remembered for two leases if a longer window follows, and a release leaves the key idle', async () => {
+  const limits = { windowMillis: 20, maxRequests: 3 };
+  const replica = key.replica('r1', { limits, leaseMillis: 3000 });
+  await replica.checkBatch([{ requestId: 'a', canWait: false, holdMillis: 509 }]);
+  await replica.checkBatch([{ requestId: 'b', canWait: false }], { windowMillis: 4000 });
+  await key.setTime(499);
+  await replica.release('a');
+  const kept = 499 + 2 * 3000;
+  expect(await key.expiry()).toEqual({ state: kept });
+  // A lease may have ended, and with it the turn of the set.
+  expect(Object.values(await key.pastExpiry()).at(-1)).toBe(kept);
+});
+
 test('a state that is kept for remembered approvals counts none of them', async () => {
   const replica = key.replica('r1', { limits: { windowMillis: 250 }, leaseMillis: 2000 });
   await replica.check(['a']);

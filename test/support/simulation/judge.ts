@@ -847,7 +847,8 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
   if (isWaitedFor) return false;
   // The first of two batches of a call can make the key again, and the second begin a hold: its replica knows of a waiter
   // that was in the queue of the idle key.
-  const isNewWindow = state?.start === now && (now - was.start) % was.window !== 0;
+  // A boundary of shorter windows from the last boundary on would be no new window.
+  const isNewWindow = state?.start === now && ((now - was.start) % was.window) % state.window !== 0;
   if (isNewWindow && state.limitsSince === now) return true;
   const beginsHold = state !== undefined && state.holdUntil > now;
   return !(beginsHold && before.waiting.size > 0);
