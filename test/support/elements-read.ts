@@ -31,7 +31,7 @@ export async function elementsReadByCalls(
   work: () => Promise<unknown>,
 ): Promise<number[]> {
   const commands: string[][] = [];
-  const monitor = await redis.duplicate().monitor();
+  const monitor = await redis.monitor();
   try {
     monitor.on('monitor', (_time: string, args: string[], source: string) => {
       const [command = ''] = args;

@@ -586,7 +586,10 @@ export class Judge {
     if (!place) return false;
     const isAlive =
       (leases[place.replica] ?? 0) > run.now || this.world.returnsInTime(place.replica);
-    return isAlive || (place.replica === run.replica && run.lowestTicket <= place.ticket);
+    // A check that is sent again after its lease has lapsed is decided again, in the order of its call.
+    const isSentAgain = run.requestIds.includes(id);
+    const isOfCaller = place.replica === run.replica && run.lowestTicket <= place.ticket;
+    return isAlive || (isOfCaller && !isSentAgain);
   }
 
   /** Waiters from before Redis lost its memory come first, once it could know of them. */
