@@ -136,9 +136,8 @@ local function open_instance(keys, call, state)
   end
   decide_in_full_memory(keys.state, call, state)
   local had_holds, was_in_hold, was_paused = has_holds(state), in_recovery_hold(state), is_paused(state)
-  -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
-  local may_come_sooner = had_holds or is_paused(state) or state.further or state.start > call.now_ms
-  state.known_room_at = may_come_sooner and room_at(state, call)
+  -- Replicas with waiters know this time, or an earlier one.
+  state.known_room_at = state.has_more and room_at(state, call)
   if begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)

@@ -203,6 +203,20 @@ describe('waiters', () => {
     ]);
   });
 
+  test('are told that other rules bring a limit whose window ends sooner', async () => {
+    const limits = { maxRequests: 3 };
+    const without = key.replica('r1', { limits });
+    await without.check(['a']);
+    await without.checkHits('w', 3, { canWait: true });
+    const wakes = await recordWakes(key.names.wakeChannel);
+    const soon = { ...TEN, windowMillis: 60 };
+    const other = key.replica('r2', { limits: { ...limits, further: [soon] } });
+    await other.checkHits('v', 3, { canWait: true });
+    expect((await wakes.take()).map((text) => JSON.parse(text) as unknown)).toEqual([
+      expect.objectContaining({ granted: [], millisToRoom: 60 }),
+    ]);
+  });
+
   test('of a key that Redis has lost are approved when the room would have come, not before', async () => {
     const patient = withFurther([TEN, TOKENS], { leaseMillis: 60_000 });
     await patient.check(['a', 'b', 'c']);
