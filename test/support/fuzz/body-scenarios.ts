@@ -9,12 +9,6 @@ const WITH_PARAMETERS = [
   '{"hits":5}', 'hits=5', '{', '[{}]', '\0', '\xff', ' '.repeat(5000), '{}'.repeat(5000),
 ]; // prettier-ignore
 
-/** A body whose parsing costs more than others of its size, with fewest answers to other requests meanwhile. */
-const SLOWEST = 'names of many elements';
-const CONNECTIONS = 3;
-/** A service that parses each body at once answers one other request before each, and one after the last. */
-const ANSWERED_IF_AT_ONCE = CONNECTIONS + 1;
-
 /** A check whose body may have parameters in it, perhaps with a request before it. */
 export async function bodyParameters(session: Session): Promise<void> {
   const { random, requests, target } = session;
@@ -39,10 +33,13 @@ export async function bodyParameters(session: Session): Promise<void> {
   await client.part(random.pick(['half-close', 'reset', 'destroy']));
 }
 
-/** Bodies that cost much, on several connections. Requests on another connection are answered meanwhile. */
+/**
+ * Bodies that cost much, on several connections. Requests on another connection are answered meanwhile; how many, depends
+ * on the machine. `json-array.test.ts` shows that bodies are read in turns.
+ */
 export async function costlyBodies(session: Session): Promise<void> {
   const { random, target } = session;
-  const what = random.pick([SLOWEST, ...Object.keys(COSTLY_BODIES)]);
+  const what = random.pick(Object.keys(COSTLY_BODIES));
   const body = COSTLY_BODIES[what]!;
   const headers = Object.entries(mightyHeaders(target)).map(
     ([name, text]) => `${name}: ${text}\r\n`,
@@ -50,9 +47,9 @@ export async function costlyBodies(session: Session): Promise<void> {
   const bytes =
     `POST /rate HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n${headers.join('')}` +
     `Content-Length: ${body.length}\r\n\r\n${body}`;
-  const progress = { isAnswered: false, answeredMeanwhile: 0 };
+  const progress = { isAnswered: false };
   const answered = Promise.all(
-    Array.from({ length: CONNECTIONS }, async () => {
+    Array.from({ length: 3 }, async () => {
       const client = await session.open();
       client.sendWhole(bytes);
       if (!(await client.answers(1))) session.violated(`no answer to ${what}`, '');
@@ -67,14 +64,16 @@ export async function costlyBodies(session: Session): Promise<void> {
     progress.isAnswered = true;
   });
   const other = await session.open();
-  while (!progress.isAnswered) {
+  for (let sent = 1; !progress.isAnswered; sent += 1) {
     other.sendWhole('GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n');
-    if (!(await other.answers(progress.answeredMeanwhile + 1))) break;
-    progress.answeredMeanwhile += 1;
+    if (!(await other.answers(sent))) {
+      session.violated('no answer beside costly bodies', what);
+      break;
+    }
   }
   await answered;
   await other.part('destroy');
-  if (what === SLOWEST && progress.answeredMeanwhile <= ANSWERED_IF_AT_ONCE) {
-    session.violated(`only ${progress.answeredMeanwhile} requests answered meanwhile`, what);
+  for (const response of other.reader.responses) {
+    if (response.status !== 200) session.violated('not 200 beside costly bodies', what, response);
   }
 }
