@@ -4,12 +4,20 @@ import { unfoundedApprovals } from './approvals.js';
 import { lateAnswers, lateNews } from './bounds.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 
+function noMoreHits(most: number): string {
+  return JSON.stringify({ error: `hits must be at most ${most} in a correction for this key` });
+}
+
 test.each([
   ['a status that the contract does not know', [entry({ status: 500 })]],
   ['a 404 for a check', [entry({ status: 404 })]],
   ['a refusal that does not say when to come back', [entry({ status: 429 })]],
   ['an outage that does not say when to come back', [entry({ status: 503, retryAfter: '0' })]],
   ['an approval without an id', [entry()]],
+  [
+    'a bound for corrections of a key that has a maximum',
+    [entry({ kind: 'amend', status: 403, body: noMoreHits(10) })],
+  ],
   ['an id that was given before', [entry({ requestId: 'id' }), entry({ requestId: 'id' })]],
   [
     'an approval that was released before',
@@ -26,6 +34,7 @@ test('what the contract knows is right', () => {
     entry({ status: 503, retryAfter: '1' }),
     entry({ kind: 'release', requestId: 'id' }),
     entry({ kind: 'release', requestId: 'id', status: 404 }),
+    entry({ kind: 'amend', status: 403, body: noMoreHits(1) }),
     entry({ outcome: 'cut', status: undefined }),
   ];
   expect(wrongAnswers(evidenceOf({ entries }))).toEqual([]);

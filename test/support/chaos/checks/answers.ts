@@ -15,6 +15,8 @@ const STATUSES: Readonly<Record<RequestKind, readonly number[]>> = {
 };
 /** While a key is turned off, several hits are more than its maximum. */
 const TOO_MANY_HITS = 'hits must be at most 0, the maximum of ';
+/** A correction sets at most ten times the maximum, so of a key that is turned off, what its approval has already. */
+const NO_MORE_HITS = /hits must be at most [1-9] in a correction for this key/;
 
 /** Every answer is one that the contract knows; no approval is given, or taken back, twice. */
 export function wrongAnswers({ ledger }: Pick<Evidence, 'ledger'>): string[] {
@@ -31,6 +33,7 @@ function wrongIn(entry: Entry): string[] {
   const { kind, status = 0, requestId, retryAfter, body, hits = 1 } = entry;
   const wrong = (what: string): string[] => [`${describeEntry(entry)}: ${what}: ${body}`];
   if (status === 400 && hits > 1 && body.includes(TOO_MANY_HITS)) return [];
+  if (status === 403 && kind === 'amend' && NO_MORE_HITS.test(body)) return [];
   if (!STATUSES[kind].includes(status)) return wrong('unexpected status');
   if (isApproval(entry) && requestId === undefined) return wrong('an approval without an id');
   if (status === 429 && !isDeniedByOwnLimit(entry)) return wrong('denied by a limit of no rules');
