@@ -281,11 +281,14 @@ async function inSeveralCalls<Key, Reply>(
   call: (rest: NotEmpty<Key>) => Promise<readonly Reply[]>,
 ): Promise<Reply[]> {
   const replies: Reply[] = [];
-  for (;;) {
-    const [first, ...others] = keys.slice(replies.length);
-    if (first === undefined) return replies;
-    const more = await call([first, ...others]);
+  for (let rest = keys; isNotEmpty(rest); rest = keys.slice(replies.length)) {
+    const more = await call(rest);
     if (more.length === 0) throw new Error('a script has left all keys unanswered');
     replies.push(...more);
   }
+  return replies;
+}
+
+function isNotEmpty<Item>(items: readonly Item[]): items is NotEmpty<Item> {
+  return items.length > 0;
 }
