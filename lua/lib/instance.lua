@@ -135,7 +135,6 @@ local function open_instance(keys, call, state)
     return nil
   end
   decide_in_full_memory(keys.state, call, state)
-  local had_holds, was_in_hold, was_paused = has_holds(state), in_recovery_hold(state), is_paused(state)
   -- Replicas with waiters know this time, or an earlier one.
   state.known_room_at = state.has_more and room_at(state, call)
   if begin_by_now(state, call.now_ms) then
@@ -156,23 +155,14 @@ local function open_instance(keys, call, state)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
     else
-      -- After the clock has gone back, there must be no approvals without ids or holds.
+      -- After the clock has gone back, there must be no approvals without ids or holds, and no pause that is over. And a
+      -- caller that knows less of Redis would begin the recovery hold again, in a key that is removed.
       if state.stored_approved > 0 then
         redis.call('HSET', keys.state, 'approved', 0)
       end
-      if had_holds then
-        redis.call('HSET', keys.state, 'holds', 0)
-      end
-      if state.further then
-        redis.call('HSET', keys.state, 'further', further.format_unused(state))
-      end
-      -- A caller that knows less of Redis would begin the recovery hold again, in a key that is removed.
-      if was_in_hold then
-        redis.call('HSET', keys.state, 'hold_until', 0)
-      end
-      -- After the clock has gone back, a pause that is over would begin again.
-      if was_paused then
-        redis.call('HSET', keys.state, 'paused_until', 0)
+      if state.has_more then
+        local unused = state.further and further.format_unused(state) or 0
+        redis.call('HSET', keys.state, 'holds', 0, 'further', unused, 'hold_until', 0, 'paused_until', 0)
       end
     end
     return nil, state

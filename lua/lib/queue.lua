@@ -145,8 +145,7 @@ end
 
 -- Reads how many waiters each replica has: `places` counts all waiters, `living` those of living replicas.
 -- Returns the queue, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
--- `lease`: given if the clock has gone back. Then no lease lasts longer than this from now on.
-local function load_queue(keys, now_ms, lease)
+local function load_queue(keys, now_ms)
   local queue = new_queue()
   queue.places = redis.call('HLEN', keys.waiting)
   if queue.places == 0 then
@@ -157,15 +156,22 @@ local function load_queue(keys, now_ms, lease)
   for i = 1, #replicas, 2 do
     local replica = read_replica(replicas[i + 1])
     queue.replicas[replicas[i]] = replica
-    if lease and replica.lease_ends > now_ms + lease then
-      replica.lease_ends, replica.is_changed = now_ms + lease, true
-    end
     counted = counted + replica.places
     if is_alive(replica, now_ms) then
       queue.living = queue.living + replica.places
     end
   end
   return queue, counted == queue.places
+end
+
+-- After the clock has gone back, no lease lasts longer than the caller's from now on. Those that are cut do not end.
+local function cut_leases(queue, call)
+  local latest = call.now_ms + call.lease
+  for _, replica in pairs(queue.replicas) do
+    if replica.lease_ends > latest then
+      replica.lease_ends, replica.is_changed = latest, true
+    end
+  end
 end
 
 -- Whether the list can't be that of so many waiters. A list without waiters is what is left if both hashes were removed.
@@ -179,14 +185,15 @@ end
 local function read_queue(keys, state, call)
   if not state.queue then
     local hashes_agree
-    -- Tickets are times, a little later than now if many join at once. A lease that is longer than the caller's shows
-    -- nothing: while replicas restart, they may have different settings.
-    local went_back = state.clock_went_back or state.ticket > call.now_us + 1000000
-    state.queue, hashes_agree = load_queue(keys, call.now_ms, went_back and call.lease)
-    -- Only `renew` extends leases without a note in the state. The caller's own lease shows that.
+    state.queue, hashes_agree = load_queue(keys, call.now_ms)
+    -- Tickets are times, a little later than now if many join at once. Only `renew` extends leases without a note in the
+    -- state, which the caller's own lease shows. A lease of another that is longer than the caller's shows nothing: while
+    -- replicas restart, they may have different settings.
     local own = state.queue.replicas[call.replica]
-    if own and own.lease_ends > call.now_ms + call.lease then
-      state.queue, hashes_agree = load_queue(keys, call.now_ms, call.lease)
+    if state.clock_went_back or state.ticket > call.now_us + 1000000
+      or (own and own.lease_ends > call.now_ms + call.lease)
+    then
+      cut_leases(state.queue, call)
     end
     if not hashes_agree or is_list_torn(keys, state.queue.places) then
       recount(keys, state.queue, call.now_ms)

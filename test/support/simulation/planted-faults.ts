@@ -632,7 +632,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease lasts longer after the clock has gone back',
     aim: { fates: ['clock back'] },
-    scripts: edited('lib/queue', 'went_back and call.lease', 'nil'),
+    scripts: edited('lib/queue', 'cut_leases(state.queue, call)', ''),
   },
   {
     name: 'a check with a waiter leaves no note of the time of a lease',
