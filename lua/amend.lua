@@ -11,7 +11,13 @@
 --       released, was approved in a window that has ended, or its hold has lapsed; or the call is about its hold alone,
 --       and the approval is not held; -3: the call is about the hold alone, and that is too long; -4 less the most hits
 --       that the approval may get: it would get more. Nothing is changed then
---@include lib/change
+
+local approvals = require 'lib/approvals'
+local calls = require 'lib/calls'
+local change = require 'lib/change'
+local further = require 'lib/further'
+local holds = require 'lib/holds'
+local several_hits = require 'lib/several-hits'
 
 local REPLY = { of_window = -1, not_found = -2, hold_too_long = -3, too_many_hits = -4 }
 -- More is no estimate that was too low, and would close the key for everybody.
@@ -21,7 +27,7 @@ local MOST_TIMES_MAXIMUM = 10
 local function hits_of_approval(keys, state, id)
   local _, _, hits = holds.read(keys, state, id)
   if not hits and redis.call('SMISMEMBER', keys.requests, id)[1] == 1 then
-    hits = read_hits(keys, state, id)
+    hits = several_hits.read(keys, state, id)
   end
   for _, limit in ipairs(state.further or {}) do
     local taken = not hits and further.read_taken(keys, limit, id)
@@ -31,9 +37,9 @@ local function hits_of_approval(keys, state, id)
 end
 
 local function run(KEYS, ARGV)
-  local id, hits, hold = ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]), tonumber(ARGV[FIRST_OWN + 2])
-  local most_hits, longest_hold = tonumber(ARGV[FIRST_OWN + 3]), tonumber(ARGV[FIRST_OWN + 4])
-  return change_instance(KEYS, ARGV, REPLY.not_found, function(keys, state, call)
+  local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
+  local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
+  return change.apply(KEYS, ARGV, REPLY.not_found, function(keys, state, call)
     local most = most_hits or MOST_TIMES_MAXIMUM * state.max
     if hits and hits > most then
       local before = hits_of_approval(keys, state, id)
@@ -45,7 +51,7 @@ local function run(KEYS, ARGV)
     if millis_left ~= nil then
       return millis_left or REPLY.hold_too_long
     end
-    local is_amended = hits and not hold and amend_hits(keys, state, call, id, hits)
+    local is_amended = hits and not hold and approvals.amend(keys, state, call, id, hits)
     return is_amended and REPLY.of_window or REPLY.not_found
   end)
 end

@@ -31,7 +31,7 @@
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
 --       place in the queue, a request has set the window's length, or the key has further limits, 3 what is not left of
---       the limits: see `taken` in lib/instance,
+--       the limits: see `instance.used`,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
@@ -44,14 +44,23 @@
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
 -- remember denied checks. They are decided again, but a second denial is not counted.
---@include lib/call
---@include lib/chunks
---@include lib/errors
---@include lib/keys
---@include lib/plain-checks
---@include lib/replies
---@include lib/weight
---@include-when-called lib/checks decide
+
+local calls = require 'lib/calls'
+local checks = require_when_called 'lib/checks'
+local chunks = require 'lib/chunks'
+local errors = require 'lib/errors'
+local key_names = require 'lib/key-names'
+local limits_text = require 'lib/limits-text'
+local plain_checks = require 'lib/plain-checks'
+local state_values = require 'lib/state-values'
+local verdicts = require 'lib/verdicts'
+local weight = require 'lib/weight'
+local window = require 'lib/window'
+
+-- Each lookup in a table costs nearly all checks.
+local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdicts.APPROVED, verdicts.DENIED
+local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
+local ALL_NAMES = key_names.PER_INSTANCE
 
 local function append(replies, reply)
   if not reply or reply.err then
@@ -63,61 +72,77 @@ local function append(replies, reply)
   end
 end
 
-local function append_plain(replies, call, limits, start, approved, granted, checks)
+local function append_plain(replies, call, batch, start, approved, granted)
   local last = #replies
-  replies[last + 1] = micros_to_window_end(start, limits.window, call.now_us)
-  replies[last + 2] = limits.max
+  replies[last + 1] = window.micros_to_end(start, batch.limits.window, call.now_us)
+  replies[last + 2] = batch.limits.max
   replies[last + 3] = approved
-  for i = 1, checks do
+  for i = 1, batch.size do
     replies[last + HEAD + i] = i <= granted and APPROVED or DENIED
   end
 end
 
--- What a batch has: the number of its checks, its key's limits, and what else is special about it, or ''.
-local function read_shape(call, text)
+-- A batch:
+--   names, first_key, names_given   the names of its key: how many there are from names[first_key] on
+--   arguments, first_id, size       the ids of its checks: how many there are from arguments[first_id] on
+--   limits, special                 its key's limits, and what else is special about it, or ''
+-- All batches of all calls are read into this one: another table for each call costs Redis 4 % of a plain check.
+local kept_batch = {}
+
+-- A batch before the first one of a call.
+local function begin_batches(names, arguments)
+  local batch = kept_batch
+  batch.names, batch.first_key, batch.names_given = names, 1, 0
+  batch.arguments, batch.first_id, batch.size = arguments, FIRST_OWN + 4, 0
+  return batch
+end
+
+-- Reads the next batch in place of the one that `batch` has.
+local function read_next(batch, call, text, names_given)
+  batch.first_key, batch.first_id = batch.first_key + batch.names_given, batch.first_id + batch.size
+  batch.names_given = names_given
   if not text then
-    return 1, call.limits, ''
+    batch.size, batch.limits, batch.special = 1, call.default_limits, ''
+    return
   end
   local size, limits, special = string.match(text, '^(%d+)=?([^/]*)/?(.*)$')
-  return tonumber(size), limits == '' and call.limits or parse_limits(limits), special
+  batch.size, batch.special = tonumber(size), special
+  batch.limits = limits == '' and call.default_limits or limits_text.parse(limits)
 end
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. It looks for declared names
 -- before a script runs. Without KEYS, this looks for the names before anything is written. A plain check in mid-window
 -- does not need it: it meets each of its names before it writes to one that it has met.
-local function require_names(call, names, first_key, names_given)
-  if call.has_several_slots and names_given > NAMES_IN_WINDOW then
-    redis.call('EXISTS', unpack(names, first_key, first_key + names_given - 1))
+local function require_names(call, batch)
+  if call.has_several_slots and batch.names_given > IN_WINDOW then
+    redis.call('EXISTS', unpack(batch.names, batch.first_key, batch.first_key + batch.names_given - 1))
   end
 end
 
--- Decides the batch whose key's names begin at names[first_key], and its ids at arguments[first_id]. `is_last`: no batch
--- follows. Returns false if new keys have to be decided first.
-local function decide_in_order(
-  replies, call, names, first_key, names_given, arguments, first_id, size, limits, special, is_last
-)
+-- Decides a batch. `is_last`: no batch follows. Returns false if new keys have to be decided first.
+local function decide_in_order(replies, call, batch, is_last)
   -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be of
   -- the same key.
-  if names_given == KEYS_PER_INSTANCE and weight.is_spent() then
+  local has_all_names = batch.names_given == ALL_NAMES
+  if has_all_names and weight.is_spent() then
     replies[#replies + 1] = false
     return true
   end
-  require_names(call, names, first_key, names_given)
-  local values = read_values(names[first_key])
-  if special == '' and size <= CHUNK and not call.is_sent_again then
-    local start, approved, granted =
-      decide_plainly(call, limits, values, names, first_key, names_given, arguments, first_id, size)
+  require_names(call, batch)
+  local values = state_values.read(batch.names[batch.first_key])
+  if batch.special == '' and batch.size <= chunks.SIZE and not call.is_sent_again then
+    local start, approved, granted = plain_checks.decide(call, batch, values)
     if start then
-      append_plain(replies, call, limits, start, approved, granted, size)
+      append_plain(replies, call, batch, start, approved, granted)
       return true
     end
   end
-  if names_given < KEYS_PER_INSTANCE then
+  if not has_all_names then
     replies[#replies + 1] = false
   elseif values[2] and not is_last then
     return false
   else
-    append(replies, decide(call, names, first_key, arguments, first_id, size, limits, special, values))
+    append(replies, checks.decide(call, batch, values))
   end
   return true
 end
@@ -137,27 +162,27 @@ local function is_over_full()
   return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') > most
 end
 
--- Decides the batches from that of names[first_key] on, those of new keys first, as a full memory requires
--- (`decide_in_full_memory` in lib/instance).
-local function decide_new_first(
-  replies, call, names, first_key, last_key, arguments, first_id, size, limits, special, next_text
-)
+-- Decides a batch and all that follow, those of new keys first, as a full memory requires
+-- (`instance.decide_in_full_memory`).
+local function decide_new_first(replies, call, batch, last_key, next_text)
   call.is_over_full = is_over_full()
-  local batches = {}
-  for key = first_key, last_key, KEYS_PER_INSTANCE do
-    batches[#batches + 1] = { key, first_id, size, limits, special }
-    first_id = first_id + size
-    size, limits, special = read_shape(call, next_text())
+  local batches, decided = {}, {}
+  while batch.first_key <= last_key do
+    local copy = {}
+    for name, value in pairs(batch) do
+      copy[name] = value
+    end
+    batches[#batches + 1] = copy
+    read_next(batch, call, next_text(), ALL_NAMES)
   end
-  local decided = {}
+  local function decide(each)
+    require_names(call, each)
+    return checks.decide(call, each, state_values.read(each.names[each.first_key]))
+  end
   local function decide_each(is_due)
-    for i, batch in ipairs(batches) do
-      local key, id, checks, of_key, is_special = unpack(batch)
-      if not decided[i] and is_due(names[key]) then
-        decided[i] = not weight.is_spent() and reply_of(function()
-          require_names(call, names, key, KEYS_PER_INSTANCE)
-          return decide(call, names, key, arguments, id, checks, of_key, is_special, read_values(names[key]))
-        end)
+    for i, each in ipairs(batches) do
+      if not decided[i] and is_due(each.names[each.first_key]) then
+        decided[i] = not weight.is_spent() and errors.reply_of(decide, each)
       end
     end
   end
@@ -175,46 +200,41 @@ end
 -- Decides the batches in their order, as far as possible. With a full memory, either Redis refuses the first batch and
 -- all that follow, or new keys are decided first.
 local function run(KEYS, ARGV)
-  local call, replies = read_call(ARGV), {}
+  local call, replies = calls.read(ARGV), {}
   weight.begin()
   call.is_sent_again = ARGV[FIRST_OWN] % 2 == 1
   call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
-  local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
-  local names, first_key, last_key, first_id = KEYS, 1, #KEYS, FIRST_OWN + 4
+  local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
+  local batch = begin_batches(KEYS, ARGV)
+  local last_key = #KEYS
   call.has_several_slots = last_key == 0
   if call.has_several_slots then
-    names, first_key = ARGV, first_id + 1
-    last_key = first_id + ARGV[first_id]
-    first_id = last_key + 1
+    batch.names, batch.first_key = ARGV, batch.first_id + 1
+    last_key = batch.first_id + ARGV[batch.first_id]
+    batch.first_id = last_key + 1
   end
-  local batch, out_of_memory = 0, nil
-  while first_key <= last_key do
-    batch = batch + 1
-    local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
-      or (batch <= five_names_until and NAMES_FOR_NEW_WINDOW)
-      or KEYS_PER_INSTANCE
-    local size, limits, special = read_shape(call, next_text())
+  local number, out_of_memory, is_last = 0, nil, false
+  while not is_last do
+    number = number + 1
+    local names_given = (number <= two_names_until and IN_WINDOW)
+      or (number <= five_names_until and FOR_NEW_WINDOW)
+      or ALL_NAMES
+    read_next(batch, call, next_text(), names_given)
+    is_last = batch.first_key + names_given > last_key
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
-      succeeded, is_decided = pcall(
-        decide_in_order, replies, call, names, first_key, names_given, ARGV, first_id, size, limits, special,
-        first_key + names_given > last_key
-      )
+      succeeded, is_decided = pcall(decide_in_order, replies, call, batch, is_last)
     end
     if not succeeded then
-      local failure = out_of_memory or error_reply(is_decided)
+      local failure = out_of_memory or errors.reply(is_decided)
       out_of_memory = string.find(failure.err, '^OOM ') and failure
       append(replies, failure)
     elseif not is_decided then
-      decide_new_first(
-        replies, call, names, first_key, last_key, ARGV, first_id, size, limits, special, next_text
-      )
+      decide_new_first(replies, call, batch, last_key, next_text)
       return replies
     end
-    first_id = first_id + size
-    first_key = first_key + names_given
   end
   return replies
 end

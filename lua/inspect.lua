@@ -3,38 +3,40 @@
 --
 -- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none
--- Reply per key, in their order, a list: empty if there is no such key, else
---       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting, 7 hits of held approvals,
---       8 ms until its pause ends, or 0, 9 its further limits and 10 what is approved in them (`further.look`)
+-- Reply per key, in their order, a list: empty if there is no such key, else names and values in turn:
+--         window          the window's length in ms
+--         max, queue_max  the maximum, and that of the queue
+--         used            what the approvals take of the maximum, held ones included
+--         denied          the denials of the window
+--         waiting         how many wait
+--         held            the hits of the held approvals
+--         pause_left      ms until its pause ends, or 0
+--         further_limits  its further limits, as they are stored, or ''
+--         further_used    for each, `<name>=<used>:<ms until its window ends>`, with a comma between two
 --       A key that fails, such as one of a wrong type, has its error in the list's place. The first key has a reply at
 --       least. Keys after those that take long to read have none, and are left to the next call (lib/weight)
---@include lib/errors
---@include lib/look
---@include lib/now
---@include lib/weight
+
+local errors = require 'lib/errors'
+local look = require 'lib/look'
+local now = require 'lib/now'
+local weight = require 'lib/weight'
 
 local NAMES_PER_KEY = 3
 
 local function inspect(names, now_ms)
-  local state, _, waiting = look_at(names, now_ms)
-  if not state then
-    return {}
-  end
-  return {
-    state.window, state.max, state.queue_max, state.approved, state.denied, waiting, state.held,
-    pause_left(state, now_ms), further.look(state, now_ms),
-  }
+  local state, _, waiting = look.at(names, now_ms)
+  return state and look.describe(state, waiting, now_ms) or {}
 end
 
 local function run(KEYS, ARGV)
-  local now_ms, replies = math.floor(now_micros() / 1000), {}
+  local now_ms, replies = math.floor(now.micros() / 1000), {}
   weight.begin()
   for first = 1, #KEYS, NAMES_PER_KEY do
     if weight.is_spent() then
       break
     end
     local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
-    replies[#replies + 1] = reply_of(inspect, names, now_ms)
+    replies[#replies + 1] = errors.reply_of(inspect, names, now_ms)
   end
   return replies
 end

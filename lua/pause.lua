@@ -5,18 +5,23 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the length of the pause in ms, from now on; 0 ends it
 -- Reply 1
---@include lib/instance
+
+local calls = require 'lib/calls'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local pause = require 'lib/pause'
+local stored = require 'lib/stored'
 
 local function run(KEYS, ARGV)
-  local call, millis = read_call(ARGV), tonumber(ARGV[FIRST_OWN])
-  local keys = read_keys(KEYS, 1)
-  local state, idle = open_instance(keys, call, read_state(keys.state))
+  local call, millis = calls.read(ARGV), tonumber(ARGV[calls.FIRST_OWN])
+  local keys = key_names.read(KEYS, 1)
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
   if not state and millis == 0 then
     return 1
   end
-  state = state or new_instance(keys, call, idle)
-  set_pause(state, call, millis)
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
+  state = state or instance.new(keys, call, idle)
+  pause.set(state, call, millis)
+  instance.serve(keys, state, call)
+  instance.close(keys, state, call)
   return 1
 end

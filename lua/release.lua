@@ -5,14 +5,18 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id
 -- Reply 1, or 0: the id is unknown, was released before, was approved in a window that has ended, or its hold has lapsed
---@include lib/change
+
+local approvals = require 'lib/approvals'
+local calls = require 'lib/calls'
+local change = require 'lib/change'
+local requests = require 'lib/requests'
 
 local function run(KEYS, ARGV)
-  return change_instance(KEYS, ARGV, 0, function(keys, state, call)
-    local ids = { ARGV[FIRST_OWN] }
-    local released = release_requests(keys, state, call, ids, false)
+  return change.apply(KEYS, ARGV, 0, function(keys, state, call)
+    local ids = { ARGV[calls.FIRST_OWN] }
+    local released = approvals.release(keys, state, call, ids, false)
     if released > 0 then
-      remember_requests(keys, state, call, ids)
+      requests.remember(keys, state, call, ids)
     end
     return released
   end)

@@ -7,7 +7,11 @@
 --       ms; 3 to 6 do not matter here
 --       then per key: how many places the replica has in the queue and its lowest ticket, as far as it knows
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
---@include lib/instance
+
+local calls = require 'lib/calls'
+local instance = require 'lib/instance'
+local queue = require 'lib/queue'
+local recovery = require 'lib/recovery'
 
 local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
@@ -15,29 +19,29 @@ local ARGUMENTS_PER_KEY = 2
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. So the lowest ticket is compared with the head's, below
 -- which nobody waits in a queue that is in order.
-local function renew(call, replicas, queue, other, known_places, lowest_ticket)
-  local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
-  if not replica or replica.places < known_places or not has_current_lease(replica, call) then
+local function renew(call, replicas, list, other, known_places, lowest_ticket)
+  local replica = queue.read_replica(redis.call('HMGET', replicas, call.replica)[1])
+  if not replica or replica.places < known_places or not recovery.has_current_lease(replica, call) then
     return false
   end
-  local head = redis.call('LINDEX', queue, 0)
-  if not head or tonumber(ticket_of(head)) > lowest_ticket then
+  local head = redis.call('LINDEX', list, 0)
+  if not head or tonumber(queue.ticket_of(head)) > lowest_ticket then
     return false
   end
   if redis.call('EXISTS', other) == 0 then
     return false
   end
-  decide_in_full_memory(replicas, call)
+  instance.decide_in_full_memory(replicas, call)
   replica.lease_ends = call.now_ms + call.lease
-  redis.call('HSET', replicas, call.replica, format_replica(replica))
+  redis.call('HSET', replicas, call.replica, queue.format_replica(replica))
   return true
 end
 
 local function run(KEYS, ARGV)
-  local call, left = read_call(ARGV), {}
+  local call, left = calls.read(ARGV), {}
   for i = 1, #KEYS / NAMES_PER_KEY do
     local key = (i - 1) * NAMES_PER_KEY
-    local own = FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
+    local own = calls.FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
     local places, lowest_ticket = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
     local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, lowest_ticket)
     -- The settle of a key that fails meets its error again.

@@ -12,14 +12,24 @@
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 what is not left of
---       them: see `taken` in lib/instance, 6 microseconds until the caller has to settle again, sooner than there may be
+--       them: see `instance.used`, 6 microseconds until the caller has to settle again, sooner than there may be
 --       room, because of a recovery hold; 0 if it has not, 7 the time of this call in ms since 1970, 8 how many waiters
 --       were put back, then their ids
 --       then the ids approved by this call, and the ids asked about that were approved before, with `~<ms>` after each
 --       of the latter that is held: until its hold lapses
---@include lib/instance
 
-local FIRST_WAITER = FIRST_OWN + 2
+local approvals = require 'lib/approvals'
+local calls = require 'lib/calls'
+local digits = require 'lib/digits'
+local in_force = require 'lib/in-force'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local limits_text = require 'lib/limits-text'
+local queue = require 'lib/queue'
+local recovery = require 'lib/recovery'
+local stored = require 'lib/stored'
+
+local FIRST_WAITER = calls.FIRST_OWN + 2
 local NO_SUCH_KEY = -1
 
 local function append(list, more)
@@ -30,9 +40,9 @@ local function append(list, more)
 end
 
 local function run(KEYS, ARGV)
-  local call = read_call(ARGV)
-  local keys = read_keys(KEYS, 1)
-  local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
+  local call = calls.read(ARGV)
+  local keys = key_names.read(KEYS, 1)
+  local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0 }
 
   local ids, waiters = {}, {}
@@ -40,12 +50,12 @@ local function run(KEYS, ARGV)
     local ticket, hits, hold = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
-      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or ONE_HIT, hold = tonumber(hold),
+      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold),
     }
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
-  local approved = find_approved(keys, ids, call.now_ms)
+  local approved = approvals.find(keys, ids, call.now_ms)
   local heard, unheard = {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
@@ -56,44 +66,44 @@ local function run(KEYS, ARGV)
     end
   end
 
-  local state, idle = open_instance(keys, call, read_state(keys.state))
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
   local was_lost = not state and not idle
   if not state then
     if #unheard == 0 then
       return append(reply, heard)
     end
-    state = was_lost and restore_instance(keys, call, known_limits, millis_left) or new_instance(keys, call, idle)
+    state = was_lost and instance.restore(keys, call, known_limits, millis_left) or instance.new(keys, call, idle)
   end
 
-  local queue = read_queue(keys, state, call)
-  local missing = without_place(keys, state, unheard)
-  if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
-    hold_after_loss(keys, state, call, not idle)
-    restore_overrides(state, known_limits)
+  local tally = queue.read(keys, state, call)
+  local missing = queue.without_place(keys, state, unheard)
+  if was_lost or (#missing > 0 and recovery.is_older_than_key(keys, state, missing[1].ticket)) then
+    recovery.begin_after_loss(keys, state, call, not idle)
+    instance.restore_overrides(state, known_limits)
   end
-  if queue.places > 0 then
+  if tally.places > 0 then
     -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
-    hold_if_redis_was_down(state, queue, call)
+    recovery.begin_if_redis_was_down(state, tally, call)
   end
-  take_rules_for_waiters(keys, state, call)
+  in_force.take_for_waiters(keys, state, call)
   if #missing > 0 then
-    rejoin_queue(keys, state, call, missing)
+    queue.rejoin(keys, state, call, missing)
     state.made_room = true
-    state.expires = idle_time(state)
-  elseif queue.replicas[call.replica] then
-    renew_lease(state, queue, call)
-    compact_queue(keys, state, call.now_ms)
+    state.expires = stored.idle_time(state)
+  elseif tally.replicas[call.replica] then
+    queue.renew_lease(state, tally, call)
+    queue.compact(keys, state, call.now_ms)
     state.changed = true
   end
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
+  instance.serve(keys, state, call)
+  instance.close(keys, state, call)
 
-  reply[1] = micros_to_room(keys, state, call)
-  reply[2] = lowest_waiting_ticket(keys, state, call)
-  reply[3] = count_waiting(state, read_queue(keys, state, call))
-  reply[4] = format_limits(state)
-  reply[5] = taken(state, call)
-  reply[6] = micros_to_look(state, call, reply[1])
+  reply[1] = instance.micros_to_room(keys, state, call)
+  reply[2] = queue.lowest_waiting_ticket(keys, state, call)
+  reply[3] = recovery.count_waiting(state, queue.read(keys, state, call))
+  reply[4] = limits_text.format(state)
+  reply[5] = instance.used(state, call)
+  reply[6] = recovery.micros_to_look(state, call, reply[1])
   reply[8] = #missing
   for _, waiter in ipairs(missing) do
     reply[#reply + 1] = waiter.request_id

@@ -9,39 +9,47 @@
 --       then the request ids of all keys
 -- Reply per key how many were withdrawn or released, or the error with which the key failed. The first key has a reply at
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
---@include lib/errors
---@include lib/instance
---@include lib/weight
 
-local function withdraw(names, first_key, call, ids)
-  local keys = read_keys(names, first_key)
-  local state = open_instance(keys, call, read_state(keys.state))
+local approvals = require 'lib/approvals'
+local calls = require 'lib/calls'
+local errors = require 'lib/errors'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local limits_text = require 'lib/limits-text'
+local queue = require 'lib/queue'
+local requests = require 'lib/requests'
+local stored = require 'lib/stored'
+local weight = require 'lib/weight'
+
+local function withdraw(call, keys, ids)
+  local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
     -- If Redis has lost the state alone, the places still exist.
     return redis.call('HDEL', keys.waiting, unpack(ids))
   end
-  local released = release_requests(keys, state, call, ids, true)
-  local gone = released + withdraw_waiters(keys, state, call, ids)
+  local released = approvals.release(keys, state, call, ids, true)
+  local gone = released + queue.withdraw(keys, state, call, ids)
   if gone > 0 then
-    remember_requests(keys, state, call, ids)
+    requests.remember(keys, state, call, ids)
   end
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
+  instance.serve(keys, state, call)
+  instance.close(keys, state, call)
   return gone
 end
 
 local function run(KEYS, ARGV)
-  local call, replies = read_call(ARGV), {}
-  local first_key, first_id = 1, FIRST_OWN + 1
+  local call, replies = calls.read(ARGV), {}
+  local first_key, first_id = 1, calls.FIRST_OWN + 1
   weight.begin()
-  for size, limits in string.gmatch(ARGV[FIRST_OWN], '(%d+)=?(%S*)') do
+  for size, limits in string.gmatch(ARGV[calls.FIRST_OWN], '(%d+)=?(%S*)') do
     if weight.is_spent() then
       break
     end
     local next_id = first_id + tonumber(size)
-    local of_key = call_with_limits(call, limits == '' and call.limits or parse_limits(limits))
-    replies[#replies + 1] = reply_of(withdraw, KEYS, first_key, of_key, { unpack(ARGV, first_id, next_id - 1) })
-    first_key, first_id = first_key + KEYS_PER_INSTANCE, next_id
+    call.limits = limits == '' and call.default_limits or limits_text.parse(limits)
+    local keys, ids = key_names.read(KEYS, first_key), { unpack(ARGV, first_id, next_id - 1) }
+    replies[#replies + 1] = errors.reply_of(withdraw, call, keys, ids)
+    first_key, first_id = first_key + key_names.PER_INSTANCE, next_id
   end
   return replies
 end

@@ -1,17 +1,25 @@
 -- What the scripts that change one approval have in common.
---@include lib/instance
+
+local calls = require 'lib/calls'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local stored = require 'lib/stored'
+
+local change = {}
 
 -- Changes an instance by `change(keys, state, call)`, and serves the queue with the room that this makes. Returns what
 -- `change` returns, or `not_found` if there is no such key.
-local function change_instance(names, arguments, not_found, change)
-  local call = read_call(arguments)
-  local keys = read_keys(names, 1)
-  local state = open_instance(keys, call, read_state(keys.state))
+function change.apply(names, arguments, not_found, act)
+  local call = calls.read(arguments)
+  local keys = key_names.read(names, 1)
+  local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
     return not_found
   end
-  local reply = change(keys, state, call)
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
+  local reply = act(keys, state, call)
+  instance.serve(keys, state, call)
+  instance.close(keys, state, call)
   return reply
 end
+
+return change

@@ -1,8 +1,23 @@
 -- Decides any checks.
---@include lib/instance
---@include lib/replies
 
-local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, PAUSED, STORE_FULL, TURN_TOO_LATE = -1, -2, -3, -4, -5, -6, -7
+local approvals = require 'lib/approvals'
+local chunks = require 'lib/chunks'
+local further = require 'lib/further'
+local holds = require 'lib/holds'
+local in_force = require 'lib/in-force'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local limits_text = require 'lib/limits-text'
+local pause = require 'lib/pause'
+local queue = require 'lib/queue'
+local recovery = require 'lib/recovery'
+local requests = require 'lib/requests'
+local several_hits = require 'lib/several-hits'
+local stored = require 'lib/stored'
+local verdicts = require 'lib/verdicts'
+
+local checks = {}
+
 local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
 
 -- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
@@ -10,8 +25,8 @@ local function read_ceilings(ceilings)
   if not ceilings then
     return math.huge, math.huge, math.huge
   end
-  local max, queue_max, window = string.match(ceilings, '^(-?%d+):(-?%d+):(-?%d+)$')
-  return tonumber(max), tonumber(queue_max), tonumber(window)
+  local max, queue_max, length = string.match(ceilings, '^(-?%d+):(-?%d+):(-?%d+)$')
+  return tonumber(max), tonumber(queue_max), tonumber(length)
 end
 
 -- The maximum that holds if no request sets one from now on: that of the rules, if it may come into force in
@@ -21,7 +36,7 @@ local function base_maximum(keys, state, call, of_window, current, of_rules, lap
   if lapses or current == of_rules then
     return of_rules
   end
-  local changes = of_window and may_change_limits(keys, state, call)
+  local changes = of_window and in_force.may_change(keys, state, call)
   state.limits_changed_at = changes and call.now_ms or state.limits_changed_at
   return changes and of_rules or current
 end
@@ -29,27 +44,28 @@ end
 -- Sets the length of the next window, or drops a length that the rules no longer allow. `ceiling`: the longest.
 local function configure_window(state, batch, ceiling)
   if math.max(state.next_window, state.window_is_set and state.window or 0) > ceiling then
-    set_more(state, 'next_window', 0)
+    stored.set_more(state, 'next_window', 0)
     state.window_is_set = false
   end
-  local window = batch.window
-  if window then
-    set_more(state, 'next_window', window ~= state.window and window or 0)
-    state.window_is_set = state.window_is_set or window == state.window
+  local length = batch.terms.window
+  if length then
+    stored.set_more(state, 'next_window', length ~= state.window and length or 0)
+    state.window_is_set = state.window_is_set or length == state.window
   end
 end
 
 -- An override stays until the key is removed, or until the rules of the window no longer allow it. A limit without an
 -- override comes from the rules.
 local function configure(keys, state, call, batch)
-  local max, queue_max = batch.max, batch.queue_max
+  local terms = batch.terms
+  local max, queue_max = terms.max, terms.queue_max
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
-  local of_window = has_window_of_rules(state, call)
-  if max_was_set or queue_max_was_set or batch.window or sets_window(state) then
-    local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and batch.ceilings)
+  local of_window = in_force.has_window_of_rules(state, call)
+  if max_was_set or queue_max_was_set or terms.window or in_force.sets_window(state) then
+    local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and terms.ceilings)
     configure_window(state, batch, longest)
     -- A request may have set the length that the window has already.
-    of_window = of_window or has_window_of_rules(state, call)
+    of_window = of_window or in_force.has_window_of_rules(state, call)
     max = max or (max_was_set and state.max <= max_ceiling and state.max)
     queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
   end
@@ -59,21 +75,21 @@ local function configure(keys, state, call, batch)
     or base_maximum(keys, state, call, of_window, state.queue_max, call.limits.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > state.max
   state.max, state.queue_max = max, queue_max
-  if of_window and state.further_text ~= call.limits.further_text and may_change_limits(keys, state, call) then
+  if of_window and state.further_text ~= call.limits.further_text and in_force.may_change(keys, state, call) then
     state.limits_changed_at = call.now_ms
     further.take_rules(keys, state, call.limits, call.now_ms)
   end
-  state.limits_changed = format_limits(state) ~= state.limits
+  state.limits_changed = limits_text.format(state) ~= state.limits
 end
 
 -- The earlier replies to checks that are sent again: request id -> reply.
 local function find_decided(keys, call, batch)
   local decided = {}
-  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, batch.ids)) do
+  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, batch.ids)) do
     decided[batch.ids[i]] = tonumber(ticket)
   end
-  for id in pairs(find_approved(keys, batch.ids, call.now_ms)) do
-    decided[id] = APPROVED
+  for id in pairs(approvals.find(keys, batch.ids, call.now_ms)) do
+    decided[id] = verdicts.APPROVED
   end
   return decided
 end
@@ -81,19 +97,19 @@ end
 -- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided check.
 local function approve(keys, state, call, batch, decided, replies)
   local i = 1
-  local most = capacity(state, call)
+  local most = instance.capacity(state, call)
   while i <= batch.size and state.approved < most do
     local ids = {}
-    local room = math.min(most - state.approved, CHUNK)
+    local room = math.min(most - state.approved, chunks.SIZE)
     while i <= batch.size and #ids < room do
       local id = batch.ids[i]
-      replies[i + HEAD] = decided[id] or (call.is_over_full and STORE_FULL) or APPROVED
-      if replies[i + HEAD] == APPROVED and not decided[id] then
+      replies[i + verdicts.HEAD] = decided[id] or (call.is_over_full and verdicts.STORE_FULL) or verdicts.APPROVED
+      if replies[i + verdicts.HEAD] == verdicts.APPROVED and not decided[id] then
         ids[#ids + 1] = id
       end
       i = i + 1
     end
-    add_requests(keys, state, call, ids)
+    requests.add(keys, state, call, ids)
   end
   return i
 end
@@ -101,16 +117,18 @@ end
 -- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
 -- a release can be expected, the check waits until its time is over.
 local function reply_too_late(keys, state, call, before, hits, longest_wait)
-  local micros = longest_wait and micros_to_turn(keys, state, call, before, hits)
-  if not micros or micros <= longest_wait * 1000 or (longest_wait > 0 and expects_release(keys, state, call)) then
+  local micros = longest_wait and instance.micros_to_turn(keys, state, call, before, hits)
+  if not micros or micros <= longest_wait * 1000 then
+    return nil
+  elseif longest_wait > 0 and approvals.expects_release(keys, state, call) then
     return nil
   end
-  return TURN_TOO_LATE - micros
+  return verdicts.TURN_TOO_LATE - micros
 end
 
 -- Whether one more approval fits among those that are kept: the held ones, or those of the window.
 local function has_place(keys, state, call, hold)
-  local free = hold and holds.free(keys, state) or free_ids(keys, state, call)
+  local free = hold and holds.free(keys, state) or instance.free_ids(keys, state, call)
   return free > 0 and further.has_place(keys, state, call, hold)
 end
 
@@ -125,56 +143,58 @@ local function is_set_full(keys, state, call, hits, hold)
 end
 
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
+  local terms = batch.terms
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
-    local waits = batch.waits and string.sub(batch.waits, i, i) or WAITS_NOT
+    local id, hits, hold = batch.ids[i], several_hits.of_list(terms.hits, i), terms.holds and terms.holds[i]
+    local waits = terms.waits and string.sub(terms.waits, i, i) or WAITS_NOT
     local reply
     if decided[id] then
       reply = decided[id]
-    elseif hits > ONE_HIT and (hits > state.max or further.exceeds(state, hits)) then
-      reply = TOO_MANY_HITS
+    elseif hits > 1 and (hits > state.max or further.exceeds(state, hits)) then
+      reply = verdicts.TOO_MANY_HITS
     elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits, hold) then
-      reply = SET_FULL
+      reply = verdicts.SET_FULL
     elseif waits == WAITS_NOT then
-      reply = is_paused(state) and PAUSED or DENIED
+      reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
-      local before = count_waiting(state, read_queue(keys, state, call)) + #joining
-      local longest_wait = batch.longest_waits and batch.longest_waits[i]
-      reply = before >= places and QUEUE_FULL
+      local before = recovery.count_waiting(state, queue.read(keys, state, call)) + #joining
+      local longest_wait = terms.longest_waits and terms.longest_waits[i]
+      reply = before >= places and verdicts.QUEUE_FULL
         or reply_too_late(keys, state, call, before, hits, longest_wait)
-        or waits == WAITS_WITHOUT_PLACE and NO_PLACE
-        or call.is_over_full and STORE_FULL
-        or next_ticket(keys, state, call)
-      if reply > APPROVED then
+        or waits == WAITS_WITHOUT_PLACE and verdicts.NO_PLACE
+        or call.is_over_full and verdicts.STORE_FULL
+        or queue.next_ticket(keys, state, call)
+      if reply > verdicts.APPROVED then
         joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold }
       end
     end
-    replies[i + HEAD] = reply
+    replies[i + verdicts.HEAD] = reply
   end
   if #joining > 0 then
-    join_queue(keys, state, call, joining)
-    if has_room(state, call) then
-      set_more(state, 'blocked', 1)
+    queue.join(keys, state, call, joining)
+    if instance.has_room(state, call) then
+      stored.set_more(state, 'blocked', 1)
     end
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
-    replies[2] = format_limits(state)
+    replies[2] = limits_text.format(state)
   end
 end
 
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
+  local terms = batch.terms
   for i = 1, batch.size do
-    local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
-    local is_next = admits_newcomers(state, call) and fits(state, hits) and has_place(keys, state, call, hold)
+    local id, hits, hold = batch.ids[i], several_hits.of_list(terms.hits, i), terms.holds and terms.holds[i]
+    local is_next = instance.admits_newcomers(state, call) and fits(state, hits) and has_place(keys, state, call, hold)
     if is_next and not decided[id] and call.is_over_full then
-      replies[i + HEAD] = STORE_FULL
+      replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_next and not decided[id] then
-      approve_requests(keys, state, call, { id }, { { hits = hits, hold = hold } })
-      replies[i + HEAD] = APPROVED
+      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
+      replies[i + verdicts.HEAD] = verdicts.APPROVED
     else
       deny_or_queue(keys, state, call, batch, i, i, decided, replies)
     end
@@ -199,67 +219,76 @@ local function read_values_by_name(text)
   return values
 end
 
--- `special`: what check.lua says of it.
-local function read_batch(arguments, first_id, size, special)
-  local batch = { ids = {}, size = size, is_special = special ~= '' }
-  for i = 1, size do
-    batch.ids[i] = arguments[first_id + i - 1]
+local NO_TERMS = {}
+
+-- What a batch says beside the ids of its checks: check.lua has the names of all that it may say.
+local function read_terms(special)
+  if special == '' then
+    return NO_TERMS
   end
-  if batch.is_special then
-    local said = read_values_by_name(special)
-    batch.ceilings, batch.known_limits, batch.waits = said.ceilings, said.known_limits, said.waits
-    batch.longest_waits = said.longest_waits and read_numbers(said.longest_waits)
-    batch.hits = said.hits and read_numbers(said.hits)
-    batch.holds, batch.max_holds = said.holds and read_numbers(said.holds), tonumber(said.max_holds)
-    batch.max, batch.queue_max, batch.window = tonumber(said.max), tonumber(said.queue_max), tonumber(said.window)
-    batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
+  local said = read_values_by_name(special)
+  return {
+    ceilings = said.ceilings, known_limits = said.known_limits, waits = said.waits,
+    longest_waits = said.longest_waits and read_numbers(said.longest_waits),
+    hits = said.hits and read_numbers(said.hits),
+    holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
+    max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
+    ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
     -- Earlier versions do not send it.
-    batch.waiter = said.waiter or ''
+    waiter = said.waiter or '',
+  }
+end
+
+local function ids_of(batch)
+  local ids = {}
+  for i = 1, batch.size do
+    ids[i] = batch.arguments[batch.first_id + i - 1]
   end
-  return batch
+  return ids
 end
 
 local NOTHING_DECIDED = {}
 
--- Decides a batch, and returns its reply. Its key's names begin at names[first_key], its ids at arguments[first_id].
--- `limits`: of its key. `special`: what check.lua says of it. `values`: of its key, from `read_values`.
-local function decide(call, names, first_key, arguments, first_id, size, limits, special, values)
-  local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
-  call = call_with_limits(call, limits)
-  local state, idle = open_instance(keys, call, state_of(keys.state, values))
+-- Decides a batch that check.lua has read, and returns its reply. `values`: of its key, from `state_values.read`.
+function checks.decide(call, batch, values)
+  local terms = read_terms(batch.special)
+  batch.ids, batch.terms = ids_of(batch), terms
+  local keys = key_names.read(batch.names, batch.first_key)
+  call.limits = batch.limits
+  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end
-  if not state and not idle and batch.ticket then
-    state = restore_instance(keys, call, batch.known_limits, batch.millis_left)
+  if not state and not idle and terms.ticket then
+    state = instance.restore(keys, call, terms.known_limits, terms.millis_left)
   end
-  state = state or new_instance(keys, call, idle)
-  if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    local has_places = read_queue(keys, state, call).replicas[call.replica] ~= nil
+  state = state or instance.new(keys, call, idle)
+  if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
+    local has_places = queue.read(keys, state, call).replicas[call.replica] ~= nil
     -- The caller may not have heard yet that its waiter was approved.
-    if has_places or not find_approved(keys, { batch.waiter }, call.now_ms)[batch.waiter] then
-      hold_after_loss(keys, state, call, not idle and not has_places)
+    if has_places or not approvals.find(keys, { terms.waiter }, call.now_ms)[terms.waiter] then
+      recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end
-    restore_overrides(state, batch.known_limits)
+    instance.restore_overrides(state, terms.known_limits)
   end
-  if batch.is_special or state.limits ~= call.limits.text then
+  if batch.special ~= '' or state.limits ~= call.limits.text then
     configure(keys, state, call, batch)
   end
-  state.expires = idle_time(state)
-  state.max_holds = batch.max_holds or state.max_holds
-  serve_waiting(keys, state, call)
-  if batch.waits and state.has_more and read_queue(keys, state, call).places > 0 then
+  state.expires = stored.idle_time(state)
+  state.max_holds = terms.max_holds or state.max_holds
+  instance.serve(keys, state, call)
+  if terms.waits and state.has_more and queue.read(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
-    hold_if_redis_was_down(state, read_queue(keys, state, call), call)
+    recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end
   -- Created with a place for one verdict, since most batches have one.
-  local replies = { 0, state.max, 0, DENIED }
+  local replies = { 0, state.max, 0, verdicts.DENIED }
   local decided = call.is_sent_again and find_decided(keys, call, batch) or NOTHING_DECIDED
-  if batch.hits or batch.holds or counts_ids_apart(state) or state.further then
+  if terms.hits or terms.holds or requests.counts_ids_apart(state) or state.further then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
-    if admits_newcomers(state, call) then
+    if instance.admits_newcomers(state, call) then
       first_left = approve(keys, state, call, batch, decided, replies)
     end
     if first_left <= batch.size then
@@ -267,11 +296,13 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
     end
   end
   -- A hold that was just taken may be the first to lapse.
-  replies[1] = micros_to_room(keys, state, call)
-  replies[HEAD] = taken(state, call)
+  replies[1] = instance.micros_to_room(keys, state, call)
+  replies[verdicts.HEAD] = instance.used(state, call)
   if state.window_is_set or state.further then
-    replies[2] = format_limits(state)
+    replies[2] = limits_text.format(state)
   end
-  close_instance(keys, state, call)
+  instance.close(keys, state, call)
   return replies
 end
+
+return checks

@@ -1,6 +1,8 @@
 -- The error reply for an error that `pcall` caught. Redis 7 raises a table, which is a reply already.
 -- Redis 6 raises a text: the position in the script, then the command's message.
-local function error_reply(caught)
+
+local errors = {}
+function errors.reply(caught)
   if type(caught) == 'table' then
     return caught
   end
@@ -9,7 +11,9 @@ local function error_reply(caught)
 end
 
 -- Returns the reply of `decide`, or its error as a reply, so that a key that fails does not harm the next.
-local function reply_of(decide, ...)
+function errors.reply_of(decide, ...)
   local succeeded, reply = pcall(decide, ...)
-  return succeeded and reply or error_reply(reply)
+  return succeeded and reply or errors.reply(reply)
 end
+
+return errors

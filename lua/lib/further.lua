@@ -1,8 +1,8 @@
--- The further limits of a key, which its rules list besides its maximum (lib/limits). A check takes from all limits or
+-- The further limits of a key, which its rules list besides its maximum (lib/limits-text). A check takes from all limits or
 -- from none. Each limit has windows of its own, back to back from the check that was the first under it.
 --
 -- `state.further` is nil in a key without them, else a list with, for each limit in the order of the rules:
---   name, window, max, counts, keeps   as in lib/limits
+--   name, window, max, counts, keeps   as in lib/limits-text
 --   start                              of its window, in ms since 1970
 --   taken                              what the approvals take of it, held ones included unless it keeps what is released
 -- The state's field `further` has `<name>=<start>:<taken>` for each, with a comma between two.
@@ -10,10 +10,13 @@
 -- A hash for each limit has the approvals of its window, id -> what each takes. Held ids are in it only if the limit keeps
 -- what is released, since the others count while they are held. Its name is built here: a declared name costs Redis time
 -- in each call.
---@include lib/digits
---@include lib/hits
---@include lib/state
---@include lib/window
+
+local digits = require 'lib/digits'
+local further_fields = require 'lib/further-fields'
+local stored = require 'lib/stored'
+local window = require 'lib/window'
+
+local further = {}
 
 function further.name_of(keys, limit)
   return keys.state .. ':limit:' .. limit.name
@@ -30,7 +33,7 @@ end
 
 -- What an approval with so many hits takes of a limit.
 function further.taken_of(limit, hits)
-  return limit.counts == 'hits' and hits or ONE_HIT
+  return limit.counts == 'hits' and hits or 1
 end
 
 -- What the held approvals take of a limit.
@@ -45,8 +48,8 @@ end
 function further.roll(state, now_ms)
   local ended = {}
   for _, limit in ipairs(state.further or {}) do
-    if not is_in_window(limit.start, limit.window, now_ms) then
-      limit.start = start_of_window(limit.start, limit.window, now_ms)
+    if not window.is_current(limit.start, limit.window, now_ms) then
+      limit.start = window.start_of(limit.start, limit.window, now_ms)
       limit.taken = further.held_of(state, limit)
       ended[#ended + 1] = limit
     end
@@ -58,7 +61,7 @@ end
 function further.end_windows(keys, state, now_ms)
   for _, limit in ipairs(further.roll(state, now_ms)) do
     redis.call('UNLINK', further.name_of(keys, limit))
-    more_changed(state)
+    stored.more_changed(state)
     state.made_room = true
   end
 end
@@ -68,11 +71,11 @@ function further.begin(keys, state, limits, start)
   if not limits.further then
     return
   end
-  further.set(state, limits, start)
+  further_fields.set(state, limits, start)
   for _, name in ipairs(further.names(keys, state)) do
-    remove_leftover(name)
+    stored.remove_leftover(name)
   end
-  more_changed(state)
+  stored.more_changed(state)
 end
 
 function further.forget(keys, state)
@@ -92,16 +95,16 @@ function further.take_rules(keys, state, limits, now_ms)
   for _, limit in ipairs(state.further or {}) do
     before[limit.name] = limit
   end
-  further.set(state, limits, now_ms)
+  further_fields.set(state, limits, now_ms)
   for _, limit in ipairs(state.further or {}) do
     local kept = before[limit.name]
     if kept and kept.counts == limit.counts and kept.keeps == limit.keeps then
       before[limit.name] = nil
       limit.start, limit.taken = kept.start, kept.taken
-      if not is_in_window(limit.start, limit.window, now_ms) then
-        limit.start = start_of_window(limit.start, limit.window, now_ms)
+      if not window.is_current(limit.start, limit.window, now_ms) then
+        limit.start = window.start_of(limit.start, limit.window, now_ms)
       end
-      redis.call('PEXPIREAT', further.name_of(keys, limit), digits(idle_at(limit.start, limit.window)))
+      redis.call('PEXPIREAT', further.name_of(keys, limit), digits(window.idle_at(limit.start, limit.window)))
     else
       -- Ids may be left from before the key was idle.
       redis.call('UNLINK', further.name_of(keys, limit))
@@ -115,7 +118,7 @@ function further.take_rules(keys, state, limits, now_ms)
   for _, limit in pairs(before) do
     redis.call('UNLINK', further.name_of(keys, limit))
   end
-  more_changed(state)
+  stored.more_changed(state)
   state.made_room = true
 end
 
@@ -201,7 +204,7 @@ function further.add(keys, state, id, hits, is_held)
       limit.taken = limit.taken + taken - (further.read_taken(keys, limit, id) or 0)
       redis.call('HSET', name, id, digits(taken))
       if redis.call('HLEN', name) == 1 then
-        redis.call('PEXPIREAT', name, digits(idle_at(limit.start, limit.window)))
+        redis.call('PEXPIREAT', name, digits(window.idle_at(limit.start, limit.window)))
       end
       state.further_written = true
     end
@@ -213,7 +216,7 @@ function further.hold(state, hits, ids)
   for _, limit in ipairs(state.further or {}) do
     if not limit.keeps then
       limit.taken = limit.taken + (limit.counts == 'hits' and hits or ids)
-      more_changed(state)
+      stored.more_changed(state)
     end
   end
 end
@@ -242,7 +245,7 @@ function further.release(keys, state, id, is_unused)
     if taken then
       redis.call('HDEL', further.name_of(keys, limit), id)
       limit.taken = limit.taken - taken
-      more_changed(state)
+      stored.more_changed(state)
       is_released = true
     end
   end
@@ -258,7 +261,7 @@ function further.amend(keys, state, id, hits)
       local taken = further.taken_of(limit, hits)
       redis.call('HSET', further.name_of(keys, limit), id, digits(taken))
       limit.taken = limit.taken + taken - before
-      more_changed(state)
+      stored.more_changed(state)
       is_amended, more = true, more + taken - before
     end
   end
@@ -268,7 +271,7 @@ end
 -- When a limit has room again if it has none, in ms since 1970.
 function further.room_at(state, limit)
   local window_end = limit.start + limit.window
-  return limit.keeps and window_end or more_room_at(state, window_end, further.held_of(state, limit), limit.max)
+  return limit.keeps and window_end or stored.more_room_at(state, window_end, further.held_of(state, limit), limit.max)
 end
 
 -- The fewest microseconds until a check with so many hits would have its turn in each limit, after `places` others of one
@@ -279,9 +282,11 @@ function further.micros_to_turn(state, call, places, hits)
     local room = math.max(0, limit.max - limit.taken)
     local missing = places + math.min(further.taken_of(limit, hits), limit.max) - room
     if missing > 0 then
-      local start, window = limit.start, limit.window
-      most = math.max(most, micros_to_missing(start, window, call.now_us, missing, limit.max, window))
+      local start, length = limit.start, limit.window
+      most = math.max(most, window.micros_to_missing(start, length, call.now_us, missing, limit.max, length))
     end
   end
   return most
 end
+
+return further

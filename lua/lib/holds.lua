@@ -13,14 +13,14 @@
 --   lapses      no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is
 --   held_until  no hold lapses after this time
 --   max_holds   how many holds the key may have, by the caller that asked for one last; 0 if that is unknown
---@include lib/chunks
---@include lib/digits
---@include lib/further
---@include lib/requests
---@include lib/state
---@include lib/weight
 
--- A table, since Lua allows a script 200 local variables.
+local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
+local further = require 'lib/further'
+local requests = require 'lib/requests'
+local stored = require 'lib/stored'
+local weight = require 'lib/weight'
+
 local holds = { FEW = 50 }
 
 function holds.name(keys)
@@ -32,7 +32,7 @@ function holds.order_name(keys)
 end
 
 function holds.member(id, hits)
-  return hits == ONE_HIT and id or id .. '*' .. digits(hits)
+  return hits == 1 and id or id .. '*' .. digits(hits)
 end
 
 -- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is not
@@ -47,7 +47,7 @@ function holds.call_order(keys, state, command, ...)
       return redis.call(command, holds.order_name(keys), ...)
     end
     state.orders_holds = false
-    more_changed(state)
+    stored.more_changed(state)
     return nil
   end
   return reply
@@ -57,14 +57,14 @@ end
 function holds.begin_order(keys, state, order)
   redis.call('UNLINK', holds.order_name(keys))
   state.orders_holds = #order > 2 * holds.FEW
-  for first = 1, #order, CHUNK do
-    holds.call_order(keys, state, 'ZADD', unpack(order, first, math.min(first + CHUNK - 1, #order)))
+  for first = 1, #order, chunks.SIZE do
+    holds.call_order(keys, state, 'ZADD', unpack(order, first, math.min(first + chunks.SIZE - 1, #order)))
   end
 end
 
 function holds.set_lapses(state, lapses, held_until)
   state.lapses, state.held_until = lapses, held_until
-  more_changed(state)
+  stored.more_changed(state)
 end
 
 -- So many hits of so many approvals are held from now on.
@@ -79,22 +79,22 @@ function holds.free(keys, state)
   if state.max_holds == 0 then
     return math.huge
   end
-  return state.max_holds - (has_holds(state) and redis.call('HLEN', holds.name(keys)) or 0)
+  return state.max_holds - (stored.has_holds(state) and redis.call('HLEN', holds.name(keys)) or 0)
 end
 
 function holds.format(lapses, millis, hits)
-  return digits(lapses) .. ':' .. digits(millis) .. (hits == ONE_HIT and '' or '*' .. digits(hits))
+  return digits(lapses) .. ':' .. digits(millis) .. (hits == 1 and '' or '*' .. digits(hits))
 end
 
 -- Returns when a hold lapses, its length in ms, and its hits.
 function holds.parse(text)
   local lapses, millis, hits = string.match(text, '^(%d+):(%d+)%*?(%d*)$')
-  return tonumber(lapses), tonumber(millis), tonumber(hits) or ONE_HIT
+  return tonumber(lapses), tonumber(millis), tonumber(hits) or 1
 end
 
 -- Returns the same for an id; nil if it is not held.
 function holds.read(keys, state, id)
-  local text = has_holds(state) and redis.call('HMGET', holds.name(keys), id)[1]
+  local text = stored.has_holds(state) and redis.call('HMGET', holds.name(keys), id)[1]
   if text then
     return holds.parse(text)
   end
@@ -107,16 +107,16 @@ function holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   end
   holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits))
   redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
-  local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
+  local first = stored.has_holds(state) and math.min(state.lapses, lapses) or lapses
   holds.set_lapses(state, first, math.max(state.held_until, lapses))
   state.set_at = call.now_ms
 end
 
 -- Holds an approval, unless it is held already.
 function holds.add(keys, state, call, id, hits, millis)
-  if not has_holds(state) then
-    remove_leftover(holds.name(keys))
-    remove_leftover(holds.order_name(keys))
+  if not stored.has_holds(state) then
+    stored.remove_leftover(holds.name(keys))
+    stored.remove_leftover(holds.order_name(keys))
     state.orders_holds = false
   elseif holds.read(keys, state, id) then
     return
@@ -157,16 +157,16 @@ end
 -- Reads all holds. Returns what `find_lapsed` returns, and the order of those that have not lapsed.
 function holds.read_all(keys, now_ms)
   local ids, held, held_ids, first, order, last_lapsed = {}, 0, 0, math.huge, {}, 0
-  local stored = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
-  for i = 1, #stored, 2 do
-    local lapses, _, hits = holds.parse(stored[i + 1])
+  local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
+  for i = 1, #all, 2 do
+    local lapses, _, hits = holds.parse(all[i + 1])
     if lapses <= now_ms then
-      ids[#ids + 1] = stored[i]
+      ids[#ids + 1] = all[i]
       last_lapsed = math.max(last_lapsed, lapses)
     else
       held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
       order[#order + 1] = digits(lapses)
-      order[#order + 1] = holds.member(stored[i], hits)
+      order[#order + 1] = holds.member(all[i], hits)
     end
   end
   return ids, held, held_ids, first, order, last_lapsed
@@ -195,11 +195,11 @@ function holds.find_lapsed(keys, state, now_ms)
   if count ~= state.held_ids or count ~= redis.call('HLEN', holds.name(keys)) then
     return holds.read_all(keys, now_ms)
   end
-  local now, ids, held, first = digits(now_ms), {}, state.held, math.huge
-  local lapsed = weight.add(holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE', 'WITHSCORES'), 2)
+  local now_text, ids, held, first = digits(now_ms), {}, state.held, math.huge
+  local lapsed = weight.add(holds.call_order(keys, state, 'ZRANGE', '-inf', now_text, 'BYSCORE', 'WITHSCORES'), 2)
   for i = 1, #lapsed, 2 do
     local id, hits = string.match(lapsed[i], '^([^*]*)%*?(%d*)$')
-    ids[#ids + 1], held = id, held - (tonumber(hits) or ONE_HIT)
+    ids[#ids + 1], held = id, held - (tonumber(hits) or 1)
   end
   local next_hold = holds.call_order(keys, state, 'ZRANGE', #ids, #ids, 'WITHSCORES')
   return ids, held, count - #ids, tonumber(next_hold[2]) or math.huge, nil, tonumber(lapsed[#lapsed] or 0)
@@ -208,7 +208,7 @@ end
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
 -- and may be approved again.
 function holds.end_lapsed(keys, state, call)
-  if not has_holds(state) or call.now_ms < state.lapses then
+  if not stored.has_holds(state) or call.now_ms < state.lapses then
     return
   end
   local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
@@ -220,9 +220,9 @@ function holds.end_lapsed(keys, state, call)
   elseif #ids > 0 then
     holds.call_order(keys, state, 'ZREMRANGEBYSCORE', '-inf', digits(call.now_ms))
   end
-  call_in_chunks('HDEL', holds.name(keys), ids)
+  chunks.call('HDEL', holds.name(keys), ids)
   if #ids > 0 or held_ids < state.held_ids then
-    make_room(state, call)
+    requests.make_room(state, call)
     -- A lapse may be noticed late.
     state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
   end
@@ -231,15 +231,15 @@ end
 
 -- After the clock has gone back, each hold lasts at most its length from now on.
 function holds.shorten(keys, state, call)
-  if not has_holds(state) then
+  if not stored.has_holds(state) then
     return
   end
-  local stored = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
+  local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
   state.held_until = 0
-  for i = 1, #stored, 2 do
-    local lapses, millis, hits = holds.parse(stored[i + 1])
+  for i = 1, #all, 2 do
+    local lapses, millis, hits = holds.parse(all[i + 1])
     if lapses > call.now_ms + millis then
-      holds.write(keys, state, call, stored[i], call.now_ms + millis, millis, hits, hits)
+      holds.write(keys, state, call, all[i], call.now_ms + millis, millis, hits, hits)
     else
       state.held_until = math.max(state.held_until, lapses)
     end
@@ -265,7 +265,9 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   local _, more = further.amend(keys, state, id, hits)
   if hits < hits_before or more < 0 then
-    make_room(state, call)
+    requests.make_room(state, call)
   end
   return lapses - call.now_ms
 end
+
+return holds

@@ -1,16 +1,24 @@
 -- The life of one instance, that is of a limiter key, in a script: open it as of now, change `state`,
 -- serve the waiters, close it.
---@include lib/call
---@include lib/keys
---@include lib/state
---@include lib/window
---@include lib/approvals
---@include lib/further
---@include lib/pause
---@include lib/requests
---@include lib/rules
---@include lib/queue
---@include lib/recovery-hold
+
+local approvals = require 'lib/approvals'
+local clock_step = require 'lib/clock-step'
+local digits = require 'lib/digits'
+local further = require 'lib/further'
+local further_fields = require 'lib/further-fields'
+local holds = require 'lib/holds'
+local in_force = require 'lib/in-force'
+local limits_text = require 'lib/limits-text'
+local pause = require 'lib/pause'
+local queue = require 'lib/queue'
+local recovery = require 'lib/recovery'
+local requests = require 'lib/requests'
+local several_hits = require 'lib/several-hits'
+local stored = require 'lib/stored'
+local wake = require 'lib/wake'
+local window = require 'lib/window'
+
+local instance = {}
 
 -- A call that serves or takes more entries than this would block other callers of Redis for too long.
 local MOST_SERVED = 500
@@ -26,21 +34,21 @@ local LEASES_UNSETTLED = 15
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
-  if state.has_more and count_waiting(state, read_queue(keys, state, call)) > 0 then
-    state.expires = idle_time(state)
+  if state.has_more and recovery.count_waiting(state, queue.read(keys, state, call)) > 0 then
+    state.expires = stored.idle_time(state)
   end
 end
 
 -- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires or in_recovery_hold(state) or has_holds(state) or is_paused(state) then
+  if call.now_ms < state.expires or recovery.is_on(state) or stored.has_holds(state) or pause.is_on(state) then
     return false
   end
-  local queue = read_queue(keys, state, call)
-  if queue.places > 0 then
-    hold_if_redis_was_down(state, queue, call)
+  local tally = queue.read(keys, state, call)
+  if tally.places > 0 then
+    recovery.begin_if_redis_was_down(state, tally, call)
   end
-  return count_waiting(state, queue) == 0
+  return recovery.count_waiting(state, tally) == 0
 end
 
 -- If its memory is full, Redis refuses a script at its first write that takes memory. After a write that takes none,
@@ -50,17 +58,18 @@ end
 -- A call of checks does that only after Redis has refused one (`may_be_full`), and knows then whether approvals may still
 -- take memory (`is_over_full`). Before that, its first write has to take memory, so that Redis refuses it. What has ended
 -- would be removed first. So something is written as it is before. `state`: absent if nothing is removed first.
-local function decide_in_full_memory(state_key, call, state)
+function instance.decide_in_full_memory(state_key, call, state)
   if call.may_be_full then
-    call.may_be_full = false
     redis.call('HDEL', state_key, '')
+    call.may_be_full = false
     return
   end
+  local now_ms = call.now_ms
   local ends = state and (
-    not is_in_window(state.start, state.window, call.now_ms) or (has_holds(state) and call.now_ms >= state.lapses)
+    not window.is_current(state.start, state.window, now_ms) or (stored.has_holds(state) and now_ms >= state.lapses)
   )
   for _, limit in ipairs(state and state.further or {}) do
-    ends = ends or not is_in_window(limit.start, limit.window, call.now_ms)
+    ends = ends or not window.is_current(limit.start, limit.window, now_ms)
   end
   if ends then
     redis.call('HSET', state_key, 'turn', digits(state.turn))
@@ -74,24 +83,24 @@ end
 
 local function keep_until(state, call)
   return math.max(
-    state.expires, remembered_until(state, call), outage_ends(state, call),
+    state.expires, requests.remembered_until(state, call), outage_ends(state, call),
     state.hold_until, state.held_until, state.paused_until
   )
 end
 
 -- How many hits a window may have: its maximum, but no more ids than a set may hold. Where approvals have several hits,
--- the ids are counted apart (`free_ids`).
-local function capacity(state, call)
-  return counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
+-- the ids are counted apart (`instance.free_ids`).
+function instance.capacity(state, call)
+  return requests.counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
 end
 
 -- Whether the maximum has room for one hit.
 local function has_own_room(state, call)
-  return state.approved < capacity(state, call)
+  return state.approved < instance.capacity(state, call)
 end
 
 -- Whether all limits have room for one hit.
-local function has_room(state, call)
+function instance.has_room(state, call)
   return has_own_room(state, call) and further.has_room(state)
 end
 
@@ -104,7 +113,7 @@ end
 
 -- When the maximum has more room.
 local function own_room_at(state)
-  return more_room_at(state, state.start + state.window, state.held, state.max)
+  return stored.more_room_at(state, state.start + state.window, state.held, state.max)
 end
 
 -- When there may be room for waiters: when all limits that are full have room, or, if none is full, when any limit has
@@ -114,7 +123,7 @@ local function room_at(state, call)
   if not state.further then
     return unless_closed(state, time, has_own_room(state, call))
   end
-  local is_full = not has_room(state, call)
+  local is_full = not instance.has_room(state, call)
   local choose = is_full and math.max or math.min
   if is_full and has_own_room(state, call) then
     time = 0
@@ -127,29 +136,29 @@ local function room_at(state, call)
   return unless_closed(state, time, not is_full)
 end
 
--- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
+-- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of an
 -- instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard of
 -- its waiter's approval yet that Redis has not lost the key.
-local function open_instance(keys, call, state)
+function instance.open(keys, call, state)
   if not state then
     return nil
   end
-  decide_in_full_memory(keys.state, call, state)
+  instance.decide_in_full_memory(keys.state, call, state)
   -- Replicas with waiters know this time, or an earlier one.
   state.known_room_at = state.has_more and room_at(state, call)
-  if begin_by_now(state, call.now_ms) then
+  if clock_step.begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)
     -- Rules stay from now on at most.
-    may_change_limits(keys, state, call)
+    in_force.may_change(keys, state, call)
   end
-  note_call_in_hold(state, call)
-  end_hold(state, call.now_ms)
-  end_pause(state, call.now_ms)
+  recovery.note_call(state, call)
+  recovery.end_past(state, call.now_ms)
+  pause.end_past(state, call.now_ms)
   holds.end_lapsed(keys, state, call)
   if is_idle(keys, state, call) then
-    born_at(keys, state)
-    forget_all_hits(keys, state)
+    stored.born_at(keys, state)
+    several_hits.forget_all(keys, state)
     further.forget(keys, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if keep_until(state, call) <= call.now_ms then
@@ -161,24 +170,24 @@ local function open_instance(keys, call, state)
         redis.call('HSET', keys.state, 'approved', 0)
       end
       if state.has_more then
-        local unused = state.further and further.format_unused(state) or 0
+        local unused = state.further and further_fields.format_unused(state) or 0
         redis.call('HSET', keys.state, 'holds', 0, 'further', unused, 'hold_until', 0, 'paused_until', 0)
       end
     end
     return nil, state
   end
   further.end_windows(keys, state, call.now_ms)
-  if not is_in_window(state.start, state.window, call.now_ms) then
+  if not window.is_current(state.start, state.window, call.now_ms) then
     local ended = { start = state.start, window = state.window }
     -- An approval may have been corrected to no hits.
     local has_requests = state.stored_approved > 0 or state.hits == 1
-    local rules = limits_of_next_window(keys, state, call)
-    roll_window(state, call.now_ms, length_of_next_window(state, rules))
-    take_next_window(state)
+    local rules = in_force.limits_of_next_window(keys, state, call)
+    window.roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
+    in_force.take_next_window(state)
     if rules then
-      take_maxima(keys, state, call)
+      in_force.take_maxima(keys, state, call)
     end
-    end_window_of_requests(keys, state, call, ended, has_requests)
+    requests.end_window(keys, state, call, ended, has_requests)
     keep_while_waited_for(keys, state, call)
   end
   return state
@@ -187,48 +196,48 @@ end
 -- A new instance, whose window begins now or began at `start`. Approvals of an evicted or deleted state do not count.
 -- `idle`: the last state of the instance before, if it is known. The approvals that it remembers stay known, and the
 -- tickets that it gave show no loss. `limits`: by default those of the caller.
-local function new_instance(keys, call, idle, start, limits)
+function instance.new(keys, call, idle, start, limits)
   limits = limits or call.limits
-  local state = new_state(call, start or call.now_ms, idle, limits)
+  local state = stored.new(call, start or call.now_ms, idle, limits)
   if idle then
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
     if call.now_ms < outage_ends(idle, call) then
-      set_more(state, 'served', idle.served)
+      stored.set_more(state, 'served', idle.served)
     end
     if call.now_us <= idle.ticket then
       -- The clock has gone back. A waiter may still be put back with such a ticket.
-      set_more(state, 'ticket', idle.ticket)
+      stored.set_more(state, 'ticket', idle.ticket)
     end
   end
   further.begin(keys, state, limits, call.now_ms)
-  state.expires = idle_time(state)
+  state.expires = stored.idle_time(state)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
-  end_window_of_requests(keys, state, call, idle or state, has_requests)
-  if read_queue(keys, state, call).places > 0 then
+  requests.end_window(keys, state, call, idle or state, has_requests)
+  if queue.read(keys, state, call).places > 0 then
     -- Only the lost state knew whether its queue is in order, and that somebody has waited.
-    set_more(state, 'unsorted', 1)
-    set_more(state, 'ticket', last_ticket(keys, state))
+    stored.set_more(state, 'unsorted', 1)
+    stored.set_more(state, 'ticket', queue.last_ticket(keys, state))
   end
   return state
 end
 
 -- How long ago a window of this length has begun if it ends in `millis_left`.
-local function begun_ago(window, millis_left)
-  return window - math.min(math.floor(millis_left), window)
+local function begun_ago(length, millis_left)
+  return length - math.min(math.floor(millis_left), length)
 end
 
 -- The start of the same window, of which at least a millisecond is left.
-local function lost_start(call, window, millis_left)
-  return call.now_ms - math.min(begun_ago(window, millis_left), window - 1)
+local function lost_start(call, length, millis_left)
+  return call.now_ms - math.min(begun_ago(length, millis_left), length - 1)
 end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends. As far as
 -- the caller knows: `limits`, a text, are the limits that were in force, or ''; `millis_left` are the ms until there was
 -- room, below 0 if that time is over. Which of several limits was full is unknown. So all of them are full until then.
-local function restore_instance(keys, call, limits, millis_left)
-  limits = limits == '' and call.limits or parse_limits(limits)
-  local state = new_instance(keys, call, nil, lost_start(call, limits.window, millis_left), limits)
+function instance.restore(keys, call, limits, millis_left)
+  limits = limits == '' and call.limits or limits_text.parse(limits)
+  local state = instance.new(keys, call, nil, lost_start(call, limits.window, millis_left), limits)
   state.approved = state.max
   for _, limit in ipairs(state.further or {}) do
     limit.start, limit.taken = lost_start(call, limit.window, millis_left), limit.max
@@ -239,14 +248,14 @@ local function restore_instance(keys, call, limits, millis_left)
 end
 
 -- Restores the limits that requests had set in an instance that was created again after a loss, unless requests have
--- set others since. `limits`: as for `restore_instance`.
-local function restore_overrides(state, limits)
+-- set others since. `limits`: as for `instance.restore`.
+function instance.restore_overrides(state, limits)
   if limits == '' then
     return
   end
-  limits = parse_limits(limits)
+  limits = limits_text.parse(limits)
   if limits.window_is_set and not state.window_is_set and state.next_window == 0 then
-    set_more(state, 'next_window', limits.window)
+    stored.set_more(state, 'next_window', limits.window)
   end
   if limits.max_is_set and not state.max_is_set then
     state.made_room = state.made_room or limits.max > state.max
@@ -260,17 +269,17 @@ local function restore_overrides(state, limits)
 end
 
 -- How many more ids the set may hold.
-local function free_ids(keys, state, call)
-  return call.max_ids - count_ids(keys, state)
+function instance.free_ids(keys, state, call)
+  return call.max_ids - requests.count_ids(keys, state)
 end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
-local function micros_to_room(keys, state, call)
-  if state.serving == 1 and not in_recovery_hold(state) and not is_paused(state) then
+function instance.micros_to_room(keys, state, call)
+  if state.serving == 1 and not recovery.is_on(state) and not pause.is_on(state) then
     return 0
   end
   local time = room_at(state, call)
-  if state.further and awaits_boundary(keys, state, call) then
+  if state.further and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, state.start + state.window)
   end
   return time * 1000 - call.now_us
@@ -278,9 +287,9 @@ end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
 -- nothing was released before. `places`: how many wait, of which each needs one hit at least. `hits`: those of the check.
-local function micros_to_turn(keys, state, call, places, hits)
-  local most = hits == ONE_HIT and capacity(state, call) or state.max
-  local room, to_room = math.max(0, most - state.approved), micros_to_room(keys, state, call)
+function instance.micros_to_turn(keys, state, call, places, hits)
+  local most = hits == 1 and instance.capacity(state, call) or state.max
+  local room, to_room = math.max(0, most - state.approved), instance.micros_to_room(keys, state, call)
   local missing = places + math.min(hits, most) - room
   if state.further then
     to_room = math.max(to_room, further.micros_to_turn(state, call, places, hits))
@@ -288,33 +297,33 @@ local function micros_to_turn(keys, state, call, places, hits)
   if missing <= 0 then
     return to_room
   end
-  local next_window = length_of_next_window(state, limits_of_next_window(keys, state, call))
-  return math.max(to_room, micros_to_missing(state.start, state.window, call.now_us, missing, most, next_window))
+  local next_window = in_force.length_of_next_window(state, in_force.limits_of_next_window(keys, state, call))
+  return math.max(to_room, window.micros_to_missing(state.start, state.window, call.now_us, missing, most, next_window))
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
-local function admits_newcomers(state, call)
-  return has_room(state, call) and state.serving == 0 and state.blocked == 0 and not in_recovery_hold(state)
-    and not is_paused(state)
+function instance.admits_newcomers(state, call)
+  return instance.has_room(state, call) and state.serving == 0 and state.blocked == 0 and not recovery.is_on(state)
+    and not pause.is_on(state)
 end
 
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
 -- that Redis answers others in between. `state.serving` notes that the next call can approve more, `state.blocked` that
 -- the head can not have its terms now.
 local function serve_queue(keys, state, call)
-  local queue = read_queue(keys, state, call)
+  local tally = queue.read(keys, state, call)
   local granted, taken, is_blocked = {}, 0, false
   local function approve(ids, terms)
-    approve_requests(keys, state, call, ids, terms)
+    approvals.add(keys, state, call, ids, terms)
     for _, id in ipairs(ids) do
       granted[#granted + 1] = id
     end
   end
-  local free, ids_left = state.max - state.approved, free_ids(keys, state, call)
+  local free, ids_left = state.max - state.approved, instance.free_ids(keys, state, call)
   -- An approval that is held needs no place in the set of ids.
   local may_hold = state.max_holds > 0
   while free > 0 and further.has_room(state) and (ids_left > 0 or may_hold) and not is_blocked
-    and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
+    and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
     local most, took = math.min(free, math.max(ids_left, 1), MOST_SERVED - #granted), 0
     local left = {
@@ -323,23 +332,23 @@ local function serve_queue(keys, state, call)
       holds = holds.free(keys, state),
       further = state.further and further.room(keys, state, call),
     }
-    took, is_blocked = take_heads(keys, state, call.now_ms, left, most, approve)
+    took, is_blocked = queue.take_heads(keys, state, call.now_ms, left, most, approve)
     taken = taken + took
-    free, ids_left = state.max - state.approved, free_ids(keys, state, call)
+    free, ids_left = state.max - state.approved, instance.free_ids(keys, state, call)
   end
-  if queue.living == 0 and queue.places > 0 then
-    drop_queue(keys, queue)
+  if tally.living == 0 and tally.places > 0 then
+    queue.drop(keys, tally)
   end
   -- Without a place among the ids the head waits for one, also if a newcomer whose approval is held would need none.
   is_blocked = is_blocked or (ids_left <= 0 and not may_hold)
-  local goes_on = free > 0 and further.has_room(state) and queue.living > 0
-  set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
-  set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
+  local goes_on = free > 0 and further.has_room(state) and tally.living > 0
+  stored.set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
+  stored.set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
     -- The leases of the waiters may have run out before this window began, which left `expires` as it was.
-    state.expires = math.max(state.expires, idle_time(state))
+    state.expires = math.max(state.expires, stored.idle_time(state))
   end
 end
 
@@ -347,31 +356,31 @@ end
 -- waits, the window is full, the head can not have its terms now, the queue is being served, or the key is paused or in
 -- its recovery hold.
 -- `state.made_room`: an approval was released, the maximum raised, a hold or a pause ended, or a place put back.
-local function serve_waiting(keys, state, call)
+function instance.serve(keys, state, call)
   if not state.has_more then
     return
   end
-  if state.unsorted == 1 and not in_recovery_hold(state) then
+  if state.unsorted == 1 and not recovery.is_on(state) then
     -- This call may put back only some of the waiters that were lost, and calls for the others follow. Without room
     -- the sort can wait for these calls.
-    if has_room(state, call) or not state.has_rejoined then
-      sort_queue(keys, state, call)
+    if instance.has_room(state, call) or not state.has_rejoined then
+      queue.sort(keys, state, call)
     end
   end
   if not (state.rolled or state.made_room or state.serving == 1 or state.blocked == 1) then
     return
   end
-  local queue = read_queue(keys, state, call)
-  if queue.places == 0 then
+  local tally = queue.read(keys, state, call)
+  if tally.places == 0 then
     state.serving = 0
     if state.blocked == 1 then
-      set_more(state, 'blocked', 0)
+      stored.set_more(state, 'blocked', 0)
     end
     return
   end
-  hold_if_redis_was_down(state, queue, call)
-  if not in_recovery_hold(state) then
-    if not is_paused(state) then
+  recovery.begin_if_redis_was_down(state, tally, call)
+  if not recovery.is_on(state) then
+    if not pause.is_on(state) then
       serve_queue(keys, state, call)
     end
   elseif state.made_room and not state.has_rejoined then
@@ -382,8 +391,8 @@ end
 
 -- What is not left of the limits: a number, or, in a key with further limits, a text `<not left>:<microseconds until
 -- there is room>`, with `,<name>=` and the same after it for each further limit.
-local function taken(state, call)
-  local own = not_left(state, state.approved, state.max)
+function instance.used(state, call)
+  local own = pause.not_left(state, state.approved, state.max)
   if not state.further then
     return own
   end
@@ -393,7 +402,7 @@ local function taken(state, call)
   end
   local texts = { text_of(own, own_room_at(state), has_own_room(state, call)) }
   for i, limit in ipairs(state.further) do
-    local of_limit = not_left(state, limit.taken, limit.max)
+    local of_limit = pause.not_left(state, limit.taken, limit.max)
     texts[i + 1] = limit.name .. '='
       .. text_of(of_limit, further.room_at(state, limit), limit.taken < limit.max)
   end
@@ -404,15 +413,15 @@ end
 -- there may be room again. Request ids are UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   local granted = state.granted
-  publish(keys.state, call, string.format(
+  wake.publish(keys.state, call, string.format(
     '{"at":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
     call.now_ms,
-    micros_to_room(keys, state, call) / 1000,
-    count_waiting(state, read_queue(keys, state, call)),
-    lowest_waiting_ticket(keys, state, call),
-    format_limits(state),
+    instance.micros_to_room(keys, state, call) / 1000,
+    recovery.count_waiting(state, queue.read(keys, state, call)),
+    queue.lowest_waiting_ticket(keys, state, call),
+    limits_text.format(state),
     state.max,
-    state.further and '"' .. taken(state, call) .. '"' or digits(taken(state, call)),
+    state.further and '"' .. instance.used(state, call) .. '"' or digits(instance.used(state, call)),
     granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
   ))
 end
@@ -423,12 +432,12 @@ local function has_news(keys, state, call)
     return true
   end
   return state.known_room_at and room_at(state, call) < state.known_room_at
-    and count_waiting(state, read_queue(keys, state, call)) > 0
+    and recovery.count_waiting(state, queue.read(keys, state, call)) > 0
 end
 
 local function write_expiry(keys, state, call)
   local until_ms = keep_until(state, call)
-  if state.has_more and read_queue(keys, state, call).places > 0 then
+  if state.has_more and queue.read(keys, state, call).places > 0 then
     until_ms = math.max(until_ms, call.now_ms + (LEASES_UNSETTLED + LEASES_KEPT) * call.lease)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)
@@ -436,8 +445,8 @@ local function write_expiry(keys, state, call)
   end
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
-  expire_requests(keys, state, call, expire_at)
-  if has_holds(state) then
+  requests.expire(keys, state, call, expire_at)
+  if stored.has_holds(state) then
     redis.call('PEXPIREAT', holds.name(keys), expire_at)
     if state.orders_holds then
       holds.call_order(keys, state, 'PEXPIREAT', expire_at)
@@ -446,26 +455,28 @@ local function write_expiry(keys, state, call)
 end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
-local function close_instance(keys, state, call)
-  if state.stored_expires ~= expires_to_store(state) then
-    more_changed(state)
+function instance.close(keys, state, call)
+  if state.stored_expires ~= stored.expires_to_store(state) then
+    stored.more_changed(state)
   end
   local ends_later = state.rolled or state.changed
-    or (counts_ids_apart(state) and state.approved ~= state.stored_approved)
+    or (requests.counts_ids_apart(state) and state.approved ~= state.stored_approved)
   if ends_later and state.has_more then
     -- Before the state is written, since a queue that is repaired begins a recovery hold.
-    read_queue(keys, state, call)
+    queue.read(keys, state, call)
   end
-  if state.queue and state.queue.places > 0 then
-    write_replicas(keys, state.queue)
+  if state.tally and state.tally.places > 0 then
+    queue.write_replicas(keys, state.tally)
   end
-  write_state(keys, state)
+  stored.write(keys, state)
   if ends_later then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
-    expire_new_requests(keys, state, call, digits(keep_until(state, call)))
+    requests.expire_new(keys, state, call, digits(keep_until(state, call)))
   end
   if has_news(keys, state, call) then
     publish_wake(keys, state, call)
   end
 end
+
+return instance

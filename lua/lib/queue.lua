@@ -15,12 +15,15 @@
 -- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even if the script
 -- itself has emptied the key. So a script adds approved ids to the set before it touches the queue. A queue that
 -- becomes empty is removed as a whole and not read again.
---@include lib/state
---@include lib/chunks
---@include lib/further
---@include lib/hits
---@include lib/recovery-hold
---@include lib/weight
+
+local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
+local further = require 'lib/further'
+local recovery = require 'lib/recovery'
+local stored = require 'lib/stored'
+local weight = require 'lib/weight'
+
+local queue = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
@@ -35,35 +38,35 @@ local function format_ticket(ticket)
   return string.format('%016.0f', ticket)
 end
 
-local function ticket_of(entry)
+function queue.ticket_of(entry)
   return string.sub(entry, 1, 16)
 end
 
 -- Returns ticket, request id, replica id, hits and, if the approval will be held, for how many ms.
 local function split_entry(entry)
   local ticket, request_id, hits, hold, replica_id = string.match(entry, '^(%d+):([^@*~]*)%*?(%d*)~?(%d*)@(.*)$')
-  return ticket, request_id, replica_id, tonumber(hits) or ONE_HIT, tonumber(hold)
+  return ticket, request_id, replica_id, tonumber(hits) or 1, tonumber(hold)
 end
 
 local function format_entry(ticket, waiter, replica_id)
-  local hits = waiter.hits == ONE_HIT and '' or '*' .. digits(waiter.hits)
+  local hits = waiter.hits == 1 and '' or '*' .. digits(waiter.hits)
   local hold = waiter.hold and '~' .. digits(waiter.hold) or ''
   return ticket .. ':' .. waiter.request_id .. hits .. hold .. '@' .. replica_id
 end
 
 -- No ticket given out before was greater, unless Redis has lost the key. After the clock has gone back, no ticket is
 -- older than the key.
-local function last_ticket(keys, state)
-  return state.ticket > 0 and state.ticket or born_at(keys, state) * 1000
+function queue.last_ticket(keys, state)
+  return state.ticket > 0 and state.ticket or stored.born_at(keys, state) * 1000
 end
 
-local function next_ticket(keys, state, call)
-  state.ticket = math.max(call.now_us, last_ticket(keys, state) + 1)
+function queue.next_ticket(keys, state, call)
+  state.ticket = math.max(call.now_us, queue.last_ticket(keys, state) + 1)
   return state.ticket
 end
 
 -- Parses a value of the hash `replicas`; nil if there is none.
-local function read_replica(text)
+function queue.read_replica(text)
   if not text then
     return nil
   end
@@ -71,46 +74,46 @@ local function read_replica(text)
   return { lease_ends = tonumber(lease_ends), places = tonumber(places) }
 end
 
-local function format_replica(replica)
+function queue.format_replica(replica)
   return string.format('%.0f:%.0f', replica.lease_ends, replica.places)
 end
 
-local function is_alive(replica, now_ms)
+function queue.is_alive(replica, now_ms)
   return replica.lease_ends > now_ms
 end
 
-local function replica_of(queue, replica_id)
-  local replica = queue.replicas[replica_id]
+function queue.replica_of(tally, replica_id)
+  local replica = tally.replicas[replica_id]
   if not replica then
     replica = { lease_ends = 0, places = 0 }
-    queue.replicas[replica_id] = replica
+    tally.replicas[replica_id] = replica
   end
   return replica
 end
 
-local function add_places(queue, replica_id, count, now_ms)
-  local replica = replica_of(queue, replica_id)
+local function add_places(tally, replica_id, count, now_ms)
+  local replica = queue.replica_of(tally, replica_id)
   replica.places = replica.places + count
   replica.is_changed = true
-  queue.places = queue.places + count
-  if is_alive(replica, now_ms) then
-    queue.living = queue.living + count
+  tally.places = tally.places + count
+  if queue.is_alive(replica, now_ms) then
+    tally.living = tally.living + count
   end
 end
 
-local function renew_lease(state, queue, call)
-  local replica = replica_of(queue, call.replica)
-  if not is_alive(replica, call.now_ms) then
-    queue.living = queue.living + replica.places
+function queue.renew_lease(state, tally, call)
+  local replica = queue.replica_of(tally, call.replica)
+  if not queue.is_alive(replica, call.now_ms) then
+    tally.living = tally.living + replica.places
   end
   replica.lease_ends = call.now_ms + call.lease
   replica.is_changed = true
   state.set_at = call.now_ms
 end
 
-local function drop_queue(keys, queue)
+function queue.drop(keys, tally)
   redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
-  queue.places, queue.living, queue.replicas = 0, 0, {}
+  tally.places, tally.living, tally.replicas = 0, 0, {}
 end
 
 -- The tickets of all waiters, as a set.
@@ -123,10 +126,10 @@ local function waiting_tickets(keys)
 end
 
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
-local function recount(keys, queue, now_ms)
-  local places = queue.places
-  queue.places, queue.living = 0, 0
-  for _, replica in pairs(queue.replicas) do
+local function recount(keys, tally, now_ms)
+  local places = tally.places
+  tally.places, tally.living = 0, 0
+  for _, replica in pairs(tally.replicas) do
     replica.places = 0
     replica.is_changed = true
   end
@@ -135,39 +138,39 @@ local function recount(keys, queue, now_ms)
     local ticket, _, replica_id = split_entry(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
-      add_places(queue, replica_id, 1, now_ms)
+      add_places(tally, replica_id, 1, now_ms)
     end
   end
-  if queue.places == 0 or queue.places ~= places then
-    drop_queue(keys, queue)
+  if tally.places == 0 or tally.places ~= places then
+    queue.drop(keys, tally)
   end
 end
 
 -- Reads how many waiters each replica has: `places` counts all waiters, `living` those of living replicas.
 -- Returns the queue, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
-local function load_queue(keys, now_ms)
-  local queue = new_queue()
-  queue.places = redis.call('HLEN', keys.waiting)
-  if queue.places == 0 then
-    return queue, redis.call('EXISTS', keys.replicas) == 0
+function queue.load(keys, now_ms)
+  local tally = new_queue()
+  tally.places = redis.call('HLEN', keys.waiting)
+  if tally.places == 0 then
+    return tally, redis.call('EXISTS', keys.replicas) == 0
   end
   local counted = 0
   local replicas = weight.add(redis.call('HGETALL', keys.replicas), 2)
   for i = 1, #replicas, 2 do
-    local replica = read_replica(replicas[i + 1])
-    queue.replicas[replicas[i]] = replica
+    local replica = queue.read_replica(replicas[i + 1])
+    tally.replicas[replicas[i]] = replica
     counted = counted + replica.places
-    if is_alive(replica, now_ms) then
-      queue.living = queue.living + replica.places
+    if queue.is_alive(replica, now_ms) then
+      tally.living = tally.living + replica.places
     end
   end
-  return queue, counted == queue.places
+  return tally, counted == tally.places
 end
 
 -- After the clock has gone back, no lease lasts longer than the caller's from now on. Those that are cut do not end.
-local function cut_leases(queue, call)
+local function cut_leases(tally, call)
   local latest = call.now_ms + call.lease
-  for _, replica in pairs(queue.replicas) do
+  for _, replica in pairs(tally.replicas) do
     if replica.lease_ends > latest then
       replica.lease_ends, replica.is_changed = latest, true
     end
@@ -182,25 +185,25 @@ end
 
 -- The queue, read at most once per script. If somebody else has removed some of its keys, it is repaired, and replicas
 -- get time to put back the waiters that were lost with it.
-local function read_queue(keys, state, call)
-  if not state.queue then
+function queue.read(keys, state, call)
+  if not state.tally then
     local hashes_agree
-    state.queue, hashes_agree = load_queue(keys, call.now_ms)
+    state.tally, hashes_agree = queue.load(keys, call.now_ms)
     -- Tickets are times, a little later than now if many join at once. Only `renew` extends leases without a note in the
     -- state, which the caller's own lease shows. A lease of another that is longer than the caller's shows nothing: while
     -- replicas restart, they may have different settings.
-    local own = state.queue.replicas[call.replica]
+    local own = state.tally.replicas[call.replica]
     if state.clock_went_back or state.ticket > call.now_us + 1000000
       or (own and own.lease_ends > call.now_ms + call.lease)
     then
-      cut_leases(state.queue, call)
+      cut_leases(state.tally, call)
     end
-    if not hashes_agree or is_list_torn(keys, state.queue.places) then
-      recount(keys, state.queue, call.now_ms)
-      hold_after_loss_of_queue(keys, state, call)
+    if not hashes_agree or is_list_torn(keys, state.tally.places) then
+      recount(keys, state.tally, call.now_ms)
+      recovery.begin_after_loss_of_queue(keys, state, call)
     end
   end
-  return state.queue
+  return state.tally
 end
 
 -- Removes withdrawn entries if they are more than half of the list. It also removes the waiters of dead replicas if
@@ -208,26 +211,26 @@ end
 -- fill the queue at most twice.
 --
 -- Joins and settles call it. Withdrawals do not: each of many at the same time would compact the list.
-local function compact_queue(keys, state, now_ms)
-  local queue = state.queue
-  local removes_dead = queue.places > 2 * state.queue_max + COMPACTION_SLACK
-  local kept_places = removes_dead and queue.living or queue.places
+function queue.compact(keys, state, now_ms)
+  local tally = state.tally
+  local removes_dead = tally.places > 2 * state.queue_max + COMPACTION_SLACK
+  local kept_places = removes_dead and tally.living or tally.places
   if redis.call('LLEN', keys.queue) <= 2 * kept_places + COMPACTION_SLACK then
     return
   end
   local tickets = waiting_tickets(keys)
   local kept, dead = {}, {}
   for _, entry in ipairs(weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)) do
-    local ticket = ticket_of(entry)
+    local ticket = queue.ticket_of(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
       local is_dead = false
       if removes_dead then
         local _, request_id, replica_id = split_entry(entry)
-        is_dead = not is_alive(replica_of(queue, replica_id), now_ms)
+        is_dead = not queue.is_alive(queue.replica_of(tally, replica_id), now_ms)
         if is_dead then
           dead[#dead + 1] = request_id
-          add_places(queue, replica_id, -1, now_ms)
+          add_places(tally, replica_id, -1, now_ms)
         end
       end
       if not is_dead then
@@ -235,15 +238,15 @@ local function compact_queue(keys, state, now_ms)
       end
     end
   end
-  call_in_chunks('HDEL', keys.waiting, dead)
+  chunks.call('HDEL', keys.waiting, dead)
   redis.call('UNLINK', keys.queue)
-  call_in_chunks('RPUSH', keys.queue, kept)
+  chunks.call('RPUSH', keys.queue, kept)
   state.changed = true
 end
 
 -- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold.
-local function join_queue(keys, state, call, waiters)
-  local queue = read_queue(keys, state, call)
+function queue.join(keys, state, call, waiters)
+  local tally = queue.read(keys, state, call)
   local tickets, entries = {}, {}
   for _, waiter in ipairs(waiters) do
     local ticket = format_ticket(waiter.ticket)
@@ -251,27 +254,27 @@ local function join_queue(keys, state, call, waiters)
     tickets[#tickets + 1] = ticket
     entries[#entries + 1] = format_entry(ticket, waiter, call.replica)
   end
-  local new = call_in_chunks('HSET', keys.waiting, tickets)
-  call_in_chunks('RPUSH', keys.queue, entries)
-  renew_lease(state, queue, call)
-  add_places(queue, call.replica, new, call.now_ms)
-  compact_queue(keys, state, call.now_ms)
-  more_changed(state)
+  local new = chunks.call('HSET', keys.waiting, tickets)
+  chunks.call('RPUSH', keys.queue, entries)
+  queue.renew_lease(state, tally, call)
+  add_places(tally, call.replica, new, call.now_ms)
+  queue.compact(keys, state, call.now_ms)
+  stored.more_changed(state)
 end
 
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
 -- has none: somebody has removed the state, which recorded that the list is out of order.
-local function without_place(keys, state, waiters)
+function queue.without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
     ids[i] = waiter.request_id
   end
   local first = 0
-  if #waiters > 0 and state.queue.places > 0 and state.unsorted ~= 1 then
+  if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 then
     local head = redis.call('LINDEX', keys.queue, 0)
-    first = head and tonumber(ticket_of(head)) or 0
+    first = head and tonumber(queue.ticket_of(head)) or 0
   end
-  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
     local belongs_before_head = ticket and tonumber(ticket) < first
     if belongs_before_head then
       state.unsorted = 1
@@ -287,39 +290,39 @@ local function without_place(keys, state, waiters)
 end
 
 -- Puts waiters of the caller back in their old places. They join the end of the list, which is sorted after the
--- recovery hold, and always before anybody is served. `waiters`: as for `join_queue`, lowest ticket first.
-local function rejoin_queue(keys, state, call, waiters)
+-- recovery hold, and always before anybody is served. `waiters`: as for `queue.join`, lowest ticket first.
+function queue.rejoin(keys, state, call, waiters)
   local last = redis.call('LINDEX', keys.queue, -1)
-  if last and tonumber(ticket_of(last)) > waiters[1].ticket then
+  if last and tonumber(queue.ticket_of(last)) > waiters[1].ticket then
     state.unsorted = 1
   end
   state.has_rejoined = true
-  join_queue(keys, state, call, waiters)
-  state.ticket = math.max(last_ticket(keys, state), waiters[#waiters].ticket)
+  queue.join(keys, state, call, waiters)
+  state.ticket = math.max(queue.last_ticket(keys, state), waiters[#waiters].ticket)
 end
 
 -- Withdraws waiters of the caller. Returns how many of the ids waited.
-local function withdraw_waiters(keys, state, call, ids)
-  local queue = read_queue(keys, state, call)
-  if queue.places == 0 then
+function queue.withdraw(keys, state, call, ids)
+  local tally = queue.read(keys, state, call)
+  if tally.places == 0 then
     return 0
   end
-  local withdrawn = call_in_chunks('HDEL', keys.waiting, ids)
+  local withdrawn = chunks.call('HDEL', keys.waiting, ids)
   if withdrawn == 0 then
     return 0
   end
-  add_places(queue, call.replica, -withdrawn, call.now_ms)
+  add_places(tally, call.replica, -withdrawn, call.now_ms)
   state.changed = true
-  if queue.places == 0 then
+  if tally.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
-    queue.replicas = {}
+    tally.replicas = {}
   end
   return withdrawn
 end
 
-local function sort_queue(keys, state, call)
+function queue.sort(keys, state, call)
   -- A list in which nobody waits would be stored without an expiry.
-  if read_queue(keys, state, call).places > 0 then
+  if queue.read(keys, state, call).places > 0 then
     weight.read = weight.read + redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
   end
   state.unsorted = 0
@@ -328,7 +331,7 @@ end
 
 -- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
-local function read_entries(keys, entries, has_withdrawn)
+function queue.read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
     local ticket, request_id, replica_id, hits, hold = split_entry(entry)
@@ -339,7 +342,7 @@ local function read_entries(keys, entries, has_withdrawn)
   end
   if has_withdrawn then
     local seen = {}
-    for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+    for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
       read[i].is_waiting = ticket == tickets[i] and not seen[ticket]
       seen[tickets[i]] = true
     end
@@ -369,18 +372,18 @@ end
 -- Takes entries from the head: waiters of living replicas, as long as they fit into what is `left`, and the entries before
 -- them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the queue. Returns
 -- how many entries it took, and whether the head needs more than is left.
-local function take_heads(keys, state, now_ms, left, most, approve)
-  local queue = state.queue
+function queue.take_heads(keys, state, now_ms, left, most, approve)
+  local tally = state.tally
   local length = redis.call('LLEN', keys.queue)
-  local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
-  local entries = weight.add(redis.call('LRANGE', keys.queue, 0, look_at - 1), 1)
+  local looked_at = length == tally.living and most or math.max(most, LOOK_AHEAD)
+  local entries = weight.add(redis.call('LRANGE', keys.queue, 0, looked_at - 1), 1)
   local ids, terms, gone = {}, {}, {}
   local taken, has_terms, is_blocked = 0, state.further ~= nil, false
-  for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
+  for _, entry in ipairs(queue.read_entries(keys, entries, length ~= tally.places)) do
     if #ids == most then
       break
     end
-    local counts = entry.is_waiting and is_alive(replica_of(queue, entry.replica_id), now_ms)
+    local counts = entry.is_waiting and queue.is_alive(queue.replica_of(tally, entry.replica_id), now_ms)
     if counts and not takes_its_room(state, left, entry) then
       is_blocked = true
       break
@@ -388,46 +391,48 @@ local function take_heads(keys, state, now_ms, left, most, approve)
     taken = taken + 1
     if entry.is_waiting then
       gone[#gone + 1] = entry.request_id
-      add_places(queue, entry.replica_id, -1, now_ms)
+      add_places(tally, entry.replica_id, -1, now_ms)
     end
     if counts then
       ids[#ids + 1] = entry.request_id
       terms[#terms + 1] = entry
-      has_terms = has_terms or entry.hits ~= ONE_HIT or entry.hold ~= nil
+      has_terms = has_terms or entry.hits ~= 1 or entry.hold ~= nil
     end
   end
   approve(ids, has_terms and terms or nil)
-  if queue.places == 0 or (taken == 0 and not is_blocked) then
+  if tally.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
-    drop_queue(keys, queue)
+    queue.drop(keys, tally)
   elseif taken > 0 then
-    call_in_chunks('HDEL', keys.waiting, gone)
+    chunks.call('HDEL', keys.waiting, gone)
     redis.call('LTRIM', keys.queue, taken, -1)
   end
   return taken, is_blocked
 end
 
 -- Writes the replicas whose leases or numbers of places changed.
-local function write_replicas(keys, queue)
+function queue.write_replicas(keys, tally)
   local changed, gone = {}, {}
-  for replica_id, replica in pairs(queue.replicas) do
+  for replica_id, replica in pairs(tally.replicas) do
     if replica.is_changed and replica.places == 0 then
       gone[#gone + 1] = replica_id
     elseif replica.is_changed then
       changed[#changed + 1] = replica_id
-      changed[#changed + 1] = format_replica(replica)
+      changed[#changed + 1] = queue.format_replica(replica)
     end
   end
-  call_in_chunks('HSET', keys.replicas, changed)
-  call_in_chunks('HDEL', keys.replicas, gone)
+  chunks.call('HSET', keys.replicas, changed)
+  chunks.call('HDEL', keys.replicas, gone)
 end
 
 -- Every ticket below the one returned is out of the queue, unless its replica was assumed dead. A replica that has a
 -- waiter with a lower ticket and no grant has missed the wake, or Redis has lost the place.
-local function lowest_waiting_ticket(keys, state, call)
+function queue.lowest_waiting_ticket(keys, state, call)
   if state.unsorted == 1 then
     return 0
   end
-  local head = read_queue(keys, state, call).places > 0 and redis.call('LINDEX', keys.queue, 0)
-  return head and tonumber(ticket_of(head)) or math.max(state.ticket + 1, call.now_us)
+  local head = queue.read(keys, state, call).places > 0 and redis.call('LINDEX', keys.queue, 0)
+  return head and tonumber(queue.ticket_of(head)) or math.max(state.ticket + 1, call.now_us)
 end
+
+return queue

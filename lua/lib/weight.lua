@@ -1,6 +1,7 @@
 -- How many elements a call has read of collections, whole or by range: holds, replicas and entries of queues. A call for
 -- several keys that has read this many leaves the other keys to the next call, so that Redis answers other callers in
 -- between.
+
 local MOST_READ = 1000
 
 -- Redis keeps it from one call of a function to the next.
@@ -19,3 +20,5 @@ end
 function weight.is_spent()
   return weight.read >= MOST_READ
 end
+
+return weight

@@ -1,47 +1,51 @@
 -- Fixed windows, back to back from the first check of a key. Pure arithmetic: no call to Redis.
 
+local window = {}
+
 -- A key is removed when three windows have passed without a check: it is kept for the window of its last check and for
 -- three more.
 local WINDOWS_KEPT = 4
 
 -- Microseconds until the window that begins at `start` ends; at least 1 while it holds `now_us`.
-local function micros_to_window_end(start, window, now_us)
-  return (start + window) * 1000 - now_us
+function window.micros_to_end(start, length, now_us)
+  return (start + length) * 1000 - now_us
 end
 
 -- Microseconds until so many `missing` hits, which the window that begins at `start` has too few of, can be had. Later
 -- windows last `next_window`, and each has `max`.
-local function micros_to_missing(start, window, now_us, missing, max, next_window)
+function window.micros_to_missing(start, length, now_us, missing, max, next_window)
   local windows_before = math.ceil(missing / max) - 1
-  return micros_to_window_end(start, window, now_us) + windows_before * next_window * 1000
+  return window.micros_to_end(start, length, now_us) + windows_before * next_window * 1000
 end
 
 -- When a key with this window is removed if nobody checks it again.
-local function idle_at(start, window)
-  return start + window * WINDOWS_KEPT
+function window.idle_at(start, length)
+  return start + length * WINDOWS_KEPT
 end
 
 -- The start of the window that holds `now_ms`, for a key with an earlier window.
-local function start_of_window(earlier_start, window, now_ms)
-  return now_ms - (now_ms - earlier_start) % window
+function window.start_of(earlier_start, length, now_ms)
+  return now_ms - (now_ms - earlier_start) % length
 end
 
 -- Whether the window that begins at `start` goes on. One that begins in the future is from before the clock went back:
--- `begin_by_now` in lib/pause.
-local function is_in_window(start, window, now_ms)
+-- `clock_step.begin_by_now`.
+function window.is_current(start, length, now_ms)
   local age = now_ms - start
-  return age >= 0 and age < window
+  return age >= 0 and age < length
 end
 
 -- Moves `state` to the window that holds `now_ms`, in which held approvals count first. A changed window length counts
 -- from the first boundary after the change.
-local function roll_window(state, now_ms, window_millis)
-  state.start = start_of_window(state.start, state.window, now_ms)
+function window.roll(state, now_ms, window_millis)
+  state.start = window.start_of(state.start, state.window, now_ms)
   if state.window ~= window_millis then
     state.window = window_millis
-    state.start = start_of_window(state.start, window_millis, now_ms)
+    state.start = window.start_of(state.start, window_millis, now_ms)
   end
   state.approved = state.held
   state.denied = 0
   state.rolled = true
 end
+
+return window

@@ -4,7 +4,7 @@ import { editedFragment } from './edited-fragment.js';
 export function beforeOrder(): Record<string, string> {
   return {
     ...editedFragment('lib/holds', ['FEW = 50', 'FEW = math.huge']),
-    ...editedFragment('lib/state', ["values[6] == '2'", 'false']),
+    ...editedFragment('lib/stored', ["values[6] == '2'", 'false']),
   };
 }
 

@@ -21,7 +21,7 @@ export function controlledRedisTime(client: Redis): RedisTime {
   const clockKey = `test-clock-${randomUUID()}`;
   return {
     replacements: {
-      'lib/now': `local function now_micros() return redis.call('GET', '${clockKey}') * 1000 end`,
+      'lib/now': `return { micros = function() return redis.call('GET', '${clockKey}') * 1000 end }`,
     },
     set: async (millis) => {
       await client.set(clockKey, Math.floor(millis));

@@ -59,7 +59,7 @@ export interface StoredHolds {
 
 const WINDOWS_KEPT = 4;
 
-/** When a key is idle if nothing else comes: `idle_time` in lua/lib/state.lua. */
+/** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
 export function idleAt({
   start,
   window,

@@ -1,6 +1,6 @@
 import type { FurtherLimit, FurtherState } from '../../limiter/further-limits.js';
 
-/** The rest of a text of `lua/lib/limits.lua`: a comma and the limit, for each further limit. */
+/** The rest of a text of `lua/lib/limits-text.lua`: a comma and the limit, for each further limit. */
 export function encodeFurther(further: readonly FurtherLimit[]): string {
   return further
     .map(({ name, windowMillis, maximum, counts, keepsReleased }) => {

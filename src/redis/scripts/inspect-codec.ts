@@ -19,47 +19,69 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
   return [state, waiting, replicas];
 }
 
-/** How many numbers there are for a key that exists, and then how many texts. */
-const NUMBERS = 8;
-const TEXTS = 2;
-/** How many fields that is, which `lua/examine.lua` replies first. */
-export const INSPECTED_FIELDS = NUMBERS + TEXTS;
+/** What `lua/inspect.lua` replies for a key: names and values in turn; empty if there is no such key. */
+export type NamedFields = readonly unknown[];
 
 /** What `lua/inspect.lua` replies. */
-export type InspectReplies = readonly (InspectedFields | Error)[];
-
-/** Numbers, then texts; empty if there is no such key. */
-export type InspectedFields = readonly (number | string)[];
+export type InspectReplies = readonly (NamedFields | Error)[];
 
 /** @returns for each key its state, nothing if there is none, or its error */
 export function decodeInstances(replies: InspectReplies): (InspectReply | undefined | Error)[] {
   if (!Array.isArray(replies)) throw new Error('the reply of inspect is no list');
   return replies.map((reply) => {
     if (reply instanceof Error) return reply;
-    return isInstance(reply)
-      ? decodeInstance(reply)
-      : new Error('the reply of inspect is no state');
+    try {
+      return decodeInstance(fieldsIn(reply));
+    } catch (error) {
+      return error as Error;
+    }
   });
 }
 
-function isInstance(reply: unknown): reply is InspectedFields {
-  if (!Array.isArray(reply)) return false;
-  if (reply.length === 0) return true;
-  if (reply.length !== INSPECTED_FIELDS) return false;
-  return reply.every((field, i) => typeof field === (i < NUMBERS ? 'number' : 'string'));
+/** @throws Error if a field is missing or of another type */
+export function decodeInstance(fields: Fields | undefined): InspectReply | undefined {
+  if (!fields) return undefined;
+  const limits = {
+    windowMillis: fields.number('window'),
+    maxRequests: fields.number('max'),
+    maxRequestsInQueue: fields.number('queue_max'),
+  };
+  const further = furtherStatesIn(fields.text('further_limits'), fields.text('further_used'));
+  const state = {
+    limits,
+    approved: fields.number('used'),
+    denied: fields.number('denied'),
+    waiting: fields.number('waiting'),
+    held: fields.number('held'),
+    pausedMillis: fields.number('pause_left'),
+  };
+  return further ? { ...state, further } : state;
 }
 
-/** @returns undefined if there is no such key */
-export function decodeInstance(reply: InspectedFields): InspectReply | undefined {
+/** The fields of a reply, by name. Each throws an Error if there is no such field of its type. */
+export interface Fields {
+  number(name: string): number;
+  text(name: string): string;
+  list(name: string): readonly (string | number)[];
+}
+
+/**
+ * @returns undefined if there is no such key
+ * @throws Error if the reply is no list
+ */
+export function fieldsIn(reply: unknown): Fields | undefined {
+  if (!Array.isArray(reply)) throw new Error('the reply for a key is no list');
   if (reply.length === 0) return undefined;
-  const [windowMillis = 0, maxRequests = 0, maxRequestsInQueue = 0, ...counts] = reply.slice(
-    0,
-    NUMBERS,
-  ) as number[];
-  const [approved = 0, denied = 0, waiting = 0, held = 0, pausedMillis = 0] = counts;
-  const limits = { windowMillis, maxRequests, maxRequestsInQueue };
-  const [furtherLimits = '', taken = ''] = reply.slice(NUMBERS) as string[];
-  const further = furtherStatesIn(furtherLimits, taken);
-  const state = { limits, approved, denied, waiting, held, pausedMillis };
-  return further ? { ...state, further } : state;
+  const values = new Map<unknown, unknown>();
+  for (let i = 0; i < reply.length; i += 2) values.set(reply[i], reply[i + 1]);
+  const field = <T>(name: string, is: (value: unknown) => value is T): T => {
+    const value = values.get(name);
+    if (!is(value)) throw new Error(`the reply for a key has no such field: ${name}`);
+    return value;
+  };
+  return {
+    number: (name) => field(name, (value) => typeof value === 'number'),
+    text: (name) => field(name, (value) => typeof value === 'string'),
+    list: (name) => field(name, (value): value is (string | number)[] => Array.isArray(value)),
+  };
 }

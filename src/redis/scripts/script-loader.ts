@@ -26,10 +26,8 @@ export interface Library {
  */
 export type FunctionFlag = 'no-writes' | 'allow-cross-slot-keys';
 
-/** `--@include lib/window` on a line of its own. */
-const INCLUDE = /^--@include (\S+)$/;
-/** `--@include-when-called lib/checks decide`: the fragment, and the one function of it that the script calls. */
-const INCLUDE_WHEN_CALLED = /^--@include-when-called (\S+) (\w+)$/;
+/** `local window = require 'lib/window'` on a line of its own. */
+const REQUIRE = /^local (\w+) = (require|require_when_called) '(\S+)'$/;
 /** What each script defines. */
 const RUN = 'run';
 const DIGITS_IN_NAME = 16;
@@ -38,71 +36,82 @@ const DIGITS_IN_NAME = 16;
 const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
 /**
- * Reads `lua/<name>.lua`. Inserts each fragment that it includes, directly or indirectly, at the first line that
- * includes it.
+ * Reads `lua/<name>.lua`, and puts the fragments that it requires, directly or indirectly, before it.
  * @param replacements texts in place of files, by fragment name. Tests control time with them.
- * @throws Error if a fragment includes itself, directly or indirectly, or a file is missing
+ * @throws Error if a fragment requires itself, directly or indirectly, or a file is missing
  */
 export function loadScript(
   name: string,
   replacements: Readonly<Record<string, string>> = {},
   flags: readonly FunctionFlag[] = [],
 ): Script {
-  const text = `${expand(name, replacements, inFunction)}\nreturn ${RUN}(KEYS, ARGV)\n`;
-  const body = expand(name, replacements, atOnce);
+  const text = `${assemble(name, replacements, writeWhenCalled)}\nreturn ${RUN}(KEYS, ARGV)\n`;
+  const body = assemble(name, replacements, writeAtOnce);
   return { name, text, sha1: sha1Of(text), library: libraryOf(name, body, flags) };
 }
 
-/** How an included fragment whose function is rarely called is written. */
-type WriteFunction = (text: string, name: string) => string;
+/** Writes the definition of a local variable for the table that a fragment returns. */
+type WriteFragment = (variable: string, text: string) => string;
 
-/** A function of its own also has local variables of its own. Lua allows 200 in each. */
-const atOnce: WriteFunction = (text, name) => `local ${name} = (function()
+const writeAtOnce: WriteFragment = (variable, text) => `local ${variable} = (function()
 ${text}
-  return ${name}
 end)()`;
 
 /**
- * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those that are
- * rarely called are defined by their first call.
+ * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those of a fragment
+ * that is `require_when_called` are defined when the first of them is called.
  */
-const inFunction: WriteFunction = (text, name) => `local define_${name}
-local function ${name}(...)
-  ${name} = define_${name}()
-  return ${name}(...)
-end
-function define_${name}()
+const writeWhenCalled: WriteFragment = (variable, text) => `local ${variable}
+${variable} = setmetatable({}, { __index = function(_, name)
+${variable} = (function()
 ${text}
-  return ${name}
-end`;
+end)()
+return ${variable}[name]
+end })`;
 
-function expand(
-  name: string,
+/**
+ * Each fragment becomes a local variable of the script, defined once, before what requires it. Its text is in a function of
+ * its own, since Lua allows a function 200 local variables.
+ */
+function assemble(
+  script: string,
   replacements: Readonly<Record<string, string>>,
-  writeFunction: WriteFunction,
+  writeLate: WriteFragment,
 ): string {
-  const included = new Set<string>();
-  const insert = (fragment: string, includedBy: readonly string[]): string => {
-    if (includedBy.includes(fragment)) {
-      throw new Error(`lua include cycle: ${[...includedBy, fragment].join(' > ')}`);
+  const written = new Set<string>();
+  /** @returns the file's own lines. Fragments that it requires go to `before`, unless they are written already. */
+  const ownLines = (name: string, requiredBy: readonly string[], before: string[]): string => {
+    const path = [...requiredBy, name];
+    const text = replacements[name] ?? readFileSync(new URL(`${name}.lua`, LUA_FOLDER), 'utf8');
+    const own: string[] = [];
+    const late: (() => void)[] = [];
+    for (const line of text.split('\n')) {
+      const [, variable = '', how, fragment = ''] = REQUIRE.exec(line) ?? [];
+      if (path.includes(fragment)) {
+        throw new Error(`lua require cycle: ${[...path, fragment].join(' > ')}`);
+      }
+      if (how === undefined) {
+        own.push(line);
+      } else if (how === 'require') {
+        if (written.has(fragment)) continue;
+        written.add(fragment);
+        const lines = ownLines(fragment, path, before);
+        before.push(writeAtOnce(variable, lines));
+      } else {
+        // Last, since what others require as well has to be outside.
+        late.push(() => {
+          const inside: string[] = [];
+          const lines = ownLines(fragment, path, inside);
+          before.push(writeLate(variable, [...inside, lines].join('\n')));
+        });
+      }
     }
-    if (included.has(fragment)) return '';
-    included.add(fragment);
-    const text =
-      replacements[fragment] ?? readFileSync(new URL(`${fragment}.lua`, LUA_FOLDER), 'utf8');
-    const path = [...includedBy, fragment];
-    return text
-      .split('\n')
-      .map((line) => {
-        const include = INCLUDE.exec(line)?.[1];
-        if (include !== undefined) return insert(include, path);
-        const [, whenCalled, called] = INCLUDE_WHEN_CALLED.exec(line) ?? [];
-        if (whenCalled === undefined || called === undefined) return line;
-        return writeFunction(insert(whenCalled, path), called);
-      })
-      .join('\n');
+    for (const write of late) write();
+    return own.join('\n');
   };
-  return insert(name, []);
+  const before: string[] = [];
+  const lines = ownLines(script, [], before);
+  return [...before, lines].join('\n');
 }
 
 function libraryOf(script: string, body: string, flags: readonly FunctionFlag[]): Library {

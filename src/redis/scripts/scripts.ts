@@ -10,12 +10,7 @@ import {
   type InspectReply,
   keysToInspect,
 } from './inspect-codec.js';
-import {
-  decodeExamined,
-  type ExaminedReply,
-  type ExaminedKey,
-  keysToExamine,
-} from './examine-codec.js';
+import { decodeExamined, type ExaminedKey, keysToExamine } from './examine-codec.js';
 import {
   argumentsToRenew,
   decodeNotRenewed,
@@ -218,7 +213,7 @@ export class Scripts {
       isWrite: false,
       isRepeatable: true,
       send: async (_attempt, isWanted) =>
-        decodeExamined((await this.#client.sendWithOthers(call, isWanted)) as ExaminedReply),
+        decodeExamined(await this.#client.sendWithOthers(call, isWanted)),
     });
   }
 

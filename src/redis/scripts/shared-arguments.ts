@@ -23,7 +23,7 @@ export interface CallerSettings {
 }
 
 /**
- * The start of ARGV. `read_call` in `lua/lib/call.lua` reads it.
+ * The start of ARGV. `calls.read` in `lua/lib/calls.lua` reads it.
  * @param names of the key, or of the first of several
  * @param limits of that key
  */
@@ -36,14 +36,14 @@ export function sharedArguments(
   return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey, history];
 }
 
-/** The text of `lua/lib/limits.lua`. */
+/** The text of `lua/lib/limits-text.lua`. */
 export function encodeLimits(limits: Limits): string {
   const { windowMillis, maxRequests, maxRequestsInQueue, further } = limits;
   const own = `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
   return further ? own + encodeFurther(further) : own;
 }
 
-/** The maximum in a text of `lua/lib/limits.lua`. */
+/** The maximum in a text of `lua/lib/limits-text.lua`. */
 export function maximumIn(limits: string): number {
   return partIn(limits, 1);
 }
@@ -63,17 +63,17 @@ function partIn(limits: string, place: number): number {
   return parseInt(limits.split(':')[place] ?? '', 10);
 }
 
-/** The KEYS of a limiter key for a plain check in a window that goes on: `NAMES_IN_WINDOW` in `lua/lib/keys.lua`. */
+/** The KEYS of a limiter key for a plain check in a window that goes on: `key_names.IN_WINDOW` in `lua/lib/key-names.lua`. */
 export function keysInWindow({ state, requests }: KeyNames): string[] {
   return [state, requests];
 }
 
-/** The KEYS of a limiter key for a plain check that may begin a window: `NAMES_FOR_NEW_WINDOW` there. */
+/** The KEYS of a limiter key for a plain check that may begin a window: `key_names.FOR_NEW_WINDOW` there. */
 export function keysForNewWindow({ state, requests, pastRequests }: KeyNames): string[] {
   return [state, requests, ...pastRequests];
 }
 
-/** All KEYS of a limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
+/** All KEYS of a limiter key. `key_names.read` in `lua/lib/key-names.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
   const { state, requests, queue, waiting, replicas, pastRequests } = names;
   return [state, requests, queue, waiting, replicas, ...pastRequests];

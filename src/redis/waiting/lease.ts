@@ -1,4 +1,4 @@
-/** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery-hold.lua` relies on it. */
+/** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery.lua` relies on it. */
 const RENEWAL = 1 / 3;
 
 /**

@@ -26,7 +26,7 @@ const wakeSchema = z.object({
 /** The message of a window leader that resigns. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
-/** The message of `hold_after_loss` in `lua/lib/recovery-hold.lua`. */
+/** The message of `recovery.begin_after_loss` in `lua/lib/recovery.lua`. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
 const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);

@@ -9,10 +9,7 @@ import { useRedis } from '../../support/use-redis.js';
 
 /** Decides nothing, so that every check takes the way of those that are not plain. */
 const NOTHING_IS_PLAIN = {
-  'lib/plain-checks': `--@include lib/state-values
-local function decide_plainly()
-  return nil
-end`,
+  'lib/plain-checks': 'return { decide = function() end }',
 };
 
 const redis = useRedis();

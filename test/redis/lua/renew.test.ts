@@ -6,7 +6,7 @@ import {
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
-/** The part of a lease after which all replicas may have been cut off: lua/lib/recovery-hold.lua. */
+/** The part of a lease after which all replicas may have been cut off: lua/lib/recovery.lua. */
 const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
 
 const THERE_WHILE_WAITING = ['state', 'waiting'] as const;

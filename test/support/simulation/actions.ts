@@ -5,7 +5,7 @@ import { LOSSES, type NewRules, type World } from './world.js';
 /** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
 
-/** As lua/lib/recovery-hold.lua has it: a hold shows a longer absence of Redis, so often. */
+/** As lua/lib/recovery.lua has it: a hold shows a longer absence of Redis, so often. */
 const LONGEST_SILENCE_MILLIS = 400;
 const MOST_AWAY_AGAIN = 3;
 

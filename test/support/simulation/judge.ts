@@ -13,7 +13,7 @@ import type { Change } from './stored-key.js';
 import { violate, Violation } from './violation.js';
 import type { StoredState } from '../stored-state.js';
 
-/** As lua/lib/recovery-hold.lua has it. */
+/** As lua/lib/recovery.lua has it. */
 const HOLD_MILLIS = 500;
 const LEASE_PART_LEFT = 0.4;
 /** What all replicas are told when Redis seems to have lost the key. */

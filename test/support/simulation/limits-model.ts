@@ -2,7 +2,7 @@ import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { CheckBatchRun, ScriptRun } from './script-run.js';
 import type { StoredState } from '../stored-state.js';
 
-/** As lua/lib/rules.lua has it. */
+/** As lua/lib/in-force.lua has it. */
 const RULES_STAY_MILLIS = 60_000;
 
 /** The limits of a key, and which of them a request has set. */

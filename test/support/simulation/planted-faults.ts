@@ -75,7 +75,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'an approval that crosses a leaving client is taken for a place in the queue',
-    scripts: edited('withdraw', 'release_requests(keys, state, call, ids, true)', '0'),
+    scripts: edited('withdraw', 'approvals.release(keys, state, call, ids, true)', '0'),
   },
   {
     name: "a wake before the ticket's reply is lost",
@@ -122,7 +122,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     isRare: true,
     firstSeed: 10,
     aim: { fates: ['away'] },
-    scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
+    scripts: edited('renew', 'or not recovery.has_current_lease(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
@@ -146,15 +146,15 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     isRare: true,
     firstSeed: 20,
     aim: { fates: ['lose memory'], shape: { isPrompt: true } },
-    scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
+    scripts: edited('lib/recovery', 'if recovery.is_on(state) or', 'if true or'),
   },
   {
     name: 'a newcomer overtakes after a release',
-    scripts: edited('lib/change', 'serve_waiting(keys, state, call)', ''),
+    scripts: edited('lib/change', 'instance.serve(keys, state, call)', ''),
   },
   {
     name: 'a newcomer comes before the queue at the end of a window',
-    scripts: edited('lib/checks', '  serve_waiting(keys, state, call)\n', ''),
+    scripts: edited('lib/checks', '  instance.serve(keys, state, call)\n', ''),
   },
   {
     name: 'a window leader that dies before it wakes anybody is awaited',
@@ -210,7 +210,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a release gives back one of several hits',
     aim: { fates: ['hits', 'release'] },
-    scripts: edited('lib/approvals', 'hits = read_hits(keys, state, id)\n', 'hits = 1\n'),
+    scripts: edited('lib/approvals', 'hits = several_hits.read(keys, state, id)\n', 'hits = 1\n'),
   },
   {
     name: 'a correction that makes room does not serve the queue',
@@ -222,14 +222,14 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a waiter that is put back needs one hit',
     firstSeed: 40,
     aim: { fates: ['hits'] },
-    scripts: edited('settle', 'hits = tonumber(hits) or ONE_HIT', 'hits = ONE_HIT'),
+    scripts: edited('settle', 'hits = tonumber(hits) or 1', 'hits = 1'),
   },
   {
     name: 'a lapse is not timed',
     aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
     scripts: edited(
-      'lib/state',
-      'if not has_holds(state) then\n    return window_end',
+      'lib/stored',
+      'if not stored.has_holds(state) then\n    return window_end',
       'if true then\n    return window_end',
     ),
   },
@@ -260,8 +260,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['hold'], shape: { windowMillis: 20 } },
     scripts: edited(
       'lib/instance',
-      'or in_recovery_hold(state) or has_holds(state) or',
-      'or in_recovery_hold(state) or',
+      'or recovery.is_on(state) or stored.has_holds(state) or',
+      'or recovery.is_on(state) or',
     ),
   },
   {
@@ -277,7 +277,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited(
       'lib/holds',
       'if not hits_before then\n    return nil',
-      'if not hits_before then\n    if millis then\n      holds.add(keys, state, call, id, ONE_HIT, millis)\n    end\n    return millis',
+      'if not hits_before then\n    if millis then\n      holds.add(keys, state, call, id, 1, millis)\n    end\n    return millis',
     ),
   },
   {
@@ -335,7 +335,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['release', 'drop'] },
     scripts: edited(
       'lib/requests',
-      "call_in_chunks('SADD', keys.past_requests[state.turn], ids)\n  state.has_past = true",
+      "chunks.call('SADD', keys.past_requests[state.turn], ids)\n  state.has_past = true",
       '',
     ),
   },
@@ -393,13 +393,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
     },
-    scripts: edited('lib/recovery-hold', 'and not was_up_since(call, silent_since)', ''),
+    scripts: edited('lib/recovery', 'and not history.was_up_since(call, silent_since)', ''),
   },
   {
     name: 'a key that idled out is taken for one that Redis has lost',
     isRare: true,
     firstSeed: 20,
-    scripts: edited('lib/checks', 'not state and not idle and batch', 'not state and batch'),
+    scripts: edited('lib/checks', 'not state and not idle and terms', 'not state and terms'),
     aim: { shape: { windowMillis: 20 } },
   },
   {
@@ -408,19 +408,19 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
     scripts: edited(
       'lib/requests',
-      'windows_share_set(call, ended.window)',
-      'windows_share_set(call, call.limits.window)',
+      'turns.windows_share_set(call, ended.window)',
+      'turns.windows_share_set(call, call.limits.window)',
     ),
   },
   {
     name: 'a maximum of other rules counts before their windows do',
     firstSeed: 10,
-    scripts: edited('lib/checks', 'of_window and may', 'may'),
+    scripts: edited('lib/checks', 'of_window and in_force.may', 'in_force.may'),
   },
   {
     name: 'a torn queue is not held for those who come back',
     firstSeed: 30,
-    scripts: edited('lib/queue', 'hold_after_loss_of_queue(keys, state, call)', ''),
+    scripts: edited('lib/queue', 'recovery.begin_after_loss_of_queue(keys, state, call)', ''),
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
   },
   {
@@ -454,19 +454,15 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a limit of requests counts hits',
     aim: { fates: ['hits'], shape: { further: TWO_LIMITS } },
-    scripts: edited(
-      'lib/further',
-      "return limit.counts == 'hits' and hits or ONE_HIT",
-      'return hits',
-    ),
+    scripts: edited('lib/further', "return limit.counts == 'hits' and hits or 1", 'return hits'),
   },
   {
     name: 'the end of a further window makes no room',
     aim: { shape: { further: TWO_LIMITS } },
     scripts: edited(
       'lib/further',
-      'more_changed(state)\n    state.made_room = true',
-      'more_changed(state)',
+      'stored.more_changed(state)\n    state.made_room = true',
+      'stored.more_changed(state)',
     ),
   },
   {
@@ -534,7 +530,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'those who wait for a limit that was removed wait on',
     aim: { fates: ['limits'], shape: { isPrompt: true, further: TWO_LIMITS } },
-    scripts: edited('settle', '  take_rules_for_waiters(keys, state, call)\n', ''),
+    scripts: edited('settle', '  in_force.take_for_waiters(keys, state, call)\n', ''),
   },
   {
     name: 'a replica does not tell Redis of new rules while its requests wait',
@@ -552,8 +548,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['limits'], shape: { further: TWO_LIMITS } },
     scripts: edited(
       'lib/further',
-      'limit.start = start_of_window(limit.start, limit.window, now_ms)\n      end\n',
-      'limit.start, limit.taken = start_of_window(limit.start, limit.window, now_ms), 0\n' +
+      'limit.start = window.start_of(limit.start, limit.window, now_ms)\n      end\n',
+      'limit.start, limit.taken = window.start_of(limit.start, limit.window, now_ms), 0\n' +
         "        redis.call('UNLINK', further.name_of(keys, limit))\n      end\n",
     ),
   },
@@ -571,14 +567,14 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a key becomes idle before the last of its windows ends',
     aim: { shape: { windowMillis: 5, further: TWO_LIMITS } },
-    scripts: edited('lib/state', 'at = math.max(at, limit.start + limit.window)', ''),
+    scripts: edited('lib/stored', 'at = math.max(at, limit.start + limit.window)', ''),
   },
   {
     name: 'the queue is served in a pause',
     aim: { fates: ['pause'] },
     scripts: edited(
       'lib/instance',
-      'if not is_paused(state) then\n      serve',
+      'if not pause.is_on(state) then\n      serve',
       'if true then\n      serve',
     ),
   },
@@ -587,8 +583,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['pause'], shape: { windowMillis: 4000 } },
     scripts: edited(
       'lib/pause',
-      "set_more(state, 'paused_until', 0)\n    state.made_room = true",
-      "set_more(state, 'paused_until', 0)",
+      "stored.set_more(state, 'paused_until', 0)\n    state.made_room = true",
+      "stored.set_more(state, 'paused_until', 0)",
     ),
   },
   {
@@ -596,14 +592,14 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['window override'] },
     scripts: edited(
       'lib/checks',
-      "set_more(state, 'next_window', window ~= state.window and window or 0)",
-      'state.window = window',
+      "stored.set_more(state, 'next_window', length ~= state.window and length or 0)",
+      'state.window = length',
     ),
   },
   {
     name: 'a length that a request has set lasts for one window',
     aim: { fates: ['window override'], shape: { windowMillis: 20 } },
-    scripts: edited('lib/rules', 'state.window_is_set, state.limits_changed = true, true', ''),
+    scripts: edited('lib/in-force', 'state.window_is_set, state.limits_changed = true, true', ''),
   },
   {
     name: 'a hold lasts longer after the clock has gone back',
@@ -614,25 +610,25 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a pause lasts longer after the clock has gone back',
     aim: { fates: ['clock back', 'pause'] },
     scripts: edited(
-      'lib/pause',
-      "set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)",
+      'lib/clock-step',
+      "stored.set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)",
       '',
     ),
   },
   {
     name: 'a window that begins in the future is over',
     aim: { fates: ['clock back'] },
-    scripts: edited('lib/pause', 'state.start = math.min(state.start, now_ms)', ''),
+    scripts: edited('lib/clock-step', 'state.start = math.min(state.start, now_ms)', ''),
   },
   {
     name: 'a window of a further limit that begins in the future is over',
     aim: { fates: ['clock back'], shape: { further: TWO_LIMITS } },
-    scripts: edited('lib/pause', 'limit.start = math.min(limit.start, now_ms)', ''),
+    scripts: edited('lib/clock-step', 'limit.start = math.min(limit.start, now_ms)', ''),
   },
   {
     name: 'a lease lasts longer after the clock has gone back',
     aim: { fates: ['clock back'] },
-    scripts: edited('lib/queue', 'cut_leases(state.queue, call)', ''),
+    scripts: edited('lib/queue', 'cut_leases(state.tally, call)', ''),
   },
   {
     name: 'a check with a waiter leaves no note of the time of a lease',

@@ -22,13 +22,17 @@ const SENT = ':sent';
 
 /** What stands in for Redis's clock and for PUBLISH: keys of the world, beside that of its state. */
 const FRAGMENTS: Readonly<Record<string, string>> = {
-  'lib/now': `local function now_micros()
+  'lib/now': `local now = {}
+function now.micros()
   local state_key = string.match(KEYS[1], '^[^}]*}')
   return tonumber(redis.call('GET', state_key .. '${CLOCK}'))
-end`,
-  'lib/wake': `local function publish(state_key, call, message)
+end
+return now`,
+  'lib/wake': `local wake = {}
+function wake.publish(state_key, call, message)
   redis.call('RPUSH', state_key .. '${SENT}', message)
-end`,
+end
+return wake`,
 };
 
 const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw', 'inspect'];

@@ -8,7 +8,7 @@ test('the back-off doubles after each failure, up to a quarter of a second', () 
 });
 
 test('a key that Redis lost is held for longer than the longest wait', () => {
-  const lua = readFileSync(new URL('../../../lua/lib/recovery-hold.lua', import.meta.url), 'utf8');
+  const lua = readFileSync(new URL('../../../lua/lib/recovery.lua', import.meta.url), 'utf8');
   const holdMillis = Number(/HOLD_MILLIS = (\d+)/.exec(lua)?.[1]);
   const longestWait = backoffMillis(1000, 1);
   // The same time again is for the call itself, and for a late replica.

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
+import { luaScopes } from '../../../support/lua-scopes.js';
 
 const LUA_FOLDER = new URL('../../../../lua/', import.meta.url);
 
@@ -10,12 +11,29 @@ function luaFilesIn(folder: string): string[] {
     .map((file) => file.slice(0, -'.lua'.length));
 }
 
+function textOf(file: string): string {
+  return readFileSync(new URL(`${file}.lua`, LUA_FOLDER), 'utf8');
+}
+
 /** The comment at the top of a file. */
 function headerOf(script: string): string {
-  const lines = readFileSync(new URL(`${script}.lua`, LUA_FOLDER), 'utf8').split('\n');
-  const end = lines.findIndex((line) => !line.startsWith('--') || line.startsWith('--@include'));
-  return lines.slice(0, end).join('\n');
+  const lines = textOf(script).split('\n');
+  return lines
+    .slice(
+      0,
+      lines.findIndex((line) => !line.startsWith('--')),
+    )
+    .join('\n');
 }
+
+/** What Redis has, and what the loader resolves. */
+const GLOBALS = [
+  'ARGV', 'KEYS', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'require', 'require_when_called', 'setmetatable', 'string',
+  'table', 'tonumber', 'tostring', 'type', 'unpack',
+]; // prettier-ignore
+/** Lua 5.1 allows a function 200 local variables, and 60 of outer functions. */
+const MOST_LOCALS = 120;
+const MOST_UPVALUES = 40;
 
 const scripts = luaFilesIn('.');
 const fragments = luaFilesIn('lib/');
@@ -36,17 +54,42 @@ test('there is one script for each operation', () => {
   expect(scripts.sort()).toEqual(operations);
 });
 
+describe.each([...scripts, ...fragments.map((name) => `lib/${name}`)])('%s.lua', (file) => {
+  const { functions, globals, hiding } = luaScopes(textOf(file));
+
+  test('uses no name that it does not declare or require', () => {
+    expect([...globals].filter((name) => !GLOBALS.includes(name))).toEqual([]);
+  });
+
+  test('uses each name that it declares or requires', () => {
+    const [{ locals }] = functions as [(typeof functions)[number]];
+    const unused = locals.filter(({ name, isUsed }) => !isUsed && name !== 'run');
+    expect(unused.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('gives no name two meanings', () => {
+    expect(hiding.map(({ name, line }) => `${name} in line ${line}`)).toEqual([]);
+  });
+});
+
 describe.each(scripts)('%s.lua', (script) => {
-  test('loads with nothing left to include', () => {
-    const { text } = loadScript(script);
-    expect(text).toContain('redis.call');
-    expect(text).not.toMatch(/^--@include/m);
+  const { text, library } = loadScript(script);
+
+  test.each([
+    ['EVALSHA', text],
+    ['a library', library.text.replace(/^#!.*/, '')],
+  ])('is far from the limits of Lua, for %s', (_, assembled) => {
+    const { functions, globals } = luaScopes(assembled);
+    expect(assembled).toContain('redis.call');
+    expect(
+      [...globals].filter((name) => name.startsWith('require') || !GLOBALS.includes(name)),
+    ).toEqual([]);
+    expect(Math.max(...functions.map(({ locals }) => locals.length))).toBeLessThan(MOST_LOCALS);
+    expect(Math.max(...functions.map(({ upvalues }) => upvalues.size))).toBeLessThan(MOST_UPVALUES);
   });
 
   test('is a library whose functions are all defined when it is loaded', () => {
-    const { text } = loadScript(script).library;
-    expect(text).not.toMatch(/^--@include/m);
-    expect(text).not.toMatch(/^local define_/m);
+    expect(library.text).not.toContain('__index = function');
   });
 
   test('starts with a header that says what it is for and names KEYS, ARGV and Reply', () => {
@@ -62,15 +105,25 @@ describe.each(scripts)('%s.lua', (script) => {
       .exec(headerOf(script))![1]!
       .match(/\d+(?= \w)/g)!
       .map(Number);
-    const text = readFileSync(new URL(`${script}.lua`, LUA_FOLDER), 'utf8');
-    const used = [...text.matchAll(/KEYS\[(\d+)\]/g)].map((match) => Number(match[1]));
+    const used = [...textOf(script).matchAll(/KEYS\[(\d+)\]/g)].map((match) => Number(match[1]));
     expect(named.length).toBeGreaterThan(0);
     expect(named).toEqual(expect.arrayContaining(used));
   });
 });
 
 describe.each(fragments)('lib/%s.lua', (fragment) => {
-  test('is included by a script', () => {
+  test('declares one name, which is its own', () => {
+    const name = fragment.replaceAll('-', '_');
+    const lines = textOf(`lib/${fragment}`).trimEnd().split('\n');
+    expect(lines.at(-1)).toBe(`return ${name}`);
+    for (const [, variable, required] of lines
+      .join('\n')
+      .matchAll(/^local (\w+) = require '(.*)'$/gm)) {
+      expect(`lib/${variable}`).toBe(required!.replaceAll('-', '_'));
+    }
+  });
+
+  test('is required by a script', () => {
     const marker = '-- stands in for the fragment';
     const users = scripts.filter((script) =>
       loadScript(script, { [`lib/${fragment}`]: marker }).text.includes(marker),
@@ -79,7 +132,6 @@ describe.each(fragments)('lib/%s.lua', (fragment) => {
   });
 
   test('takes keys and arguments as parameters', () => {
-    const text = readFileSync(new URL(`lib/${fragment}.lua`, LUA_FOLDER), 'utf8');
-    expect(text).not.toMatch(/\b(KEYS|ARGV)\b/);
+    expect(textOf(`lib/${fragment}`)).not.toMatch(/\b(KEYS|ARGV)\b/);
   });
 });

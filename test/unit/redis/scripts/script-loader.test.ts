@@ -3,64 +3,77 @@ import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
 /** The end of each script, which calls the function that it defines. */
 const CALL = '\nreturn run(KEYS, ARGV)\n';
 
+/** A fragment whose text is its name. */
+function written(name: string): string {
+  return `local ${name} = (function()\n${name}\nend)()\n`;
+}
+
 describe('loadScript', () => {
-  test('puts a fragment in the place of the line that includes it', () => {
+  test('puts a fragment before what requires it, as a variable', () => {
     const { name, text } = loadScript('main', {
-      main: 'first\n--@include lib/part\nlast\n',
+      main: "first\nlocal part = require 'lib/part'\nlast\n",
       'lib/part': 'one\ntwo',
     });
     expect(name).toBe('main');
-    expect(text).toBe(`first\none\ntwo\nlast\n${CALL}`);
+    expect(text).toBe(`local part = (function()\none\ntwo\nend)()\nfirst\nlast\n${CALL}`);
   });
 
-  test('expands fragments depth first', () => {
+  test('writes fragments depth first', () => {
     const { text } = loadScript('main', {
-      main: '--@include a\n--@include b\nmain',
-      a: '--@include deep\na',
+      main: "local a = require 'a'\nlocal b = require 'b'\nmain",
+      a: "local deep = require 'deep'\na",
       b: 'b',
       deep: 'deep',
     });
-    expect(text).toBe(`deep\na\nb\nmain${CALL}`);
+    expect(text).toBe(`${written('deep')}${written('a')}${written('b')}main${CALL}`);
   });
 
-  test('expands a fragment once, where it is asked for first', () => {
+  test('writes a fragment once', () => {
     const { text } = loadScript('main', {
-      main: '--@include a\n--@include shared\n--@include b\nmain',
-      a: '--@include shared\na',
-      b: '--@include shared\nb',
+      main: "local a = require 'a'\nlocal shared = require 'shared'\nlocal b = require 'b'\nmain",
+      a: "local shared = require 'shared'\na",
+      b: "local shared = require 'shared'\nb",
       shared: 'shared',
     });
-    expect(text).toBe(`shared\na\n\n\nb\nmain${CALL}`);
+    expect(text).toBe(`${written('shared')}${written('a')}${written('b')}main${CALL}`);
   });
 
   test.each([
-    ['  --@include lib/part', 'an indented line'],
-    ['-- @include lib/part', 'a comment with a space'],
-    ['x = 1 --@include lib/part', 'the end of a line of code'],
-    ['--@include lib/part lib/other', 'two names'],
-    ['--@include', 'no name'],
-  ])('takes %j (%s) for no include', (line) => {
-    expect(loadScript('main', { main: line, 'lib/part': 'expanded' }).text).toBe(line + CALL);
+    ["  local part = require 'lib/part'", 'an indented line'],
+    ["-- local part = require 'lib/part'", 'a comment'],
+    ["x = require 'lib/part'", 'no local variable'],
+    ["local part = require 'lib/part'.part", 'a part of it'],
+    ["local part = require ''", 'no name'],
+  ])('leaves %j (%s) as it is', (line) => {
+    expect(loadScript('main', { main: line, 'lib/part': 'part' }).text).toBe(line + CALL);
   });
 
   test.each([
-    ['includes itself', { main: '--@include main' }, 'main > main'],
+    ['requires itself', { main: "local main = require 'main'" }, 'main > main'],
     [
-      'is included by what it includes',
-      { main: '--@include a', a: '--@include b', b: '--@include main' },
+      'is required by what it requires',
+      {
+        main: "local a = require 'a'",
+        a: "local b = require 'b'",
+        b: "local main = require 'main'",
+      },
       'main > a > b > main',
     ],
     [
       'is in a cycle that the script itself is not in',
-      { main: '--@include a', a: '--@include b', b: '--@include a' },
+      { main: "local a = require 'a'", a: "local b = require 'b'", b: "local a = require 'a'" },
       'main > a > b > a',
     ],
   ])('rejects a fragment that %s, and names the path', (_case, texts, path) => {
-    expect(() => loadScript('main', texts)).toThrow(new Error(`lua include cycle: ${path}`));
+    expect(() => loadScript('main', texts)).toThrow(new Error(`lua require cycle: ${path}`));
   });
 
-  test('does not take a fragment that two others include for a cycle', () => {
-    const texts = { main: '--@include a\n--@include b', a: '--@include c', b: '--@include c' };
+  test('does not take a fragment that two others require for a cycle', () => {
+    const texts = {
+      main: "local a = require 'a'\nlocal b = require 'b'",
+      a: "local c = require 'c'",
+      b: "local c = require 'c'",
+    };
     expect(() => loadScript('main', { ...texts, c: 'c' })).not.toThrow();
   });
 
@@ -69,7 +82,7 @@ describe('loadScript', () => {
   });
 
   test('names the file of a missing fragment', () => {
-    expect(() => loadScript('main', { main: '--@include lib/none' })).toThrow(
+    expect(() => loadScript('main', { main: "local none = require 'lib/none'" })).toThrow(
       /ENOENT.*lib\/none\.lua/,
     );
   });
@@ -80,7 +93,7 @@ describe('loadScript', () => {
     expect(original).toContain("redis.call('TIME')");
     expect(replaced).not.toContain("redis.call('TIME')");
     expect(replaced).toContain('-- another clock');
-    expect(replaced).toContain('roll_window');
+    expect(replaced).toContain('window.roll');
   });
 
   test('knows a script by the SHA-1 that Redis gives it', () => {
@@ -91,49 +104,47 @@ describe('loadScript', () => {
   });
 
   test('computes the SHA-1 of the expanded text, as UTF-8', () => {
-    const whole = loadScript('whole', { whole: '-- ü\nreturn 1' });
-    const parts = loadScript('parts', { parts: '--@include note\nreturn 1', note: '-- ü' });
+    const whole = loadScript('whole', {
+      whole: 'local note = (function()\n-- ü\nend)()\nreturn 1',
+    });
+    const parts = loadScript('parts', {
+      parts: "local note = require 'note'\nreturn 1",
+      note: '-- ü',
+    });
     expect(parts.sha1).toBe(whole.sha1);
     expect(parts.text).toBe(whole.text);
     expect(loadScript('other', { other: '-- u\nreturn 1' }).sha1).not.toBe(whole.sha1);
   });
 
-  describe('a fragment of which one function is called', () => {
+  describe('a fragment that is required when it is called', () => {
     const texts = {
-      main: '--@include a\n--@include-when-called lib/part part\nmain',
+      main: "local part = require_when_called 'lib/part'\nlocal a = require 'a'\nmain",
       a: 'a',
-      'lib/part': '--@include a\n--@include b\nlocal function part() end',
+      'lib/part': "local a = require 'a'\nlocal b = require 'b'\npart",
       b: 'b',
     };
 
-    test('is defined by the first call in a script', () => {
+    test('is defined by the first call in a script, with what it alone requires', () => {
       expect(loadScript('main', texts).text).toBe(
-        [
-          'a',
-          'local define_part',
-          'local function part(...)',
-          '  part = define_part()',
-          '  return part(...)',
-          'end',
-          'function define_part()',
-          '\nb\nlocal function part() end',
-          '  return part',
-          'end',
-          'main',
-        ].join('\n') + CALL,
+        written('a') +
+          [
+            'local part',
+            'part = setmetatable({}, { __index = function(_, name)',
+            'part = (function()',
+            `${written('b')}part`,
+            'end)()',
+            'return part[name]',
+            'end })',
+            'main',
+          ].join('\n') +
+          CALL,
       );
     });
 
-    test('is defined with the library, with local variables of its own', () => {
-      const body = [
-        'a',
-        'local part = (function()',
-        '\nb\nlocal function part() end',
-        '  return part',
-        'end)()',
-        'main',
-      ].join('\n');
-      expect(loadScript('main', texts).library.text).toContain(`\n${body}\n`);
+    test('is defined with the library', () => {
+      const { text } = loadScript('main', texts).library;
+      const part = `local part = (function()\n${written('b')}part\nend)()\n`;
+      expect(text).toContain(`\n${written('a')}${part}main\n`);
     });
   });
 

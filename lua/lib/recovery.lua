@@ -16,9 +16,12 @@
 --
 -- `born` is when Redis got the key. `hold_until` is when the hold ends; 0 means no hold. `hold_seen` is when a call last
 -- came in the hold. These are in ms since 1970. `hold_again` is how often the hold has begun again.
---@include lib/history
---@include lib/state
---@include lib/wake
+
+local history = require 'lib/history'
+local stored = require 'lib/stored'
+local wake = require 'lib/wake'
+
+local recovery = {}
 
 -- A replica notices Redis's return in less time: src/redis/backoff.ts.
 local HOLD_MILLIS = 500
@@ -34,39 +37,39 @@ local SOON = 50
 local LEASE_PART_LEFT = 0.4
 
 -- Whether a waiter with this ticket came before Redis got the key, which Redis has then lost in between.
-local function is_older_than_key(keys, state, ticket)
-  return ticket < born_at(keys, state) * 1000
+function recovery.is_older_than_key(keys, state, ticket)
+  return ticket < stored.born_at(keys, state) * 1000
 end
 
-local function in_recovery_hold(state)
+function recovery.is_on(state)
   return state.hold_until > 0
 end
 
 -- How many wait. In a recovery hold no replica counts as dead.
-local function count_waiting(state, queue)
-  return in_recovery_hold(state) and queue.places or queue.living
+function recovery.count_waiting(state, tally)
+  return recovery.is_on(state) and tally.places or tally.living
 end
 
 -- Begins a hold that would end in the future, unless there is one. Returns whether it begins.
 local function begin_hold(state, now_ms, hold_until)
-  if in_recovery_hold(state) or now_ms >= hold_until then
+  if recovery.is_on(state) or now_ms >= hold_until then
     return false
   end
-  set_more(state, 'hold_until', hold_until)
+  stored.set_more(state, 'hold_until', hold_until)
   state.hold_seen = now_ms
   return true
 end
 
 -- Asks all replicas to put their waiters back.
 local function call_for_waiters(keys, call)
-  publish(keys.state, call, '{"memoryLost":true}')
+  wake.publish(keys.state, call, '{"memoryLost":true}')
 end
 
 -- Begins the hold of a lost key. `is_missing`: whether the caller's waiters were in the queue of the lost key, and are not
 -- in that of this one. If the key was idle meanwhile, they left its queue without a loss.
-local function hold_after_loss(keys, state, call, is_missing)
+function recovery.begin_after_loss(keys, state, call, is_missing)
   -- After the clock has gone back, the key may be from the future.
-  local since = is_missing and call.now_ms or math.min(born_at(keys, state), call.now_ms)
+  local since = is_missing and call.now_ms or math.min(stored.born_at(keys, state), call.now_ms)
   if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
     call_for_waiters(keys, call)
   end
@@ -74,8 +77,8 @@ end
 
 -- Begins the hold of a queue that was lost without its key. In a hold it begins again: other replicas may have put
 -- their waiters back before the loss.
-local function hold_after_loss_of_queue(keys, state, call)
-  set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
+function recovery.begin_after_loss_of_queue(keys, state, call)
+  stored.set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
   state.hold_seen = call.now_ms
   call_for_waiters(keys, call)
 end
@@ -88,7 +91,7 @@ end
 
 -- Whether Redis was up when the caller had to renew its lease, and its clock has not gone back since. Then the lease
 -- may be renewed without a hold before.
-local function has_current_lease(caller, call)
+function recovery.has_current_lease(caller, call)
   return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
 end
 
@@ -96,42 +99,43 @@ end
 -- that Redis was up meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before the
 -- last hold began could come back in it. If they fell silent later, that hold ended while Redis was down, and another
 -- begins.
-local function hold_if_redis_was_down(state, queue, call)
-  if in_recovery_hold(state) then
+function recovery.begin_if_redis_was_down(state, tally, call)
+  if recovery.is_on(state) then
     return
   end
   local freshest = 0
-  for _, replica in pairs(queue.replicas) do
+  for _, replica in pairs(tally.replicas) do
     freshest = math.max(freshest, replica.lease_ends)
   end
   local silent_since = heard_until(freshest, call)
   local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge)
-  if is_new_silence and not was_up_since(call, silent_since) then
+  if is_new_silence and not history.was_up_since(call, silent_since) then
     begin_hold(state, call.now_ms, call.now_ms + HOLD_MILLIS)
   end
 end
 
 -- Takes note of a call in a hold. After a long silence the hold begins again, unless the caller knows that Redis was up
 -- for a lease in it, in which each living replica would have called.
-local function note_call_in_hold(state, call)
-  if not in_recovery_hold(state) then
+function recovery.note_call(state, call)
+  if not recovery.is_on(state) then
     return
   end
   local silent = call.now_ms - state.hold_seen
-  local is_long = silent > LONGEST_SILENCE and not (silent >= call.lease and was_up_since(call, state.hold_seen))
+  local is_long = silent > LONGEST_SILENCE
+    and not (silent >= call.lease and history.was_up_since(call, state.hold_seen))
   if is_long and state.hold_again < MOST_AGAIN then
-    set_more(state, 'hold_until', call.now_ms + HOLD_MILLIS)
+    stored.set_more(state, 'hold_until', call.now_ms + HOLD_MILLIS)
     state.hold_again = state.hold_again + 1
   end
   if silent >= SOON or silent < 0 then
-    set_more(state, 'hold_seen', call.now_ms)
+    stored.set_more(state, 'hold_seen', call.now_ms)
   end
 end
 
 -- Microseconds until a replica with waiters has to call again because of a hold; 0 if it calls in time anyway.
--- `to_room`: when it calls anyway, from `micros_to_room`.
-local function micros_to_look(state, call, to_room)
-  if not in_recovery_hold(state) then
+-- `to_room`: when it calls anyway, from `instance.micros_to_room`.
+function recovery.micros_to_look(state, call, to_room)
+  if not recovery.is_on(state) then
     return 0
   end
   local to_end = state.hold_until * 1000 - call.now_us
@@ -144,13 +148,15 @@ end
 
 -- Ends a hold whose time is over, so that waiters may be served. A hold that begins in the future is from before the
 -- clock went back, and lasts its usual time from now on.
-local function end_hold(state, now_ms)
-  if in_recovery_hold(state) and now_ms < state.hold_until - HOLD_MILLIS then
-    set_more(state, 'hold_until', now_ms + HOLD_MILLIS)
-  elseif in_recovery_hold(state) and now_ms >= state.hold_until then
+function recovery.end_past(state, now_ms)
+  if recovery.is_on(state) and now_ms < state.hold_until - HOLD_MILLIS then
+    stored.set_more(state, 'hold_until', now_ms + HOLD_MILLIS)
+  elseif recovery.is_on(state) and now_ms >= state.hold_until then
     state.ended_hold_began = state.hold_until - HOLD_MILLIS
     state.hold_until, state.hold_seen, state.hold_again = 0, 0, 0
     state.changed = true
     state.made_room = true
   end
 end
+
+return recovery

@@ -4,6 +4,8 @@
 -- approval counts until the window ends in which it was given, and in no other, whether it is released or held.
 -- Equal limits are equal texts, so most checks need not parse them.
 
+local limits_text = {}
+
 -- The limits of each text that was parsed: by this call, or, if the script is a function, by earlier calls as well.
 local parsed, parsed_count = {}, 0
 local MOST_PARSED = 1000
@@ -14,22 +16,22 @@ local function parse_further(text)
     return nil
   end
   local list = {}
-  for name, window, max, counts, kept in string.gmatch(text, ',([^=]+)=(%d+):(%d+):(%a+)(:?%a*)') do
+  for name, length, max, counts, kept in string.gmatch(text, ',([^=]+)=(%d+):(%d+):(%a+)(:?%a*)') do
     list[#list + 1] = {
-      name = name, window = tonumber(window), max = tonumber(max), counts = counts, keeps = kept == ':kept',
+      name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = kept == ':kept',
     }
   end
   return list
 end
 
-local function parse_limits(text)
+function limits_text.parse(text)
   local limits = parsed[text]
   if not limits then
-    local window, window_mark, max, max_mark, queue_max, queue_mark, further =
+    local length, window_mark, max, max_mark, queue_max, queue_mark, further =
       string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)(.*)$')
     limits = {
       text = text,
-      window = tonumber(window),
+      window = tonumber(length),
       max = tonumber(max),
       queue_max = tonumber(queue_max),
       window_is_set = window_mark == '*',
@@ -46,7 +48,7 @@ local function parse_limits(text)
   return limits
 end
 
-local function format_limits(limits)
+function limits_text.format(limits)
   return string.format(
     '%.0f%s:%.0f%s:%.0f%s%s',
     limits.window,
@@ -58,3 +60,5 @@ local function format_limits(limits)
     limits.further_text
   )
 end
+
+return limits_text

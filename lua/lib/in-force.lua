@@ -8,32 +8,35 @@
 --
 -- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
 -- limit that a request has set does not come from the rules, and stays.
---@include lib/further
---@include lib/history
---@include lib/state
+
+local further = require 'lib/further'
+local history = require 'lib/history'
+local stored = require 'lib/stored'
+
+local in_force = {}
 
 local RULES_STAY_MILLIS = 60000
 
 -- Whether a request has set the length of the current window, or of the next one.
-local function sets_window(state)
+function in_force.sets_window(state)
   return state.window_is_set or state.next_window > 0
 end
 
 -- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
-  return (state.window ~= rules.window and not sets_window(state))
+  return (state.window ~= rules.window and not in_force.sets_window(state))
     or (state.max ~= rules.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
     or state.further_text ~= rules.further_text
 end
 
 -- Whether the window is one of the caller's rules, up to a length that a request has set.
-local function has_window_of_rules(state, call)
+function in_force.has_window_of_rules(state, call)
   return state.window == call.limits.window or state.window_is_set
 end
 
 -- Whether the caller's limits may replace the limits in force.
-local function may_change_limits(keys, state, call)
+function in_force.may_change(keys, state, call)
   local since = state.is_new and state.born
   if not since then
     local born, changed = unpack(redis.call('HMGET', keys.state, 'born', 'changed'))
@@ -43,17 +46,17 @@ local function may_change_limits(keys, state, call)
       since, state.limits_changed_at = call.now_ms, call.now_ms
     end
   end
-  return read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
+  return history.read(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end
 
 -- The caller's limits if they come into force with the next window, else nil.
-local function limits_of_next_window(keys, state, call)
+function in_force.limits_of_next_window(keys, state, call)
   local rules = call.limits
-  return differs_from_rules(state, rules) and may_change_limits(keys, state, call) and rules or nil
+  return differs_from_rules(state, rules) and in_force.may_change(keys, state, call) and rules or nil
 end
 
--- The length of the next window. `rules`: from `limits_of_next_window`.
-local function length_of_next_window(state, rules)
+-- The length of the next window. `rules`: from `in_force.limits_of_next_window`.
+function in_force.length_of_next_window(state, rules)
   if state.next_window > 0 then
     return state.next_window
   end
@@ -61,20 +64,20 @@ local function length_of_next_window(state, rules)
 end
 
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
-local function awaits_boundary(keys, state, call)
-  return not has_window_of_rules(state, call) and may_change_limits(keys, state, call)
+function in_force.awaits_boundary(keys, state, call)
+  return not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call)
 end
 
 -- Takes the length that a request has set for the window that begins now.
-local function take_next_window(state)
+function in_force.take_next_window(state)
   if state.next_window > 0 then
     state.window_is_set, state.limits_changed = true, true
-    set_more(state, 'next_window', 0)
+    stored.set_more(state, 'next_window', 0)
   end
 end
 
 -- Takes the maxima and the further limits of rules that come into force now.
-local function take_maxima(keys, state, call)
+function in_force.take_maxima(keys, state, call)
   local rules, max_before = call.limits, state.max
   state.max = state.max_is_set and state.max or rules.max
   state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
@@ -85,9 +88,11 @@ local function take_maxima(keys, state, call)
 end
 
 -- Takes rules that come into force in mid-window, for waiters: without checks, nobody else would.
-local function take_rules_for_waiters(keys, state, call)
-  local takes = has_window_of_rules(state, call) and differs_from_rules(state, call.limits)
-  if takes and may_change_limits(keys, state, call) then
-    take_maxima(keys, state, call)
+function in_force.take_for_waiters(keys, state, call)
+  local takes = in_force.has_window_of_rules(state, call) and differs_from_rules(state, call.limits)
+  if takes and in_force.may_change(keys, state, call) then
+    in_force.take_maxima(keys, state, call)
   end
 end
+
+return in_force

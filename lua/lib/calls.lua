@@ -1,0 +1,32 @@
+-- The first arguments of every call: the caller, its settings, and how to send wakes. Redis's time is added,
+-- the same for the whole call. `sharedArguments` in src/redis/scripts builds them.
+
+local limits_text = require 'lib/limits-text'
+local now = require 'lib/now'
+
+local calls = {}
+
+-- The position of the first argument that is a script's own.
+calls.FIRST_OWN = 7
+
+function calls.read(arguments)
+  local now_us, limits = now.micros(), limits_text.parse(arguments[3])
+  return {
+    replica = arguments[1],
+    lease = tonumber(arguments[2]),
+    -- The caller's rules for the key that is decided, without what requests have set.
+    limits = limits,
+    -- Those for keys that do not bring their own.
+    default_limits = limits,
+    wake = arguments[4],
+    max_ids = tonumber(arguments[5]),
+    -- Read by lib/history.
+    history = arguments[6],
+    -- Redis may have no memory left. A script that is called often gets this as an argument, which saves a write.
+    may_be_full = true,
+    now_us = now_us,
+    now_ms = math.floor(now_us / 1000),
+  }
+end
+
+return calls

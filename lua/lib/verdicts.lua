@@ -1,0 +1,18 @@
+-- The reply to a batch of checks has HEAD entries, and then a verdict for each check: one of these, or the ticket of its
+-- place in the queue.
+
+local verdicts = {
+  HEAD = 3,
+  APPROVED = 1,
+  DENIED = 0,
+  QUEUE_FULL = -1,
+  NO_PLACE = -2,
+  SET_FULL = -3,
+  TOO_MANY_HITS = -4,
+  PAUSED = -5,
+  STORE_FULL = -6,
+  -- Less the microseconds until the turn of the check.
+  TURN_TOO_LATE = -7,
+}
+
+return verdicts
