@@ -29,9 +29,10 @@
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
---       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
---       place in the queue, a request has set the window's length, or the key has further limits, 3 what is not left of
---       the limits: see `instance.used`,
+--       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a request has set
+--       the window's length, or the key has further limits, or if a check has a place in the queue; then, after a space
+--       each, the number of the last wake, this call's if it publishes one, and the time of this call in ms since 1970,
+--       3 what is not left of the limits: see `instance.used`,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,

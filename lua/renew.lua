@@ -1,11 +1,12 @@
 -- Renews the leases of a replica for several keys, and does nothing else. It leaves a lease as it is if a settle has
--- to look at the key first, because the key may differ from what the replica knows: Redis has lost a part of it, a
--- place has left the queue, the replica or Redis was down, or Redis's clock has gone back.
+-- to look at the key first, because the key may differ from what the replica knows: Redis has lost a part of it, a wake
+-- was lost, the replica or Redis was down, or Redis's clock has gone back.
 --
--- KEYS  per key: 1 replicas, 2 queue, 3 another name that exists as long as anybody waits
+-- KEYS  per key: 1 replicas, 2 state, 3 another name that exists as long as anybody waits
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 6 do not matter here
---       then per key: how many places the replica has in the queue and its lowest ticket, as far as it knows
+--       then per key: how many places the replica has in the queue, and the number of the last wake, as far as it
+--       knows; a number that no wake has if it knows none
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 
 local calls = require 'lib/calls'
@@ -17,15 +18,15 @@ local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
 
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
--- that the replica does not know of yet makes up for it. So the lowest ticket is compared with the head's, below
--- which nobody waits in a queue that is in order.
-local function renew(call, replicas, list, other, known_places, lowest_ticket)
+-- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
+local function renew(call, replicas, state, other, known_places, known_wake)
   local replica = queue.read_replica(redis.call('HMGET', replicas, call.replica)[1])
   if not replica or replica.places < known_places or not recovery.has_current_lease(replica, call) then
     return false
   end
-  local head = redis.call('LINDEX', list, 0)
-  if not head or tonumber(queue.ticket_of(head)) > lowest_ticket then
+  -- `more` is there as long as anybody waits, and `wake` since this version has published one.
+  local values = redis.call('HMGET', state, 'more', 'wake')
+  if not values[1] or tonumber(values[2] or 0) ~= known_wake then
     return false
   end
   if redis.call('EXISTS', other) == 0 then
@@ -42,8 +43,8 @@ local function run(KEYS, ARGV)
   for i = 1, #KEYS / NAMES_PER_KEY do
     local key = (i - 1) * NAMES_PER_KEY
     local own = calls.FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
-    local places, lowest_ticket = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
-    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, lowest_ticket)
+    local places, known_wake = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
+    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, known_wake)
     -- The settle of a key that fails meets its error again.
     if not (succeeded and is_renewed) then
       left[#left + 1] = i

@@ -11,10 +11,10 @@
 --       `~<ms>` if its approval will be held
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
---       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 what is not left of
---       them: see `instance.used`, 6 microseconds until the caller has to settle again, sooner than there may be
---       room, because of a recovery hold; 0 if it has not, 7 the time of this call in ms since 1970, 8 how many waiters
---       were put back, then their ids
+--       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
+--       limits in force, 5 what is not left of them: see `instance.used`, 6 microseconds until the caller has to settle
+--       again, sooner than there may be room, because of a recovery hold; 0 if it has not, 7 the time of this call in ms
+--       since 1970, 8 how many places the caller has, 9 how many waiters were put back, then their ids
 --       then the ids approved by this call, and the ids asked about that were approved before, with `~<ms>` after each
 --       of the latter that is held: until its hold lapses
 
@@ -43,7 +43,7 @@ local function run(KEYS, ARGV)
   local call = calls.read(ARGV)
   local keys = key_names.read(KEYS, 1)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
-  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0 }
+  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0 }
 
   local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
@@ -99,12 +99,14 @@ local function run(KEYS, ARGV)
   instance.close(keys, state, call)
 
   reply[1] = instance.micros_to_room(keys, state, call)
-  reply[2] = queue.lowest_waiting_ticket(keys, state, call)
+  reply[2] = state.wake
   reply[3] = recovery.count_waiting(state, queue.read(keys, state, call))
   reply[4] = limits_text.format(state)
   reply[5] = instance.used(state, call)
   reply[6] = recovery.micros_to_look(state, call, reply[1])
-  reply[8] = #missing
+  local own = tally.replicas[call.replica]
+  reply[8] = own and own.places or 0
+  reply[9] = #missing
   for _, waiter in ipairs(missing) do
     reply[#reply + 1] = waiter.request_id
   end

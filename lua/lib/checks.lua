@@ -179,9 +179,17 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     if instance.has_room(state, call) then
       stored.set_more(state, 'blocked', 1)
     end
-    -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
-    replies[2] = limits_text.format(state)
   end
+end
+
+-- Whether a check of the batch has a place in the queue, as one that is sent again may have from before.
+local function has_ticket(batch, replies)
+  for i = 1, batch.size do
+    if replies[i + verdicts.HEAD] > verdicts.APPROVED then
+      return true
+    end
+  end
+  return false
 end
 
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
@@ -298,10 +306,13 @@ function checks.decide(call, batch, values)
   -- A hold that was just taken may be the first to lapse.
   replies[1] = instance.micros_to_room(keys, state, call)
   replies[verdicts.HEAD] = instance.used(state, call)
-  if state.window_is_set or state.further then
+  instance.close(keys, state, call)
+  if terms.waits and has_ticket(batch, replies) then
+    -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
+    replies[2] = string.format('%s %.0f %.0f', limits_text.format(state), state.wake, call.now_ms)
+  elseif state.window_is_set or state.further then
     replies[2] = limits_text.format(state)
   end
-  instance.close(keys, state, call)
   return replies
 end
 

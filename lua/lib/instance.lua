@@ -409,13 +409,15 @@ function instance.used(state, call)
   return table.concat(texts, ',')
 end
 
--- Tells every replica that listens which waiters were approved and when, which tickets are out of the queue, and when
--- there may be room again. Request ids are UUIDs, so they need no escaping.
+-- Tells every replica that listens which waiters were approved and when, and when there may be room again. By the number
+-- a replica notices that it has missed a wake. `waitingFrom`, below which no ticket waits, is for replicas of the version
+-- before, which do not know the number. Request ids are UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   local granted = state.granted
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
     call.now_ms,
+    state.wake,
     instance.micros_to_room(keys, state, call) / 1000,
     recovery.count_waiting(state, queue.read(keys, state, call)),
     queue.lowest_waiting_ticket(keys, state, call),
@@ -454,27 +456,35 @@ local function write_expiry(keys, state, call)
   end
 end
 
+local function ends_later(state)
+  return state.rolled or state.changed
+    or (requests.counts_ids_apart(state) and state.approved ~= state.stored_approved)
+end
+
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
 function instance.close(keys, state, call)
   if state.stored_expires ~= stored.expires_to_store(state) then
     stored.more_changed(state)
   end
-  local ends_later = state.rolled or state.changed
-    or (requests.counts_ids_apart(state) and state.approved ~= state.stored_approved)
-  if ends_later and state.has_more then
-    -- Before the state is written, since a queue that is repaired begins a recovery hold.
+  -- Before the state is written: a queue that is repaired begins a recovery, which may change whether there is news, and
+  -- the state has the number of the last wake.
+  if ends_later(state) and state.has_more then
     queue.read(keys, state, call)
+  end
+  local is_news = has_news(keys, state, call)
+  if is_news then
+    stored.set_more(state, 'wake', state.wake + 1)
   end
   if state.tally and state.tally.places > 0 then
     queue.write_replicas(keys, state.tally)
   end
   stored.write(keys, state)
-  if ends_later then
+  if ends_later(state) then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
     requests.expire_new(keys, state, call, digits(keep_until(state, call)))
   end
-  if has_news(keys, state, call) then
+  if is_news then
     publish_wake(keys, state, call)
   end
 end

@@ -23,7 +23,7 @@ local FIRST_TURN = 1
 -- The optional fields, as of docs/redis.md.
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
-  'next_window', 'further', 'hold_seen', 'hold_again', 'set_at',
+  'next_window', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake',
 }
 -- A key whose other fields of MORE say nothing needs none of these either.
 local SAYS_NOTHING_ALONE = { holds = true, hold_seen = true, hold_again = true, set_at = true }
@@ -32,7 +32,7 @@ local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
     held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, orders_holds = false, paused_until = 0,
-    next_window = 0, hold_seen = 0, hold_again = 0, set_at = 0,
+    next_window = 0, hold_seen = 0, hold_again = 0, set_at = 0, wake = 0,
   },
 }
 

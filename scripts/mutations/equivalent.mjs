@@ -17,13 +17,6 @@ export const EQUIVALENT = [
     reason: 'if nothing was added, only a set that does not exist gets an expiry',
   },
   {
-    file: 'src/redis/waiting/window-timing.ts',
-    line: 'if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;',
-    other:
-      'if (roomAt <= this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;',
-    reason: 'it sets the time that is there',
-  },
-  {
     file: 'src/limiter/memory/memory-limiter.ts',
     line: 'this.#settleWhenRoom(entry);',
     other: '',

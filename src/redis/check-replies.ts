@@ -1,6 +1,11 @@
 import { StoreFullError, StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
-import { type BatchedCheck, type CheckBatchReply, VERDICT } from './scripts/check-codec.js';
+import {
+  type BatchedCheck,
+  type CheckBatchReply,
+  type QueueNews,
+  VERDICT,
+} from './scripts/check-codec.js';
 import { quotaIn } from './scripts/quota-codec.js';
 
 /** What Redis says of one check. */
@@ -10,8 +15,8 @@ export interface CheckReply {
   readonly millisToRoom: number;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
-  /** The limits in force, as Redis writes them, if the check has a place in the queue. */
-  readonly limits?: string | undefined;
+  /** If the check has a place in the queue. */
+  readonly queueNews?: QueueNews | undefined;
 }
 
 /** A check on its way to Redis. */
@@ -52,7 +57,7 @@ export function answerBatch(
     failBatch(checks, reply ?? unanswered());
     return;
   }
-  const { millisToRoom, limits, verdicts } = reply;
+  const { millisToRoom, queueNews, verdicts } = reply;
   const quotaAfter = quotaIn(reply);
   let hitsLeft = 0;
   let approvalsLeft = 0;
@@ -84,7 +89,7 @@ export function answerBatch(
       check.onFailed(lapsedBeforeAnswer());
       continue;
     }
-    check?.onReply({ verdict, quota, millisToRoom, limits });
+    check?.onReply({ verdict, quota, millisToRoom, queueNews });
   }
 }
 

@@ -82,13 +82,17 @@ export interface ReplicaOptions {
   readonly replacements?: Readonly<Record<string, string>>;
 }
 
+/** What a replica knows of a key whose lease it renews. */
+export interface RenewalOptions {
+  readonly wakeNumber?: number;
+  readonly lookFor?: ThereWhileWaiting;
+}
+
 /** After anything that a test does. */
 const LONG_AFTER_MILLIS = 1e12;
 const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
-/** Behind all that tests give out. */
-const LAST_TICKET = 1e12;
 
 /** Equal for replicas that are the same in everything; undefined where something of it has no text. */
 function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
@@ -380,23 +384,20 @@ export class TestReplica {
       })),
     );
     await this.harness.expiry();
-    const waitingFrom = this.harness.relativeTicket(reply.waitingFrom);
-    return { ...reply, waitingFrom, at: reply.at - this.harness.startMillis };
+    return { ...reply, at: reply.at - this.harness.startMillis };
   }
 
   /**
    * @param places how many the replica knows of
-   * @param knows its lowest ticket, behind all others where it is left out, and what it looks for
+   * @param knows the number of the last wake, 0 if it is left out, and what it looks for
    * @returns whether its lease was renewed
    */
   async renew(
     places: number,
-    knows: { readonly lowestTicket?: number; readonly lookFor?: ThereWhileWaiting } = {},
+    { wakeNumber = 0, lookFor = 'queue' }: RenewalOptions = {},
   ): Promise<boolean> {
     const { names } = this.harness;
-    const lowestTicket = this.harness.absoluteTicket(knows.lowestTicket ?? LAST_TICKET);
-    const lookFor = knows.lookFor ?? 'state';
-    const notRenewed = await this.scripts.renew([{ names, places, lowestTicket, lookFor }]);
+    const notRenewed = await this.scripts.renew([{ names, places, wakeNumber, lookFor }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }

@@ -85,6 +85,16 @@ export interface CheckCircumstances {
   readonly hasSeveralSlots: boolean;
 }
 
+/** What a check with a place in the queue needs to know to wait. */
+export interface QueueNews {
+  /** The limits in force, as Redis writes them. */
+  readonly limits: string;
+  /** The number of the last wake; 0 if there was none. */
+  readonly wakeNumber: number;
+  /** When Redis ran the call, by its clock, in milliseconds since 1970. */
+  readonly at: number;
+}
+
 export interface CheckBatchReply {
   /** Until the window ends or a hold lapses, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
@@ -94,6 +104,8 @@ export interface CheckBatchReply {
    * window's length, and the key has no further limits.
    */
   readonly limits?: string | undefined;
+  /** Undefined if no check has a place in the queue. */
+  readonly queueNews?: QueueNews | undefined;
   /** What is not left of the limits after these checks. */
   readonly approved: TakenOfLimits;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
@@ -255,6 +267,10 @@ export function decodeCheckReplies(
     position = end;
     const millisToRoom = Number(micros) / 1000;
     if (typeof max === 'number') return { millisToRoom, maxRequests: max, approved, verdicts };
-    return { millisToRoom, maxRequests: maximumIn(max), limits: max, approved, verdicts };
+    const [limits = '', ...numbers] = max.split(' ');
+    const [wakeNumber, at] = numbers.map(Number);
+    const queueNews =
+      wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
+    return { millisToRoom, maxRequests: maximumIn(limits), limits, queueNews, approved, verdicts };
   });
 }

@@ -1,27 +1,30 @@
 import type { KeyNames } from '../key-names.js';
 
-/** A name of a key that exists as long as anybody waits, beside the leases and the queue. */
-export type ThereWhileWaiting = 'state' | 'waiting';
+/** A name of a key that exists as long as anybody waits, beside the leases and the state. */
+export type ThereWhileWaiting = 'queue' | 'waiting';
 
 /** The places of a replica in the queue of one key, for which it has a lease. */
 export interface LeasedPlaces {
   readonly names: KeyNames;
   /** How many the replica knows of. */
   readonly places: number;
-  /** The lowest that the replica knows of. */
-  readonly lowestTicket: number;
+  /** The number of the last wake that the replica knows of; undefined if it knows none. */
+  readonly wakeNumber: number | undefined;
   /** The name whose existence the renewal checks. Checking one name at a time, alternately, takes half the time. */
   readonly lookFor: ThereWhileWaiting;
 }
 
 /** The KEYS of `lua/renew.lua` for one limiter key. */
 export function keysToRenew({ names, lookFor }: LeasedPlaces): string[] {
-  return [names.replicas, names.queue, names[lookFor]];
+  return [names.replicas, names.state, names[lookFor]];
 }
 
+/** A number that no wake has. */
+const NO_NUMBER = -1;
+
 /** Its ARGV for one limiter key. */
-export function argumentsToRenew({ places, lowestTicket }: LeasedPlaces): number[] {
-  return [places, lowestTicket];
+export function argumentsToRenew({ places, wakeNumber }: LeasedPlaces): number[] {
+  return [places, wakeNumber ?? NO_NUMBER];
 }
 
 /** @returns those whose leases were not renewed */

@@ -26,10 +26,12 @@ export interface SettleReply {
   readonly millisToRoom: number | undefined;
   /** Milliseconds until the caller has to settle again, if that is sooner than there may be room. */
   readonly millisToLook: number | undefined;
-  /** Every lower ticket is out of the queue; infinite if Redis knows no such key. */
-  readonly waitingFrom: number;
+  /** The number of the last wake; 0 if there was none, or if Redis knows no such key. */
+  readonly wakeNumber: number;
   /** How many wait, on all replicas. */
   readonly waiting: number;
+  /** How many of the places in the queue are the caller's. */
+  readonly places: number;
   /** The limits in force, as Redis writes them; '' if Redis knows no such key. */
   readonly limits: string;
   /** The maximum per window; 0 if Redis knows no such key. */
@@ -55,15 +57,27 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, waitingFrom, waiting, limits, approved, microsToLook, at, missing, ...ids] =
-    reply as [number, number, number, string, TakenOfLimits, number, number, number, ...string[]];
+  const [micros, wakeNumber, waiting, limits, approved, microsToLook, at, places, missing, ...ids] =
+    reply as [
+      number,
+      number,
+      number,
+      string,
+      TakenOfLimits,
+      number,
+      number,
+      number,
+      number,
+      ...string[],
+    ];
   const granted = ids.slice(missing).map((text) => text.split('~'));
   const isKnown = micros >= 0;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
     millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,
-    waitingFrom: isKnown ? waitingFrom : Infinity,
+    wakeNumber,
     waiting,
+    places,
     limits,
     max: isKnown ? maximumIn(limits) : 0,
     approved,

@@ -3,8 +3,9 @@ import type { ApprovalBatches } from '../../limiter/approval-batches.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import type { KnownWaiting } from '../scripts/check-codec.js';
+import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
 import type { KeyNames } from '../key-names.js';
+import { LastNews } from './last-news.js';
 import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
 import { type HeldUntil, heldUntilByReply, heldUntilByWake, type News, quotaOf } from './news.js';
@@ -13,14 +14,14 @@ import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleLine, Unsettled } from './settle-line.js';
-import type { KnownWindow } from '../scripts/settle-codec.js';
-import { windowMillisIn } from '../scripts/shared-arguments.js';
+import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
+import { type Heard, WakeNumbers } from './wake-numbers.js';
 import type { WindowLeader } from './window-leader.js';
-import { WindowTiming } from './window-timing.js';
+import type { WindowTiming } from './window-timing.js';
 
 /** What the renewals of a lease look for, alternately. */
-const LOOK_FOR_NEXT = { state: 'waiting', waiting: 'state' } as const;
+const LOOK_FOR_NEXT = { queue: 'waiting', waiting: 'queue' } as const;
 
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
@@ -49,36 +50,30 @@ export interface LocalQueueParts extends SettleCallsParts {
  *
  * {@link TRANSITIONS} has the diagram of its modes. From the first ticket on it listens to the key's wakes, has its
  * lease renewed, and settles at the end of each window: on time as the window leader, else a grace later if no wake
- * has come. Wakes are hints. Only the replies of settle calls are relied on.
+ * has come. Wakes are hints. Only the replies of settle calls are relied on. The numbers of wakes show that one was
+ * missed, and the number of its places that Redis has lost some: then a settle asks about all places.
  */
 export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
-  readonly #timing: WindowTiming;
+  readonly #lastNews: LastNews;
   readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
   readonly #leader: WindowLeader;
-  /** Every lower ticket is out of Redis's queue. A lower ticket whose answer is late has been skipped. */
-  #waitingFrom = 0;
-  #lookFor: ThereWhileWaiting = 'state';
-  /** When the last wake came, by the clock. */
-  #wokenAt = -Infinity;
+  readonly #numbers: WakeNumbers;
+  #lookFor: ThereWhileWaiting = 'queue';
   /** When a settle is due because the key is in a recovery hold, by the clock. */
   #lookAt = Infinity;
-  /** By Redis's last reply or message. While nobody waits on any replica, no window leader is needed. */
-  #isQueueEmpty = false;
-  /** The limits in force, as Redis wrote them last. After a loss of its memory, it gets them from here. */
-  #limits = '';
   #longestHoldMillis = 0;
 
   constructor(private readonly parts: LocalQueueParts) {
-    this.#timing = new WindowTiming(
-      () => (this.#limits === '' ? parts.windowMillis() : windowMillisIn(this.#limits)),
-      parts.graceMillis,
-    );
+    this.#lastNews = new LastNews(parts.windowMillis, parts.graceMillis);
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();
+    this.#numbers = new WakeNumbers(parts.clock, () => {
+      this.#doubtAll();
+    });
   }
 
   get mode(): QueueMode {
@@ -98,9 +93,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return this.#places.ticketed;
   }
 
-  /** 0 if nobody has a ticket. */
-  get lowestTicket(): number {
-    return this.#places.first?.ticket ?? 0;
+  get wakeNumber(): number | undefined {
+    return this.#numbers.known;
   }
 
   /** Infinite while a settle call is under way or due, since that renews the lease. */
@@ -145,9 +139,9 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /**
    * The check was answered with a place in the queue.
-   * @param limits those in force, as Redis writes them
+   * @param news what Redis said with the ticket
    */
-  ticketed(requestId: string, ticket: number, millisToRoom: number, limits: string): void {
+  ticketed(requestId: string, ticket: number, millisToRoom: number, news: QueueNews): void {
     const place = this.#places.asking(requestId);
     // A wake that overtook this answer has approved the request.
     if (!place) return;
@@ -163,14 +157,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       // It does not wait for the next retry of the queues that have failed.
       if (this.#mode === 'inLine') this.parts.line.join(this);
     });
-    if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
-    this.#isQueueEmpty = false;
-    this.#limits = limits;
-    const isOutdated = this.#mayBeOutdated(place.askedAt, millisToRoom);
-    this.#timing.learn(this.parts.clock.now(), millisToRoom);
+    const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);
+    if (heard === 'missed') this.#places.doubtAll();
+    this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
     if (this.#mode === 'asking') this.parts.lease.settled(place.askedAt);
     this.#fire('ticketed');
-    if (isOutdated) this.#fire('due');
+    if (heard === 'unordered') this.#fire('due');
     this.#settleOrRearm();
   }
 
@@ -197,15 +189,16 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   onSubscribed(): void {
     // Messages sent before are lost, and after a failover this may be another Redis.
-    this.#places.doubtAll();
-    this.#fire('due');
+    this.#messagesLost();
     // From now on the resignation of the present leader can't be missed.
     this.#volunteer();
   }
 
   onWake(wake: Wake): void {
-    this.#wokenAt = this.parts.clock.now();
-    this.#learn(wake, heldUntilByWake(wake, this.#wokenAt, this.parts.latestTime()));
+    const now = this.parts.clock.now();
+    const heard = this.#numbers.woken(wake.number);
+    this.#learn(wake, heard, heldUntilByWake(wake, now, this.parts.latestTime()));
+    if (heard === 'missed') this.#places.doubtAll();
     this.#settleOrRearm();
   }
 
@@ -214,12 +207,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   onMemoryLost(): void {
-    this.#doubtAll();
+    this.#messagesLost();
   }
 
   /** Redis is up again. Calls may have failed meanwhile, and Redis may have lost its memory. */
   onStoreAvailable(): void {
-    this.#doubtAll();
+    this.#messagesLost();
   }
 
   limitsChanged(): void {
@@ -243,6 +236,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
         else this.parts.line.join(this);
         break;
       case 'over':
+        this.#numbers.end();
         this.parts.line.leave(this);
         if (before === 'asking') this.parts.onOver(undefined);
         else this.#stopListening();
@@ -251,6 +245,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       case 'settling':
       case 'resettling':
     }
+  }
+
+  #messagesLost(): void {
+    this.#numbers.forget();
+    this.#doubtAll();
   }
 
   #doubtAll(): void {
@@ -288,7 +287,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #stopListening(): void {
     this.parts.renewals.unwatch(this);
     this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
-    const resigned = this.#leader.resign(!this.#isQueueEmpty);
+    const resigned = this.#leader.resign(!this.#lastNews.isQueueEmpty);
     this.parts.onOver(Promise.all([resigned, this.#calls.underWay]));
   }
 
@@ -307,24 +306,26 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       this.#fire('failed');
       return;
     }
-    const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
     this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
-    this.#learn(reply, heldUntilByReply(reply, sentAt));
+    const heard = this.#numbers.replied(reply.wakeNumber, sentAt);
+    this.#learn(reply, heard, heldUntilByReply(reply, sentAt));
     const quota = quotaOf(reply);
     // This call did not ask about the doubted ones, which came too late for it.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
-    if (isOutdated || reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
+    if (heard === 'missed' || this.#lacksPlaces(reply)) this.#places.doubtAll();
+    const isDue = heard === 'unordered' || reply.millisToRoom === 0 || this.#places.hasDoubted;
+    if (isDue) this.#fire('due');
     this.#fire('answered');
   }
 
   /**
-   * Whether Redis may have made a reply before the last wake, which overtook it. A wake that told of room sooner would
-   * be forgotten with it until a window ends, which can be hours.
+   * Whether Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it
+   * again. Grants whose wakes are on their way explain it, and calls about the doubted places follow anyway.
    */
-  #mayBeOutdated(sentAt: number, millisToRoom: number | undefined): boolean {
-    if (this.#wokenAt < sentAt || millisToRoom === undefined) return false;
-    return this.#timing.isOfLaterWindow(this.parts.clock.now(), millisToRoom);
+  #lacksPlaces({ places }: SettleReply): boolean {
+    const isExplained = this.#numbers.isAwaiting || this.#places.hasDoubted;
+    return !isExplained && places < this.#places.ticketed;
   }
 
   notAsked(): void {
@@ -338,19 +339,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
-  #learn(news: News, heldUntil: HeldUntil): void {
-    const now = this.parts.clock.now();
-    if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
-    // While anybody has a ticket, the timing of the lost window is needed to create the key again.
-    else if (!this.#places.first) this.#timing.forget(now);
+  #learn(news: News, heard: Heard, heldUntil: HeldUntil): void {
+    this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
-    this.#waitingFrom = news.waitingFrom;
-    this.#isQueueEmpty = news.waiting === 0;
-    // A key that Redis does not know has none. Redis has to get the earlier ones.
-    if (news.limits) this.#limits = news.limits;
     const quota = quotaOf(news);
     for (const requestId of news.granted) this.#granted(requestId, news.at, quota, heldUntil);
-    this.#places.doubtBelow(news.waitingFrom);
     this.#endIfEmpty();
   }
 
@@ -386,10 +379,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   get #knownWindow(): KnownWindow {
-    return {
-      millisLeft: this.#timing.millisToRoom(this.parts.clock.now()),
-      limits: this.#limits,
-    };
+    return this.#lastNews.window(this.parts.clock.now());
+  }
+
+  get #timing(): WindowTiming {
+    return this.#lastNews.timing;
   }
 
   get #windowDueAt(): number {

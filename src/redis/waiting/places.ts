@@ -120,14 +120,6 @@ export class Places {
     this.#doubted = this.#ticketed.size;
   }
 
-  /** Doubts the places whose tickets are out of the queue: no wake has reported their approval. */
-  doubtBelow(ticket: number): void {
-    for (const place of this.#ticketed.values()) {
-      if (place.ticket >= ticket) return;
-      this.#doubt(place);
-    }
-  }
-
   /** Takes the doubted places with the lowest tickets, in their order. The next call asks about them. */
   takeDoubted(most: number): Ticket[] {
     const taken: Ticket[] = [];

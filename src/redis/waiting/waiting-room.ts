@@ -178,12 +178,13 @@ export class WaitingRoom {
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
-    if (reply.verdict > VERDICT.approved) {
-      queue.ticketed(requestId, reply.verdict, reply.millisToRoom, reply.limits ?? '');
+    const { verdict, millisToRoom, queueNews } = reply;
+    if (verdict > VERDICT.approved && queueNews) {
+      queue.ticketed(requestId, verdict, millisToRoom, queueNews);
       return;
     }
     if (!queue.answered(requestId)) return;
-    if (reply.verdict === VERDICT.approved) {
+    if (verdict === VERDICT.approved) {
       if (!waiter.approve(reply.quota)) {
         this.#withdrawals.add(key, [requestId], waiter.holdMillis ?? 0);
       }

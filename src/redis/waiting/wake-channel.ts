@@ -7,12 +7,12 @@ import type { Connections } from '../connections/connections.js';
 const wakeSchema = z.object({
   /** When the waiters were approved, by Redis's clock. Replicas of an older version do not send it. */
   at: z.number().optional(),
+  /** One more than that of the key's last wake. Replicas of the version before do not send it. */
+  number: z.number().optional(),
   /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
   millisToRoom: z.number(),
   /** How many wait, on all replicas. */
   waiting: z.number(),
-  /** Every lower ticket is out of the queue. */
-  waitingFrom: z.number(),
   /** The limits in force, as Redis writes them. Replicas of an older version do not send them. */
   limits: z.string().optional(),
   /** The maximum per window. Replicas of an older version do not send this and the next. */

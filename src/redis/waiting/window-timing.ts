@@ -1,9 +1,14 @@
+/** Redis says when a message was made in whole milliseconds, so two names of one moment differ by less than this. */
+const SAME_MOMENT_MILLIS = 1;
+
 /**
  * When there will be room for waiters, as far as a replica knows: at the end of the window, or sooner if
  * Redis says so. Times are a clock's milliseconds.
  */
 export class WindowTiming {
   #roomAt = 0;
+  /** The same by Redis's clock; undefined if that is not known. */
+  #storeRoomAt: number | undefined;
 
   /**
    * @param windowMillis the length of a window
@@ -15,23 +20,32 @@ export class WindowTiming {
   ) {}
 
   /**
-   * Learns from a reply or a message of Redis. Each is late by its time on the way, so the earliest end that they give
-   * for a window is the most exact. The end of a later window replaces it.
+   * Learns from a reply or a message of Redis, which is newer than all before. Each is late by its time on the way, so of
+   * two that name the same moment the earlier end is the more exact. Once that has come, it was too early.
+   * @param at when it was made, by Redis's clock
    */
-  learn(now: number, millisToRoom: number): void {
+  learn(now: number, at: number, millisToRoom: number): void {
+    const storeRoomAt = at + millisToRoom;
+    const isSameMoment =
+      this.#storeRoomAt !== undefined &&
+      Math.abs(storeRoomAt - this.#storeRoomAt) < SAME_MOMENT_MILLIS;
     const roomAt = now + millisToRoom;
-    const isOfLaterWindow = this.isOfLaterWindow(now, millisToRoom);
-    if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;
+    this.#roomAt = isSameMoment && now < this.#roomAt ? Math.min(roomAt, this.#roomAt) : roomAt;
+    this.#storeRoomAt = storeRoomAt;
   }
 
-  /** Whether a reply gives the end of a later window than the one that is known. */
-  isOfLaterWindow(now: number, millisToRoom: number): boolean {
-    return now + millisToRoom > this.#roomAt + this.windowMillis() / 2;
+  /** Learns from a message that may be older than what is known. If it is, a settle that is too early finds out. */
+  learnUnordered(now: number, millisToRoom: number): void {
+    const roomAt = now + millisToRoom;
+    if (roomAt >= this.#roomAt && now < this.#roomAt) return;
+    this.#roomAt = roomAt;
+    this.#storeRoomAt = undefined;
   }
 
   /** No window is known. The next settle is due when a window would have passed. */
   forget(now: number): void {
     this.#roomAt = now + this.windowMillis();
+    this.#storeRoomAt = undefined;
   }
 
   /** When there will be room, as far as is known; a time in the past if there is room now. */

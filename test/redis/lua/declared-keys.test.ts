@@ -63,7 +63,7 @@ describe('a user with access to only the eight keys and the channel', () => {
     // Approves, denies, queues, finds the queue full, purges.
     await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
     await replica.check(['g'], { maxRequests: 3 });
-    expect(await replica.renew(1)).toBe(true);
+    expect(await replica.renew(1, { wakeNumber: 1 })).toBe(true);
     // Holds the key, since no replica called for so long, and ends the hold.
     await key.setTime(5000);
     await key.replica('r2', { client }).settle();
@@ -98,10 +98,10 @@ describe('a user with access to only the eight keys and the channel', () => {
   });
 });
 
-test('renew needs the leases, the queue, and the other key that it looks for', async () => {
+test('renew needs the leases, the state, and the other key that it looks for', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  for (const lookFor of ['state', 'waiting'] as const) {
-    const names = keysToRenew({ names: key.names, places: 1, lowestTicket: 1, lookFor });
+  for (const lookFor of ['queue', 'waiting'] as const) {
+    const names = keysToRenew({ names: key.names, places: 1, wakeNumber: 0, lookFor });
     expect(names).toHaveLength(3);
     const client = await restricted(
       names.map((name) => `%RW~${name}`),

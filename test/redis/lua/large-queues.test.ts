@@ -158,7 +158,7 @@ test('9000 lost waiters are put back in one call', async () => {
   for (let i = MANY; i > 0; i -= 1) tickets[waiters[i - 1]!] = i;
   expect(await replica.settle(tickets)).toMatchObject({
     waiting: MANY,
-    waitingFrom: 1,
+    places: MANY,
     granted: [],
   });
   expect((await key.stored()).queue.map(([member]) => member)).toEqual(

@@ -127,7 +127,7 @@ describe('while others wait', () => {
       expiry: { state: keptUntil, requests: keptUntil, queue: keptUntil, replicas: keptUntil },
     });
     expect(await wakes.take()).toEqual([
-      `{"at":${key.startMillis + 10},"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +
+      `{"at":${key.startMillis + 10},"number":1,"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["c"]}',
     ]);
   });
@@ -143,7 +143,7 @@ describe('while others wait', () => {
       expiry: { state: 30_010, requests: 30_010 },
     });
     expect((await wakes.take()).at(-1)).toBe(
-      `{"at":${key.startMillis + 10},"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
+      `{"at":${key.startMillis + 10},"number":2,"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]}',
     );
   });
@@ -166,7 +166,7 @@ describe('while others wait', () => {
       queue: [],
     });
     expect(await wakes.take()).toEqual([
-      `{"at":${key.startMillis + 1000},"millisToRoom":1000,"waiting":0,"waitingFrom":${key.absoluteTicket(1_000_000)},` +
+      `{"at":${key.startMillis + 1000},"number":1,"millisToRoom":1000,"waiting":0,"waitingFrom":${key.absoluteTicket(1_000_000)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });

@@ -9,7 +9,7 @@ import { whileFull } from '../../support/while-full.js';
 /** The part of a lease after which all replicas may have been cut off: lua/lib/recovery.lua. */
 const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
 
-const THERE_WHILE_WAITING = ['state', 'waiting'] as const;
+const THERE_WHILE_WAITING = ['queue', 'waiting'] as const;
 
 const redis = useRedis();
 
@@ -72,6 +72,19 @@ describe('a renewal leaves to a settle a key', () => {
     expect((await unknown.stored()).expiry).toEqual({});
   });
 
+  test.each(THERE_WHILE_WAITING)(
+    'that has lost its state, whether or not it has its %s',
+    async (lookFor) => {
+      await redis.client.del(key.names.state);
+      await expectLeft(r1.renew(2, { lookFor }));
+    },
+  );
+
+  test('for which nobody has waited since its state was made again', async () => {
+    await redis.client.hdel(key.names.state, 'more');
+    await expectLeft(r1.renew(2));
+  });
+
   test.each(THERE_WHILE_WAITING)('that has lost only its %s', async (lost) => {
     for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
     await redis.client.del(key.names[lost]);
@@ -101,13 +114,24 @@ describe('a renewal leaves to a settle a key', () => {
   });
 
   test('in which a place has left, and a newcomer with its answer on the way has replaced it', async () => {
-    const [[, lowestTicket]] = (await key.stored()).queue as [[string, number]];
-    expect(await r1.renew(2, { lowestTicket })).toBe(true);
     await r2.release('a');
     await r1.checkOrWait(['f']);
     const { queue } = await key.stored();
     expect(queue.map(([waiter]) => waiter)).toEqual(['d@r2', 'e@r1', 'f@r1']);
-    await expectLeft(r1.renew(2, { lowestTicket }));
+    await expectLeft(r1.renew(2, { wakeNumber: 0 }));
+    expect(await r1.renew(2, { wakeNumber: 1 })).toBe(true);
+  });
+
+  test.each([
+    ['a wake that the caller has missed', 0],
+    ['fewer wakes than the caller knows of', 2],
+    ['wakes of which the caller knows none', undefined],
+  ])('with %s', async (_what, wakeNumber) => {
+    await r1.release('a');
+    const leased = { names: key.names, places: 1, lookFor: 'queue' as const };
+    const states = await r1.scripts.renew([{ ...leased, wakeNumber }]);
+    expect(states).toHaveLength(1);
+    expect(await r1.scripts.renew([{ ...leased, wakeNumber: 1 }])).toEqual([]);
   });
 
   test('whose lease should have been renewed before', async () => {
@@ -138,8 +162,8 @@ describe('a renewal leaves to a settle a key', () => {
     const leased = [names, key.names].map((each) => ({
       names: each,
       places: 2,
-      lowestTicket: Infinity,
-      lookFor: 'state' as const,
+      wakeNumber: 0,
+      lookFor: 'queue' as const,
     }));
     await key.setTime(100);
     expect(await r1.scripts.renew(leased)).toEqual([leased[0]]);

@@ -41,8 +41,9 @@ describe('an unknown key', () => {
   test('is reported as unknown and not made', async () => {
     expect(await r1.settle()).toEqual({
       millisToRoom: undefined,
-      waitingFrom: Infinity,
+      wakeNumber: 0,
       waiting: 0,
+      places: 0,
       limits: '',
       max: 0,
       approved: 0,
@@ -61,8 +62,9 @@ describe('within the window', () => {
     await key.setTime(999);
     expect(await r1.settle()).toEqual({
       millisToRoom: 1,
-      waitingFrom: 1,
+      wakeNumber: 0,
       waiting: 3,
+      places: 2,
       limits: '1000:2:3',
       max: 2,
       approved: 2,
@@ -103,8 +105,9 @@ describe('at the end of the window', () => {
   test('the queue is served from its head while there is room', async () => {
     expect(await r1.settle()).toEqual({
       millisToRoom: 1000,
-      waitingFrom: 3,
+      wakeNumber: 1,
       waiting: 1,
+      places: 1,
       limits: '1000:2:3',
       max: 2,
       approved: 2,
@@ -127,7 +130,7 @@ describe('at the end of the window', () => {
     await r1.settle();
     await r2.settle();
     expect(await wakes.take()).toEqual([
-      `{"at":${key.startMillis + 1000},"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
+      `{"at":${key.startMillis + 1000},"number":1,"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
@@ -224,49 +227,26 @@ describe('when Redis was down for longer than the leases', () => {
   });
 });
 
-describe('waitingFrom', () => {
-  test('is the ticket at the head of the queue, even of a withdrawn waiter', async () => {
+describe("the number of the caller's places", () => {
+  test('does not count those of other replicas, or withdrawn ones', async () => {
     await fill();
-    expect((await r1.settle()).waitingFrom).toBe(1);
+    expect([(await r1.settle()).places, (await r2.settle()).places]).toEqual([2, 1]);
     await r1.withdraw(['c']);
-    expect((await r1.settle()).waitingFrom).toBe(1);
-    await r1.release('a');
-    expect((await r1.settle()).waitingFrom).toBe(3);
+    expect((await r1.settle()).places).toBe(1);
   });
 
-  test('is above no ticket while waiters that were put back are not sorted', async () => {
-    await fill();
-    await loseEverything();
-    await r1.settle({ e: 3 }, 700);
-    expect((await r2.settle({ d: 2 }, 700)).waitingFrom).toBeLessThan(1);
-    await key.setTime(1000);
-    expect((await r1.settle()).waitingFrom).toBeGreaterThan(3);
-  });
-
-  test('is above every given ticket, and no higher than the next, if nobody waits', async () => {
-    await fill();
-    await r1.withdraw(['c', 'e']);
-    await r2.withdraw(['d']);
-    const { waitingFrom } = await r1.settle();
-    expect(waitingFrom).toBeGreaterThan(3);
-    const [ticket] = await r1.checkOrWait(['f']);
-    expect(ticket).toBeGreaterThanOrEqual(waitingFrom);
-  });
-
-  test('is above the ticket of a waiter that a failover has lost, once nobody waits', async () => {
+  test('shows that a failover has lost one', async () => {
     await r1.check(['a', 'b']);
     const { state } = key.names;
     const copied = await redis.client.dumpBuffer(state);
     await key.setTime(10);
-    const [ticket] = await r1.checkOrWait(['c']);
+    await r1.checkOrWait(['c']);
     // The copy that is promoted has not seen the last call.
     const expiresAt = key.startMillis + 4000;
-    await redis.client.del(key.names.queue, key.names.replicas);
+    await redis.client.del(key.names.queue, key.names.waiting, key.names.replicas);
     await redis.client.restore(state, expiresAt, copied, 'REPLACE', 'ABSTTL');
     await key.setTime(1000);
-    const reply = await r1.settle();
-    expect(reply.waiting).toBe(0);
-    expect(reply.waitingFrom).toBeGreaterThan(Number(ticket));
+    expect(await r1.settle()).toMatchObject({ waiting: 0, places: 0, wakeNumber: 0 });
   });
 });
 
@@ -304,8 +284,9 @@ describe('lost waiters', () => {
     expect(await r1.settle({ e: 3, d: 2, c: 1 }, 700)).toEqual({
       millisToRoom: 700,
       millisToLook: 300,
-      waitingFrom: 1,
+      wakeNumber: 0,
       waiting: 3,
+      places: 3,
       limits: '1000:2:3',
       max: 2,
       approved: 2,
@@ -401,7 +382,7 @@ describe('lost waiters', () => {
       expect(await r2.check(['x'])).toEqual(['approved']);
       expect(await r1.settle({ e: 3, c: 1 }, 700)).toMatchObject({
         millisToRoom: 500,
-        waitingFrom: 1,
+        places: 2,
         granted: [],
       });
     });
@@ -497,10 +478,8 @@ describe('lost waiters', () => {
     await fill();
     await redis.client.del(key.names.queue);
     await key.setTime(200);
-    const reply = await r1.settle();
-    expect(reply).toMatchObject({ millisToRoom: 800, waiting: 0 });
-    expect(reply.waitingFrom).toBeGreaterThan(3);
-    expect(await r1.settle({ c: 1, e: 3 })).toMatchObject({ waitingFrom: 1, granted: [] });
+    expect(await r1.settle()).toMatchObject({ millisToRoom: 800, waiting: 0, places: 0 });
+    expect(await r1.settle({ c: 1, e: 3 })).toMatchObject({ places: 2, granted: [] });
     expect(await key.stored()).toMatchObject({
       state: { start: 0, approved: 2 },
       requests: ['a', 'b'],
@@ -546,8 +525,7 @@ describe('lost waiters', () => {
     await living.checkOrWait(['e', 'f']);
     await living.release('a');
     expect(await key.stored()).toMatchObject({ requests: ['e'], queue: [['f@living', 6_000_001]] });
-    const { waitingFrom } = await slow.settle();
-    expect(waitingFrom).toBe(6_000_001);
+    expect(await slow.settle()).toMatchObject({ places: 0 });
     await slow.settle({ c: 1, d: 2 });
     await slow.settle();
     expect((await key.stored()).queue.map(([member]) => member)).toEqual([

@@ -74,7 +74,7 @@ describe('an approval that crossed', () => {
       queue: [['e@r1', 3]],
     });
     expect(await wakes.take()).toEqual([
-      `{"at":${key.startMillis + 10},"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
+      `{"at":${key.startMillis + 10},"number":2,"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
         '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]}',
     ]);
   });

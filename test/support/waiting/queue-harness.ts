@@ -4,6 +4,7 @@ import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
+import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
@@ -56,6 +57,7 @@ export class QueueHarness {
   readonly #waiters = new Map<string, HeldWaiter>();
 
   constructor() {
+    this.store.now = () => this.clock.now();
     const wakes = new WakeChannel(this.messages, this.log.logger);
     const { wakeChannel } = this.names;
     this.line = new SettleLine({
@@ -133,11 +135,36 @@ export class QueueHarness {
   /** Sends a check that is answered with a ticket. There is room in a second. */
   wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS, holdMillis?: number): void {
     this.ask(requestId, undefined, holdMillis);
-    this.queue.ticketed(requestId, ticket, millisToRoom, LIMITS);
+    this.ticketed(requestId, ticket, millisToRoom);
   }
 
+  /** Answers a check with a ticket. */
+  ticketed(
+    requestId: string,
+    ticket: number,
+    millisToRoom = 500,
+    news: Partial<QueueNews> = {},
+  ): void {
+    const { wakeNumber } = this.store;
+    const at = this.clock.now();
+    this.queue.ticketed(requestId, ticket, millisToRoom, {
+      limits: LIMITS,
+      wakeNumber,
+      at,
+      ...news,
+    });
+  }
+
+  /** Publishes a wake with the next number, unless it says another, or none: `undefined`. */
   wake(wake: Partial<Wake> = {}): void {
-    this.messages.wake(this.names.wakeChannel, wake);
+    const { number } = 'number' in wake ? wake : { number: this.store.wakeNumber + 1 };
+    this.store.wakeNumber = number ?? this.store.wakeNumber;
+    this.messages.wake(this.names.wakeChannel, { at: this.clock.now(), number, ...wake });
+  }
+
+  /** Redis publishes a wake that never comes, or not yet. */
+  loseWake(): void {
+    this.store.wakeNumber += 1;
   }
 
   confirmSubscription(): void {

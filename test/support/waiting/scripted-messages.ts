@@ -36,6 +36,6 @@ export class ScriptedMessages implements WakeMessages {
 
   /** Defaults of a wake: there is room in a second, and there are no waiters and approvals. */
   wake(channel: string, wake: Partial<Wake> = {}): void {
-    this.say(channel, { millisToRoom: 1000, waiting: 0, waitingFrom: 0, granted: [], ...wake });
+    this.say(channel, { millisToRoom: 1000, waiting: 0, granted: [], ...wake });
   }
 }

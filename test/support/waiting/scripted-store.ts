@@ -11,15 +11,22 @@ export interface SettleCall {
   readonly askedAbout: readonly Ticket[];
   /** The ids asked about, in the order of the call. */
   readonly ids: readonly string[];
-  /** Defaults of a reply: there is room in a second, and there are no waiters and approvals. */
+  /**
+   * Defaults of a reply: there is room in a second, there are no waiters and approvals, and all places that the caller
+   * knows of.
+   */
   answer(reply?: Partial<SettleReply>): Promise<void>;
   fail(error?: Error): Promise<void>;
 }
 
 /** A renewal of leases that the test answers. */
 export interface RenewCall {
-  /** The names of the states, the number of places that the caller knows, and their lowest ticket. */
-  readonly leased: readonly (readonly [state: string, places: number, lowestTicket: number])[];
+  /** The names of the states, the number of places that the caller knows, and the number of the last wake. */
+  readonly leased: readonly (readonly [
+    state: string,
+    places: number,
+    wakeNumber: number | undefined,
+  ])[];
   readonly lookedFor: readonly ThereWhileWaiting[];
   /** @param notRenewed the names of the states whose leases are not renewed */
   answer(notRenewed?: readonly string[]): Promise<void>;
@@ -29,8 +36,9 @@ export interface RenewCall {
 const NOTHING_NEW: SettleReply = {
   millisToRoom: 1000,
   millisToLook: undefined,
-  waitingFrom: 0,
+  wakeNumber: 0,
   waiting: 0,
+  places: Infinity,
   limits: '1000:1:5',
   max: 1,
   approved: 1,
@@ -53,6 +61,10 @@ export class ScriptedStore implements WaitingStore {
   readonly renewals: RenewCall[] = [];
   /** The ids of each withdrawal of a key, in their order. */
   readonly withdrawn: (readonly string[])[] = [];
+  /** The number of the last wake, as replies have it. */
+  wakeNumber = 0;
+  /** Redis's time. */
+  now = (): number => 0;
 
   settle(names: KeyNames, known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply> {
     return new Promise((resolve, reject) => {
@@ -62,7 +74,7 @@ export class ScriptedStore implements WaitingStore {
         askedAbout,
         ids: askedAbout.map(({ requestId }) => requestId),
         answer: (reply = {}) => {
-          resolve({ ...NOTHING_NEW, ...reply });
+          resolve({ ...NOTHING_NEW, wakeNumber: this.wakeNumber, at: this.now(), ...reply });
           return quiet();
         },
         fail: (error = STORE_IS_AWAY) => {
@@ -76,7 +88,7 @@ export class ScriptedStore implements WaitingStore {
   renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     return new Promise((resolve, reject) => {
       this.renewals.push({
-        leased: leased.map((each) => [each.names.state, each.places, each.lowestTicket] as const),
+        leased: leased.map((each) => [each.names.state, each.places, each.wakeNumber] as const),
         lookedFor: leased.map(({ lookFor }) => lookFor),
         answer: (notRenewed = []) => {
           resolve(leased.filter(({ names }) => notRenewed.includes(names.state)));

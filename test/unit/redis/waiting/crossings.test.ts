@@ -1,10 +1,11 @@
+import type { SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import {
   GRACE_MILLIS,
   LEASE_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
-  LIMITS,
 } from '../../../support/waiting/queue-harness.js';
+
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
 /** The number of waiters that are notified in one tick. */
@@ -20,8 +21,8 @@ beforeEach(async () => {
 describe('a reply and a wake', () => {
   test('an approval that overtakes the ticket holds, and the ticket changes nothing', async () => {
     h.ask('c');
-    h.wake({ granted: ['c'], waitingFrom: 31 });
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.wake({ granted: ['c'] });
+    h.ticketed('c', 30);
     expect(await h.outcome('c')).toBe('approved');
     expect([h.size, h.withdrawn]).toEqual([2, []]);
     h.queue.onStoreAvailable();
@@ -35,31 +36,32 @@ describe('a reply and a wake', () => {
     expect(await h.outcome('c')).toBe('approved');
   });
 
-  test('a ticket that a wake has passed over is asked about', async () => {
+  test('a ticket that comes after a missed wake is asked about', async () => {
     h.ask('c');
-    h.wake({ waitingFrom: 31, granted: ['a', 'b'] });
+    h.loseWake();
+    h.wake({ granted: ['a', 'b'] });
     expect(h.queue.mode).toBe('listening');
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.ticketed('c', 30);
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['c']]);
-    await h.store.last.answer({ granted: ['c'], waitingFrom: 31 });
+    await h.store.last.answer({ granted: ['c'] });
     expect(await h.outcome('c')).toBe('approved');
   });
 
   test('the first call finds an approval whose wake was sent before the subscription', async () => {
     const early = new QueueHarness();
     early.wait('a', 10);
+    early.loseWake();
     early.confirmSubscription();
-    await early.store.last.answer({ waitingFrom: 11 });
     expect(early.store.last.ids).toEqual(['a']);
-    await early.store.last.answer({ waitingFrom: 11, granted: ['a'] });
+    await early.store.last.answer({ granted: ['a'] });
     expect([await early.outcome('a'), early.over]).toEqual(['approved', 'ended']);
   });
 
   test('an approval by wake while a call asks about its waiter is given once', async () => {
     h.queue.onMemoryLost();
-    h.wake({ granted: ['a'], waitingFrom: 20 });
+    h.wake({ granted: ['a'] });
     expect(h.store.last.ids).toEqual(['a', 'b']);
-    await h.store.last.answer({ granted: ['a'], waitingFrom: 20, waiting: 1 });
+    await h.store.last.answer({ granted: ['a'], waiting: 1 });
     expect(await h.outcome('a')).toBe('approved');
     expect([h.size, h.withdrawn]).toEqual([1, []]);
   });
@@ -67,46 +69,180 @@ describe('a reply and a wake', () => {
   test('a wake that says there is room while a call is under way does not lead to a second call', async () => {
     await h.advance(WINDOW_MILLIS);
     const calls = h.store.calls.length;
-    h.wake({ millisToRoom: 0, granted: ['a'], waitingFrom: 20, waiting: 1 });
+    h.wake({ millisToRoom: 0, granted: ['a'], waiting: 1 });
     await h.advance(0);
     expect(h.store.calls).toHaveLength(calls);
-    await h.store.last.answer({ millisToRoom: 0, granted: ['a'], waitingFrom: 20, waiting: 1 });
+    await h.store.last.answer({ millisToRoom: 0, granted: ['a'], waiting: 1 });
     expect(h.store.calls).toHaveLength(calls + 1);
   });
 });
 
-describe('a wake that announces room soon, as after a hold,', () => {
-  test('leads to another call if it overtakes the reply of an earlier settle', async () => {
+describe('a wake that announces room soon, as after a recovery,', () => {
+  const SOON = { millisToRoom: 300, waiting: 2 };
+  const HOUR_MILLIS = 3_600_000;
+
+  async function expectSettleWhenThereIsRoom(): Promise<void> {
+    const calls = h.store.calls.length;
+    await h.advance(299);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(calls + 1);
+  }
+
+  test('is newer than the reply of a settle that it overtakes', async () => {
     h.queue.onMemoryLost();
-    h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
-    await h.store.last.answer({ millisToRoom: 3_600_000, waitingFrom: 10, waiting: 2 });
-    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 3]);
-    await h.store.last.answer({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
-    expect(h.queue.mode).toBe('listening');
-    await h.advance(300);
-    expect(h.store.calls).toHaveLength(4);
+    h.wake(SOON);
+    await h.store.last.answer({ wakeNumber: 0, millisToRoom: HOUR_MILLIS, waiting: 2 });
+    await expectSettleWhenThereIsRoom();
   });
 
-  test('leads to another call if it overtakes the ticket of an earlier check', () => {
+  test('is newer than the ticket of a check that it overtakes', async () => {
     h.ask('c');
-    h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 3 });
-    h.queue.ticketed('c', 30, 3_600_000, LIMITS);
+    h.wake(SOON);
+    h.ticketed('c', 30, HOUR_MILLIS, { wakeNumber: 0 });
+    await expectSettleWhenThereIsRoom();
+  });
+
+  test('is as new as the reply of a settle that has published it', async () => {
+    h.queue.onMemoryLost();
+    h.wake(SOON);
+    await h.store.last.answer(SOON);
+    await expectSettleWhenThereIsRoom();
+  });
+
+  test('leads to another call if it has no number, and may have overtaken the reply of a settle', async () => {
+    h.queue.onMemoryLost();
+    await h.advance(1);
+    h.wake({ ...SOON, number: undefined });
+    await h.store.last.answer({ millisToRoom: HOUR_MILLIS, waiting: 2 });
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 3]);
+    await h.advance(1);
+    await h.store.last.answer(SOON);
+    await expectSettleWhenThereIsRoom();
+  });
+
+  test('leads to another call if it has no number, and may have overtaken a ticket', async () => {
+    h.ask('c');
+    await h.advance(1);
+    h.wake({ ...SOON, number: undefined });
+    h.ticketed('c', 30, HOUR_MILLIS);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
   });
+});
 
-  test('leads to no other call if it overtakes nothing and the next window is known', async () => {
-    await h.advance(WINDOW_MILLIS);
+describe('a reply that announces room soon', () => {
+  const SOON = { millisToRoom: 300, waiting: 2 };
+
+  test.each([
+    ['with a number', 1],
+    ['without one', undefined],
+  ])('is not forgotten for an older wake %s that comes later', async (_what, number) => {
+    h.queue.onMemoryLost();
+    await h.store.last.answer({ ...SOON, wakeNumber: number ?? 0 });
+    h.wake({ number, millisToRoom: 3_600_000, waiting: 2 });
     const calls = h.store.calls.length;
-    const next = { millisToRoom: WINDOW_MILLIS, granted: ['a'], waitingFrom: 20, waiting: 1 };
-    h.wake(next);
-    await h.store.last.answer(next);
+    await h.advance(300);
+    expect(h.store.calls).toHaveLength(calls + 1);
+  });
+});
+
+describe('the number of a wake', () => {
+  /** How long a wake may be on its way after a reply that tells of it. */
+  const WAKE_GRACE_MILLIS = 50;
+
+  const settleWith = async (reply: Partial<SettleReply>): Promise<void> => {
+    h.queue.limitsChanged();
+    await h.store.last.answer({ waiting: 2, ...reply });
+  };
+
+  test('shows at the next wake that one was lost', async () => {
+    h.wake({ waiting: 2 });
+    expect(h.queue.mode).toBe('listening');
+    h.loseWake();
+    h.wake({ waiting: 2 });
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+    await h.store.last.answer({ granted: ['a'], waiting: 1 });
+    expect([await h.outcome('a'), h.queue.mode]).toEqual(['approved', 'listening']);
+  });
+
+  test('shows at the next reply that one was lost, when it has not come in time', async () => {
+    h.loseWake();
+    await settleWith({});
+    const calls = h.store.calls.length;
+    await h.advance(WAKE_GRACE_MILLIS - 1);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
+    await h.advance(1);
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+  });
+
+  test('shows at the next ticket that one was lost', async () => {
+    h.loseWake();
+    h.wait('c', 30);
+    await h.advance(WAKE_GRACE_MILLIS);
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b', 'c']]);
+  });
+
+  test.each<[what: string, overtake: () => Promise<void>]>([
+    ['the reply of a settle', () => settleWith({ wakeNumber: 1 })],
+    [
+      'a ticket',
+      () => {
+        h.ask('c');
+        h.ticketed('c', 30, WINDOW_MILLIS, { wakeNumber: 1 });
+        return Promise.resolve();
+      },
+    ],
+  ])('that comes after %s costs no call', async (_what, overtake) => {
+    await overtake();
+    const calls = h.store.calls.length;
+    await h.advance(WAKE_GRACE_MILLIS - 1);
+    h.wake({ number: 1, granted: ['a'], waiting: 1 });
+    expect(await h.outcome('a')).toBe('approved');
+    await h.advance(WAKE_GRACE_MILLIS);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
+  });
+
+  test('that is lower shows that Redis has lost the key', async () => {
+    h.wake({ waiting: 2, number: 7 });
+    await h.store.last.answer({ waiting: 2 });
+    h.wake({ waiting: 1, number: 1 });
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+  });
+
+  test('that is lower in a reply shows that Redis has lost the key, unless a wake has overtaken the reply', async () => {
+    h.wake({ waiting: 2 });
+    await h.advance(1);
+    h.queue.limitsChanged();
+    h.wake({ waiting: 2 });
+    await h.store.last.answer({ waiting: 2, wakeNumber: 1 });
+    expect(h.queue.mode).toBe('listening');
+    await h.advance(1);
+    await settleWith({ wakeNumber: 1 });
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+  });
+
+  test('is missing in the wakes of the version before, which change nothing', async () => {
+    h.wake({ number: undefined, waiting: 2 });
+    h.wake({ waiting: 2 });
+    h.wake({ number: undefined, granted: ['a'], waiting: 1 });
+    expect(await h.outcome('a')).toBe('approved');
+    h.wake({ waiting: 1 });
+    expect(h.queue.mode).toBe('listening');
+  });
+
+  test('is awaited no longer when nobody waits here', async () => {
+    h.loseWake();
+    await settleWith({});
+    h.disconnect('a');
+    h.disconnect('b');
+    await quiet();
+    expect(h.clock.isAwaited).toBe(false);
   });
 });
 
 describe('a wake and a disconnect', () => {
   test('an approval before the disconnect holds', async () => {
-    h.wake({ granted: ['a'], waitingFrom: 20 });
+    h.wake({ granted: ['a'] });
     h.disconnect('a');
     expect(await h.outcome('a')).toBe('approved');
     expect(h.withdrawn).toEqual([]);
@@ -114,7 +250,7 @@ describe('a wake and a disconnect', () => {
 
   test('an approval after the disconnect ends with the withdrawal', async () => {
     h.disconnect('a');
-    h.wake({ granted: ['a'], waitingFrom: 20 });
+    h.wake({ granted: ['a'] });
     expect(await h.outcome('a')).toBe('withdrawn');
     expect(h.withdrawn).toEqual([['a']]);
   });
@@ -123,7 +259,7 @@ describe('a wake and a disconnect', () => {
     const many = Array.from({ length: BATCH + 1 }, (_, i) => `w${i}`);
     for (const [i, requestId] of many.entries()) h.wait(requestId, 100 + i);
     const last = many.at(-1)!;
-    h.wake({ granted: many, waitingFrom: 10, waiting: 2 });
+    h.wake({ granted: many, waiting: 2 });
     h.disconnect(last);
     expect(h.withdrawn).toEqual([]);
     expect(await h.outcome(last)).toBe('withdrawn');
@@ -136,7 +272,7 @@ describe('a wake and a disconnect', () => {
     h.disconnect('c');
     h.wake({ granted: ['c'] });
     expect(h.withdrawn).toEqual([['c']]);
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.ticketed('c', 30);
     expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
   });
 });
@@ -146,7 +282,7 @@ describe('a disconnect and a reply', () => {
     h.ask('c');
     h.disconnect('c');
     expect([h.withdrawn, h.size]).toEqual([[], 3]);
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.ticketed('c', 30);
     expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
     expect(await h.outcome('c')).toBe('withdrawn');
   });
@@ -155,7 +291,7 @@ describe('a disconnect and a reply', () => {
     const alone = new QueueHarness();
     alone.ask('c');
     alone.disconnect('c');
-    alone.queue.ticketed('c', 30, 500, LIMITS);
+    alone.ticketed('c', 30, 500);
     expect([alone.withdrawn, alone.over, alone.messages.channels.size]).toEqual([
       [['c']],
       'ending',
@@ -167,14 +303,14 @@ describe('a disconnect and a reply', () => {
     h.queue.onMemoryLost();
     h.disconnect('a');
     expect([h.store.last.ids, h.withdrawn]).toEqual([['a', 'b'], []]);
-    await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 2 });
     expect(h.withdrawn).toEqual([['a']]);
   });
 
   test('a doubted waiter that was approved is withdrawn after the call', async () => {
     h.queue.onMemoryLost();
     h.disconnect('a');
-    await h.store.last.answer({ granted: ['a'], waiting: 1, waitingFrom: 20 });
+    await h.store.last.answer({ granted: ['a'], waiting: 1 });
     expect([h.withdrawn, await h.outcome('a')]).toEqual([[['a']], 'withdrawn']);
   });
 });
@@ -183,10 +319,13 @@ describe('a lost subscription and the end of a window', () => {
   test('the timer ends a window whose wake is lost, and finds the approved waiters', async () => {
     h.mutex.isTaken = true;
     h.mutex.isAcquired = false;
-    await h.advance(WINDOW_MILLIS + GRACE_MILLIS);
-    await h.store.last.answer({ waitingFrom: 20, waiting: 1 });
-    expect(h.store.last.ids).toEqual(['a']);
-    await h.store.last.answer({ granted: ['a'], waitingFrom: 20, waiting: 1 });
+    await h.advance(WINDOW_MILLIS);
+    h.loseWake();
+    await h.advance(GRACE_MILLIS);
+    await h.store.last.answer({ waiting: 1 });
+    await h.advance(50);
+    expect(h.store.last.ids).toEqual(['a', 'b']);
+    await h.store.last.answer({ granted: ['a'], waiting: 1 });
     expect(await h.outcome('a')).toBe('approved');
   });
 
@@ -195,7 +334,7 @@ describe('a lost subscription and the end of a window', () => {
     expect(h.store.last.ids).toEqual([]);
     h.confirmSubscription();
     expect(h.queue.mode).toBe('resettling');
-    await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 2 });
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
@@ -204,7 +343,7 @@ describe('a lost subscription and the end of a window', () => {
     h.confirmSubscription();
     await h.store.last.answer({ waiting: 2 });
     expect(h.queue.mode).toBe('listening');
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.ticketed('c', 30);
     expect(h.store.last.ids).toEqual(['c']);
   });
 });
@@ -218,14 +357,14 @@ describe('the end of the lease and the return of the store', () => {
     }
     const calls = h.store.calls.length;
     expect(h.store.last.ids).toEqual(['a', 'b']);
-    await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 2 });
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
   });
 
   test('after a call longer than the lease all waiters are asked about', async () => {
     await h.advance(WINDOW_MILLIS);
     await h.clock.advance(LEASE_MILLIS);
-    await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 2 });
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
@@ -233,7 +372,7 @@ describe('the end of the lease and the return of the store', () => {
     h.queue.onStoreAvailable();
     h.queue.onStoreAvailable();
     expect(h.queue.mode).toBe('resettling');
-    await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 2 });
     expect(h.store.calls.slice(1).map(({ ids }) => ids)).toEqual([
       ['a', 'b'],
       ['a', 'b'],
@@ -242,11 +381,10 @@ describe('the end of the lease and the return of the store', () => {
 
   test('many waiters are put back in the order of their tickets, in whatever order the tickets came', async () => {
     for (let i = 0; i < MAX_ASKED_PER_CALL; i += 1) h.ask(`w${i}`);
-    for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1)
-      h.queue.ticketed(`w${i}`, 100 + i, 500, LIMITS);
+    for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1) h.ticketed(`w${i}`, 100 + i, 500);
     h.queue.onMemoryLost();
-    await h.store.last.answer({ waiting: 500, waitingFrom: 10 });
-    await h.store.last.answer({ waiting: 502, waitingFrom: 10 });
+    await h.store.last.answer({ waiting: 500 });
+    await h.store.last.answer({ waiting: 502 });
     const [first, second] = h.store.calls.slice(1);
     expect([first!.ids.length, second!.ids]).toEqual([
       MAX_ASKED_PER_CALL,
@@ -257,7 +395,7 @@ describe('the end of the lease and the return of the store', () => {
   });
 
   test('an approved waiter is never asked about again', () => {
-    h.wake({ granted: ['a'], waitingFrom: 20 });
+    h.wake({ granted: ['a'] });
     h.queue.onMemoryLost();
     expect(h.store.last.ids).toEqual(['b']);
   });
@@ -277,7 +415,7 @@ describe('the end of the replica', () => {
     h.ask('c');
     h.queue.turnAway();
     expect([await h.outcome('c'), h.over, h.size]).toEqual(['shutting_down', 'no', 1]);
-    h.queue.ticketed('c', 30, 500, LIMITS);
+    h.ticketed('c', 30);
     await quiet();
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b'], ['c']], 'ended', 0]);
   });
@@ -285,7 +423,7 @@ describe('the end of the replica', () => {
   test('a later approval ends with the withdrawal', async () => {
     h.ask('c');
     h.queue.turnAway();
-    h.wake({ granted: ['a', 'c'], waitingFrom: 20 });
+    h.wake({ granted: ['a', 'c'] });
     await quiet();
     expect([h.withdrawn, h.over]).toEqual([[['a', 'b'], ['c']], 'ended']);
   });

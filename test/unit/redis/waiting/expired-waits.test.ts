@@ -2,7 +2,6 @@ import {
   GRACE_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
-  LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import { STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
 
@@ -16,7 +15,7 @@ beforeEach(() => {
 /** `a` waits for at most LONGEST_WAIT, `b` without a limit; the queue listens. */
 async function waitAndListen(): Promise<void> {
   h.ask('a', LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
+  h.ticketed('a', 10, WINDOW_MILLIS);
   await h.waitAndListen({ b: 20 });
 }
 
@@ -28,7 +27,7 @@ test('an expired wait asks Redis, and is denied if its turn has not come', async
   expect(h.store.last.ids).toEqual(['a']);
   expect(await h.outcome('a')).toBeUndefined();
 
-  await h.store.last.answer({ waitingFrom: 10, waiting: 2 });
+  await h.store.last.answer({ waiting: 2 });
   expect(await h.outcome('a')).toBe('denied');
   expect(await h.outcome('b')).toBeUndefined();
   expect(h.withdrawn).toEqual([['a']]);
@@ -38,7 +37,7 @@ test('an expired wait asks Redis, and is denied if its turn has not come', async
 test('an expired wait is approved if its turn has come by then', async () => {
   await waitAndListen();
   await h.advance(LONGEST_WAIT);
-  await h.store.last.answer({ waitingFrom: 20, waiting: 1, granted: ['a'] });
+  await h.store.last.answer({ waiting: 1, granted: ['a'] });
   expect(await h.outcome('a')).toBe('approved');
   expect(h.withdrawn).toEqual([]);
 });
@@ -49,11 +48,11 @@ test('a wait that expires during a call is asked about by the next call', async 
   h.queue.onMemoryLost();
   const underWay = h.store.last;
   await h.advance(1);
-  await underWay.answer({ waitingFrom: 10, waiting: 2 });
+  await underWay.answer({ waiting: 2 });
   expect(await h.outcome('a')).toBeUndefined();
   expect(h.store.last).not.toBe(underWay);
   expect(h.store.last.ids).toEqual(['a']);
-  await h.store.last.answer({ waitingFrom: 10, waiting: 2 });
+  await h.store.last.answer({ waiting: 2 });
   expect(await h.outcome('a')).toBe('denied');
 });
 
@@ -81,25 +80,25 @@ test('in an outage an expired wait does not wait for the next attempt', async ()
 test('a wait does not expire without a ticket, since it begins with the place', async () => {
   h.ask('a', LONGEST_WAIT);
   await h.advance(LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
+  h.ticketed('a', 10, WINDOW_MILLIS);
   await h.advance(LONGEST_WAIT - 1);
   expect(await h.outcome('a')).toBeUndefined();
 });
 
 test('the last expired wait ends the queue', async () => {
   h.ask('a', LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
+  h.ticketed('a', 10, WINDOW_MILLIS);
   h.confirmSubscription();
   await h.store.last.answer({ waiting: 1 });
   await h.advance(LONGEST_WAIT);
-  await h.store.last.answer({ waitingFrom: 10, waiting: 1 });
+  await h.store.last.answer({ waiting: 1 });
   expect(await h.outcome('a')).toBe('denied');
   expect(h.over).toBe('ended');
 });
 
 test('a waiter that was approved is not asked about when its wait would expire', async () => {
   await waitAndListen();
-  h.wake({ waitingFrom: 20, granted: ['a'], waiting: 1 });
+  h.wake({ granted: ['a'], waiting: 1 });
   expect(await h.outcome('a')).toBe('approved');
   const calls = h.store.calls.length;
   await h.advance(LONGEST_WAIT + GRACE_MILLIS);

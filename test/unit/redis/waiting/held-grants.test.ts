@@ -22,7 +22,7 @@ async function standStill(millis: number): Promise<void> {
 
 describe('a wake with a held approval', () => {
   const wake = (at?: number): void => {
-    h.wake({ at, granted: ['held'], waitingFrom: 11 });
+    h.wake({ at, granted: ['held'] });
   };
 
   test('is an answer while the hold lasts', async () => {
@@ -60,7 +60,7 @@ describe('a wake with a held approval', () => {
 
 test('a wake with a plain approval is an answer, however late', async () => {
   await standStill(HOLD_MILLIS);
-  h.wake({ at: START, granted: ['plain'], waitingFrom: 0 });
+  h.wake({ at: START, granted: ['plain'] });
   expect(await h.outcome('plain')).toBe('approved');
 });
 
@@ -93,7 +93,7 @@ describe('the reply to a settle call with a held approval', () => {
 describe('a waiter that is told of its approval while a call asks about it', () => {
   beforeEach(async () => {
     h.queue.onMemoryLost();
-    h.wake({ at: START, granted: ['held'], waitingFrom: 11 });
+    h.wake({ at: START, granted: ['held'] });
     expect(await h.outcome('held')).toBe('approved');
   });
 

@@ -29,8 +29,8 @@ beforeEach(() => {
 class FakeQueue implements LeasedQueue {
   readonly names;
   readonly places = 1;
-  readonly lowestTicket = 1;
-  readonly lookFor = 'state';
+  readonly wakeNumber = 1;
+  readonly lookFor = 'queue';
   renewalDueAt = clock.now() + DUE_AFTER;
   doubts = 0;
 

@@ -14,6 +14,9 @@ beforeEach(() => {
   h = new QueueHarness();
 });
 
+/** How long a wake may be on its way after a reply that tells of it. */
+const WAKE_GRACE_MILLIS = 50;
+
 const channels = (): string[] => [...h.messages.channels];
 
 /** Brings a new queue with the waiters `a` and `b` into each mode. */
@@ -55,7 +58,7 @@ const HAPPENINGS: [
     'a ticket',
     () => {
       h.ask('c');
-      h.queue.ticketed('c', 30, 500, LIMITS);
+      h.ticketed('c', 30);
     },
     { asking: 'listening' },
   ],
@@ -67,9 +70,10 @@ const HAPPENINGS: [
     {},
   ],
   [
-    'a wake that has passed a waiter over',
+    'a wake after one that was missed',
     () => {
-      h.wake({ waitingFrom: 15 });
+      h.loseWake();
+      h.wake();
     },
     { listening: 'settling', settling: 'resettling' },
   ],
@@ -104,7 +108,7 @@ const HAPPENINGS: [
   [
     'the approval of one of two waiters',
     () => {
-      h.wake({ granted: ['a'], waitingFrom: 11 });
+      h.wake({ granted: ['a'] });
     },
     {},
   ],
@@ -136,6 +140,9 @@ describe.each(HAPPENINGS)('%s', (_what, happen, to) => {
   );
 });
 
+/** The reply for a key that Redis does not know. */
+const UNKNOWN_KEY = { millisToRoom: undefined, wakeNumber: 0, places: 0 };
+
 describe('the answer to a settle call', () => {
   test.each<[from: QueueMode, to: QueueMode]>([
     ['settling', 'listening'],
@@ -152,28 +159,36 @@ describe('the answer to a settle call', () => {
   test('that there is room now leads to another call at once, even for a follower', async () => {
     await REACH.settling();
     h.mutex.isAcquired = false;
-    await h.store.last.answer({ millisToRoom: 0, waiting: 500, granted: ['a'], waitingFrom: 20 });
+    await h.store.last.answer({ millisToRoom: 0, waiting: 500, granted: ['a'] });
     expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 3]);
     await h.store.last.answer({ waiting: 1 });
     expect(h.queue.mode).toBe('listening');
     expect(await h.outcome('a')).toBe('approved');
   });
 
-  test('that a waiter was passed over leads to another call that asks about it', async () => {
+  test('that Redis has fewer places leads to another call that asks about all waiters, once', async () => {
     await REACH.settling();
-    await h.store.last.answer({ waitingFrom: 15, waiting: 1 });
-    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a']]);
+    await h.store.last.answer({ waiting: 1, places: 1 });
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+    await h.store.last.answer({ waiting: 2, places: 2 });
+    expect(h.queue.mode).toBe('listening');
+  });
+
+  test('that approves a waiter explains one place less', async () => {
+    await REACH.settling();
+    await h.store.last.answer({ waiting: 1, places: 1, granted: ['a'] });
+    expect(h.queue.mode).toBe('listening');
   });
 
   test('that the key is unknown leads to another call about all waiters, with the window', async () => {
     await h.waitAndListen({ a: 10, b: 20 });
     await h.advance(400);
     h.confirmSubscription();
-    await h.store.last.answer();
+    await h.store.last.answer({ millisToRoom: 600 });
     await h.advance(100);
-    h.wake({ waitingFrom: 5 });
+    h.wake({ millisToRoom: 500 });
     h.queue.onMemoryLost();
-    await h.store.last.answer({ millisToRoom: undefined, waitingFrom: Infinity });
+    await h.store.last.answer(UNKNOWN_KEY);
     expect(h.store.last).toMatchObject({
       ids: ['a', 'b'],
       known: { millisLeft: 500, limits: LIMITS },
@@ -183,10 +198,10 @@ describe('the answer to a settle call', () => {
   test('that the key is unknown leads to no more calls if no waiter has a ticket', async () => {
     await h.waitAndListen({ a: 10 });
     h.ask('b');
-    h.wake({ granted: ['a'], waitingFrom: 11 });
+    h.wake({ granted: ['a'] });
     await h.advance(WINDOW_MILLIS);
     const calls = h.store.calls.length;
-    await h.store.last.answer({ millisToRoom: undefined, waitingFrom: Infinity });
+    await h.store.last.answer(UNKNOWN_KEY);
     await h.advance(WINDOW_MILLIS - 1);
     expect(h.store.calls).toHaveLength(calls);
     await h.advance(1);
@@ -264,7 +279,7 @@ describe('a queue with a waiter', () => {
     await h.advance(10 * LEASE_MILLIS);
     h.ask('a');
     await h.advance(1000);
-    h.queue.ticketed('a', 10, 3_600_000, LIMITS);
+    h.ticketed('a', 10, 3_600_000);
     await h.advance(LEASE_MILLIS / 3 - 1001);
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
@@ -273,7 +288,7 @@ describe('a queue with a waiter', () => {
 
   test('lets no timer ring while a call is under way', async () => {
     await h.waitAndListen({ a: 10, b: 20 });
-    h.wake({ waitingFrom: 15 });
+    h.queue.onMemoryLost();
     expect(h.queue.mode).toBe('settling');
     await h.advance(WINDOW_MILLIS);
     h.wake({ millisToRoom: 10 });
@@ -303,14 +318,14 @@ describe('a queue with a waiter', () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS + 10);
-    h.wake({ waitingFrom: 10, waiting: 1 });
+    h.wake({ waiting: 1 });
     await h.advance(WINDOW_MILLIS - 1);
     expect(h.store.calls).toHaveLength(1);
   });
 
   test('as the leader settles at once when a wake says that there is room', async () => {
     await h.waitAndListen({ a: 10 });
-    h.wake({ millisToRoom: 0, waitingFrom: 10, waiting: 9 });
+    h.wake({ millisToRoom: 0, waiting: 9 });
     await h.advance(0);
     expect(h.store.calls).toHaveLength(2);
   });
@@ -318,7 +333,7 @@ describe('a queue with a waiter', () => {
   test('as a follower leaves room to the leader for its grace', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
-    h.wake({ millisToRoom: 0, waitingFrom: 10, waiting: 9 });
+    h.wake({ millisToRoom: 0, waiting: 9 });
     await h.advance(GRACE_MILLIS - 1);
     expect(h.store.calls).toHaveLength(1);
     await h.advance(1);
@@ -369,19 +384,10 @@ describe('a queue with a waiter', () => {
   test('approves all waiters that a call reports as approved', async () => {
     await h.waitAndListen({ a: 10, b: 20 });
     await h.advance(WINDOW_MILLIS);
-    await h.store.last.answer({ granted: ['x', 'b', 'a'], waitingFrom: 30, waiting: 0 });
+    await h.store.last.answer({ granted: ['x', 'b', 'a'], waiting: 0 });
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
     expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
   });
-});
-
-test('a ticket at the head asks no second time about waiters that a call has passed over', async () => {
-  await h.waitAndListen({ a: 10 });
-  h.ask('b');
-  h.wake({ waitingFrom: 15, waiting: 1 });
-  expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a']]);
-  h.queue.ticketed('b', 15, 500, LIMITS);
-  expect(h.queue.mode).toBe('settling');
 });
 
 describe('a queue in a long window', () => {
@@ -406,7 +412,7 @@ describe('a queue in a long window', () => {
     await h.advance(LEASE_MILLIS / 3 - 1);
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
-    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 2, 10]]);
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 2, 0]]);
     await h.store.lastRenewal.answer();
     for (let i = 0; i < 10; i += 1) await renew();
     expect([h.store.renewals.length, h.store.calls.length, h.mutex.attempts]).toEqual([11, 1, 1]);
@@ -415,15 +421,17 @@ describe('a queue in a long window', () => {
   test('has the parts of its queue looked for in turn', async () => {
     for (let i = 0; i < 7; i += 1) await renew();
     expect(h.store.renewals.map(({ lookedFor }) => lookedFor)).toEqual(
-      ['state', 'waiting', 'state', 'waiting', 'state', 'waiting', 'state'].map((part) => [part]),
+      ['queue', 'waiting', 'queue', 'waiting', 'queue', 'waiting', 'queue'].map((part) => [part]),
     );
   });
 
-  test('settles if its lease is not renewed, and asks only about doubted waiters', async () => {
+  test('settles if its lease is not renewed, and asks about all waiters if a wake was lost', async () => {
+    h.loseWake();
     await renew([h.names.state]);
     expect([h.queue.mode, h.store.calls.length, h.store.last.ids]).toEqual(['settling', 2, []]);
-    await h.store.last.answer({ waitingFrom: 15, waiting: 1, millisToRoom: LONG_MILLIS });
-    expect(h.store.last.ids).toEqual(['a']);
+    await h.store.last.answer({ waiting: 1, millisToRoom: LONG_MILLIS });
+    await h.advance(WAKE_GRACE_MILLIS);
+    expect(h.store.last.ids).toEqual(['a', 'b']);
   });
 
   test('settles if the renewal fails', async () => {
@@ -451,11 +459,12 @@ describe('a queue in a long window', () => {
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('reports the number of its waiters with tickets, and the lowest ticket', async () => {
+  test('reports the number of its waiters with tickets, and that of the last wake', async () => {
     h.ask('c');
     h.disconnect('a');
+    h.wake({ millisToRoom: LONG_MILLIS, waiting: 1 });
     await renew();
-    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1, 20]]);
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1, 1]]);
   });
 
   test('settles after a while even if its lease is renewed', async () => {
@@ -520,7 +529,7 @@ test('a follower leaves the term to the leader', async () => {
   await h.waitAndListen({ a: 10 });
   for (let window = 0; window < 20; window += 1) {
     await h.advance(WINDOW_MILLIS);
-    h.wake({ waitingFrom: 10, waiting: 1 });
+    h.wake({ waiting: 1 });
   }
   expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 0]);
 });
@@ -544,8 +553,8 @@ describe('a queue that is over', () => {
   test('announces its resignation if a ticket came after Redis said that nobody waits', async () => {
     await h.waitAndListen({ a: 10 });
     h.ask('b');
-    h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
-    h.queue.ticketed('b', 20, 500, LIMITS);
+    h.wake({ granted: ['a'], waiting: 0 });
+    h.ticketed('b', 20);
     h.disconnect('b');
     await quiet();
     expect(h.messages.published).toHaveLength(1);
@@ -553,7 +562,7 @@ describe('a queue that is over', () => {
 
   test('announces nothing if Redis has said that nobody waits', async () => {
     await h.waitAndListen({ a: 10 });
-    h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
+    h.wake({ granted: ['a'], waiting: 0 });
     await quiet();
     expect([h.over, h.messages.published]).toEqual(['ended', []]);
   });
@@ -571,13 +580,10 @@ describe('a queue that is over', () => {
   test.each<[what: string, happen: () => void]>([
     ['a subscription', () => h.queue.onSubscribed()],
     ['the return of the store', () => h.queue.onStoreAvailable()],
-    [
-      'a wake',
-      () => h.queue.onWake({ millisToRoom: 0, waiting: 1, waitingFrom: 99, granted: ['a'] }),
-    ],
+    ['a wake', () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'] })],
     ['a resignation', () => h.queue.onLeaderResigned()],
     ['an answer', () => void h.queue.answered('a')],
-    ['a ticket', () => h.queue.ticketed('a', 10, 5, LIMITS)],
+    ['a ticket', () => h.ticketed('a', 10, 5)],
   ])('ignores %s that comes late', async (_what, happen) => {
     await REACH.over();
     await h.store.last.answer();

@@ -74,11 +74,11 @@ describe('doubts', () => {
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
   });
 
-  test('below a ticket are only about places below it', () => {
+  test('about one place are only about it, however often', () => {
     waiting({ a: 10, b: 20, c: 30 });
-    places.doubtBelow(20);
-    places.doubtBelow(20);
-    expect(takeIds(1)).toEqual(['a']);
+    places.doubt('b');
+    places.doubt('b');
+    expect(takeIds(1)).toEqual(['b']);
     expect(places.hasDoubted).toBe(false);
   });
 

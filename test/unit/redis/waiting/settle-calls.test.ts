@@ -74,7 +74,7 @@ test('calls ask about doubted waiters in the order of their tickets, 500 at a ti
 
 describe('a call that fails', () => {
   test('leaves all waiters doubted, also the waiters that it asked about', async () => {
-    places.doubtBelow(2);
+    places.doubt('w1');
     const failed = calls.settle(KNOWN);
     await store.last.fail();
     expect(await failed).toBeUndefined();

@@ -15,6 +15,7 @@ import { quotaOf } from '../../../support/quota.js';
 const APPROVED = 1;
 const DENIED = 0;
 const QUEUE_FULL = -1;
+const QUEUE_NEWS = { limits: '1000:1:100', wakeNumber: 0, at: 0 };
 const MAY_HAVE_RUN = new StoreUnavailableError({ mayHaveRun: true });
 
 /** A check on its way to the store, which the test answers. */
@@ -57,7 +58,8 @@ function openRoom(maxWaiters: number): WaitingRoom {
           request,
           requestId,
           answer: (verdict) => {
-            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000 });
+            const queueNews = verdict > APPROVED ? QUEUE_NEWS : undefined;
+            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueNews });
             return quiet();
           },
           fail: (error) => {
@@ -193,7 +195,7 @@ describe('a check', () => {
     await wait(10);
     const decided = check();
     messages.confirm('{k}:wake');
-    messages.wake('{k}:wake', { granted: ['id 1'], waitingFrom: 10, waiting: 1 });
+    messages.wake('{k}:wake', { granted: ['id 1'], waiting: 1 });
     await sent[1]!.fail(MAY_HAVE_RUN);
     expect(await decided).toEqual({ outcome: 'approved', requestId: 'id 1', waited: true });
     await quiet();
@@ -304,7 +306,7 @@ describe('close', () => {
       decisions.push((await wait(10 + i, 'k', caller)).decision);
     }
     const granted = sent.map(({ requestId }) => requestId);
-    messages.wake('{k}:wake', { granted, waitingFrom: 50 });
+    messages.wake('{k}:wake', { granted });
     const closed = room.close();
     callers.at(-1)!.disconnect();
     await closed;

@@ -28,7 +28,7 @@ class Listener implements WakeListener {
   }
 }
 
-const WAKE = { millisToRoom: 12.5, waiting: 2, waitingFrom: 7, granted: ['a', 'b'] };
+const WAKE = { millisToRoom: 12.5, waiting: 2, granted: ['a', 'b'] };
 
 test('a listener gets the messages of its channel, from the subscription on', () => {
   const [one, other] = [new Listener(), new Listener()];

@@ -1,0 +1,135 @@
+import type { Clock } from '../../common/clock.js';
+
+/**
+ * Replies and wakes come on different connections, so a reply may overtake the wake that it tells of. In this time the
+ * wake comes, unless it is lost. A follower also waits so long for the window leader.
+ */
+const GRACE_MILLIS = 50;
+
+/** What the number of a message tells. */
+export type Heard =
+  /** The message is newer than all before. */
+  | 'news'
+  /** A message that is as new, or newer, has come before. */
+  | 'late'
+  /** A wake without a number, of a replica of the version before, and a reply that it may have overtaken. */
+  | 'unordered'
+  /** Wakes were missed, or Redis has lost the key. */
+  | 'missed';
+
+/**
+ * The numbers of a key's wakes, by which a replica notices that it has missed one. Redis numbers the wakes of a key one
+ * after the other, and each reply has the number of the last one. The wakes themselves come in their order.
+ */
+export class WakeNumbers {
+  /** All wakes after `#first` up to this one have come. Undefined after messages may have been lost. */
+  #known: number | undefined;
+  #first = 0;
+  /** The highest number that any message has had. */
+  #newest = 0;
+  /** When the last wake with a number came, by the clock, and the last one without. */
+  #wokenAt = -Infinity;
+  #unnumberedAt = -Infinity;
+  #cancelGrace: (() => void) | undefined;
+  #hasEnded = false;
+
+  /** @param onMissed called when a wake of which a reply has told has not come in time */
+  constructor(
+    private readonly clock: Clock,
+    private readonly onMissed: () => void,
+  ) {}
+
+  /** The number of the last wake that has come. Undefined if that is not known. */
+  get known(): number | undefined {
+    return this.#known;
+  }
+
+  /** Whether a wake may be on its way. */
+  get isAwaiting(): boolean {
+    return this.#known !== undefined && this.#newest > this.#known;
+  }
+
+  /** A wake has come. */
+  woken(number: number | undefined): Heard {
+    if (number === undefined) {
+      this.#unnumberedAt = this.clock.now();
+      return 'unordered';
+    }
+    this.#wokenAt = this.clock.now();
+    if (this.#known === number) return 'late';
+    const isNext = this.#known === number - 1;
+    if (!isNext) {
+      const heard = this.#known === undefined ? 'news' : 'missed';
+      this.#begin(number - 1, number);
+      return heard;
+    }
+    this.#known = number;
+    this.#endGrace();
+    if (this.isAwaiting) this.#beginGrace();
+    // A reply has told of it, or of a later one.
+    if (number <= this.#newest) return 'late';
+    this.#newest = number;
+    return 'news';
+  }
+
+  /**
+   * A reply has come.
+   * @param number of the last wake before the reply was made
+   * @param sentAt when its call was sent, by the clock
+   */
+  replied(number: number, sentAt: number): Heard {
+    const heard = this.#order(number, sentAt);
+    return heard === 'news' && this.#unnumberedAt > sentAt ? 'unordered' : heard;
+  }
+
+  #order(number: number, sentAt: number): Heard {
+    if (this.#known === undefined) {
+      this.#begin(number, number);
+      return 'news';
+    }
+    const mayBeOvertaken = this.#wokenAt >= sentAt;
+    // Nobody has seen the wakes between a reply that is older than the first wake and that wake.
+    if (number < this.#first || (number < this.#known && !mayBeOvertaken)) {
+      this.#begin(number, number);
+      return 'missed';
+    }
+    // A later reply may have come before, or a wake.
+    if (number < this.#newest) return 'late';
+    this.#newest = number;
+    if (this.isAwaiting) this.#beginGrace();
+    return 'news';
+  }
+
+  /** Messages may have been lost. The next one tells the number. */
+  forget(): void {
+    this.#known = undefined;
+    this.#endGrace();
+  }
+
+  /** No message matters any more. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#endGrace();
+  }
+
+  #begin(first: number, known: number): void {
+    this.#first = first;
+    this.#known = known;
+    this.#newest = known;
+    this.#endGrace();
+  }
+
+  /** Further replies do not prolong it, or a replica that hears no wakes any more would not notice. */
+  #beginGrace(): void {
+    if (this.#hasEnded) return;
+    this.#cancelGrace ??= this.clock.after(GRACE_MILLIS, () => {
+      this.#begin(this.#newest, this.#newest);
+      this.onMissed();
+    });
+  }
+
+  #endGrace(): void {
+    this.#cancelGrace?.();
+    this.#cancelGrace = undefined;
+  }
+}
