@@ -5,6 +5,7 @@ import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { Places } from '../../../src/redis/waiting/places.js';
+import { WakeNumbers } from '../../../src/redis/waiting/wake-numbers.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
@@ -62,6 +63,9 @@ function edited(path: string, text: string, other: string): () => Scripts {
   return () => simulatedScripts(editedFragment(path, [text, other]));
 }
 
+/** No reply to a settle call tells that a place is missing, which makes up for other faults. */
+const PLACES_UNTOLD = ['settle', ['own and own.places or 0', '1000000']] as const;
+
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'an approval that crosses a leaving client is kept',
@@ -80,7 +84,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: "a wake before the ticket's reply is lost",
     isRare: true,
-    firstSeed: 10,
+    firstSeed: 310,
     aim: { shape: { isPrompt: true, windowMillis: 200 } },
     plant: () => {
       let isInWake = false;
@@ -93,24 +97,36 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
           };
         }),
         // It finds only those who have their tickets, and nobody asks for the others.
-        method(Places, 'remove', (remove) => {
+        method(Places, 'get', (get) => {
           return function (this: Places, requestId) {
-            return isInWake && this.asking(requestId) ? undefined : remove.call(this, requestId);
+            return isInWake && this.asking(requestId) ? undefined : get.call(this, requestId);
           };
         }),
-        method(Places, 'doubtBelow', () => () => undefined),
       ];
       return () => {
         for (const each of undo) each();
       };
     },
+    scripts: () => simulatedScripts(editedFragment(...PLACES_UNTOLD)),
   },
   {
-    name: 'a wake that went missing is never asked for',
+    name: 'a wake has the number of the last one, so that nobody asks for one that went missing',
     isRare: true,
-    firstSeed: 80,
-    aim: { fates: ['drop'] },
-    plant: () => method(Places, 'doubtBelow', () => () => undefined),
+    firstSeed: 490,
+    aim: { fates: ['drop'], shape: { isPrompt: true } },
+    scripts: () =>
+      simulatedScripts({
+        ...editedFragment('lib/instance', ["'wake', state.wake + 1", "'wake', state.wake"]),
+        ...editedFragment(...PLACES_UNTOLD),
+      }),
+  },
+  {
+    name: 'the number of a reply tells nothing, so that nobody asks for a last wake that went missing',
+    isRare: true,
+    firstSeed: 490,
+    aim: { fates: ['drop'], shape: { isPrompt: true } },
+    plant: () => method(WakeNumbers, 'replied', () => () => 'news'),
+    scripts: () => simulatedScripts(editedFragment(...PLACES_UNTOLD)),
   },
   {
     name: 'a lease is not renewed',
@@ -120,14 +136,14 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is renewed before the hold for other replicas that were cut off',
     isRare: true,
-    firstSeed: 10,
+    firstSeed: 100,
     aim: { fates: ['away'] },
     scripts: edited('renew', 'or not recovery.has_current_lease(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
     isRare: true,
-    firstSeed: 90,
+    firstSeed: 870,
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
     scripts: edited(
       'renew',
@@ -138,7 +154,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is taken for renewed where it is not',
     isRare: true,
-    firstSeed: 80,
+    firstSeed: 870,
     plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
   },
   {
@@ -267,7 +283,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a key with a hold expires before it',
     isRare: true,
-    firstSeed: 240,
+    firstSeed: 920,
     aim: { fates: ['hold'], shape: { windowMillis: 20, leaseMillis: 600 } },
     scripts: edited('lib/instance', 'state.held_until, state.paused_until', 'state.paused_until'),
   },
@@ -296,6 +312,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
+    firstSeed: 40,
     aim: { fates: ['hold', 'freeze'] },
     plant: () =>
       method(
@@ -388,7 +405,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a dead replica is taken for a Redis that was down',
     isRare: true,
-    firstSeed: 270,
+    firstSeed: 360,
     aim: {
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
@@ -534,7 +551,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a replica does not tell Redis of new rules while its requests wait',
-    firstSeed: 90,
+    firstSeed: 680,
     aim: { fates: ['limits'], shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS } },
     plant: () => method(WaitingRoom, 'limitsChanged', () => () => undefined),
   },
@@ -638,7 +655,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a settle tells more than the length of a hold after the clock has gone back',
-    firstSeed: 430,
+    firstSeed: 740,
     aim: { fates: ['clock back', 'hold'] },
     scripts: edited('lib/approvals', 'math.min(lapses, now_ms + millis)', 'lapses'),
   },
