@@ -70,7 +70,7 @@ describe('a check with hits', () => {
     expect(await storedHits()).toEqual({});
   });
 
-  test('is one id of those that a set may hold', async () => {
+  test('counts as one id towards the most ids of a set', async () => {
     const small = key.replica('r1', { limits: { maxRequests: 100 }, maxIdsPerKey: 2 });
     expect(await small.checkHits('a', 50)).toBe('approved');
     expect(await small.check(['b', 'c'])).toEqual(['approved', 'key full']);

@@ -181,7 +181,7 @@ describe('a held approval', () => {
     expect(await replica.check(['b', 'c', 'd'])).toEqual(['approved', 'approved', 'denied']);
   });
 
-  test('whose hold has lapsed is not released', async () => {
+  test('is not released once its hold has lapsed', async () => {
     await key.setTime(2500);
     expect(await replica.release('a')).toBe(false);
     expect(await counted()).toEqual({ approved: 0, held: 0 });
@@ -369,7 +369,7 @@ describe('hits of a held approval', () => {
   });
 });
 
-describe('those who wait while approvals are held', () => {
+describe('waiters while approvals are held', () => {
   beforeEach(async () => {
     await replica.checkHold('a', 2500);
     await replica.checkHold('b', 60_000);
@@ -701,7 +701,7 @@ describe('names that somebody has removed alone', () => {
     },
   );
 
-  test('the holds, with nobody who asks for another: those who wait come first', async () => {
+  test('the holds: waiters come first, even if no check asks for a hold', async () => {
     await replica.checkHold('a', 500);
     await replica.checkHold('b', 500);
     await replica.checkOrWait(['w']);
@@ -712,14 +712,14 @@ describe('names that somebody has removed alone', () => {
   });
 });
 
-describe('when the clock goes back', () => {
+describe('holds and pauses when the clock goes back', () => {
   beforeEach(async () => {
     await key.setTime(10_000);
     await replica.checkHold('a', 2500);
     await replica.check(['b']);
   });
 
-  test('within the window, a hold goes on until its lapse', async () => {
+  test('a hold goes on until its lapse if the clock goes back within the window', async () => {
     await key.setTime(9500);
     expect(await replica.check(['c'])).toEqual(['denied']);
     expect(await replica.renewHold('a', { holdMillis: 1000 })).toEqual({ holdMillis: 1000 });
@@ -729,7 +729,7 @@ describe('when the clock goes back', () => {
     expect(await replica.check(['d'])).toEqual(['approved']);
   });
 
-  test('to before a hold that ended in an idle key, the hold does not count again', async () => {
+  test('an ended hold of an idle key does not count again if the clock goes back to before its end', async () => {
     await key.setTime(20_000);
     // The state is kept, since it knows which ids were approved.
     await replica.settle();
@@ -739,7 +739,7 @@ describe('when the clock goes back', () => {
     expect(await replica.check(['c', 'd', 'e'])).toEqual(['approved', 'approved', 'denied']);
   });
 
-  test('to before it was set, a hold lasts no longer than its length from then on', async () => {
+  test('a hold lasts its length at most if the clock goes back to before it was set', async () => {
     await key.setTime(0);
     expect(await replica.check(['c'])).toEqual(['denied']);
     expect(await counted()).toEqual({ approved: 2, held: 1 });
@@ -750,7 +750,7 @@ describe('when the clock goes back', () => {
     expect(await counted()).toEqual({ approved: 2, held: 0 });
   });
 
-  test('within a long window, holds and pauses last no longer than their lengths from then on', async () => {
+  test('holds and pauses last their lengths at most if the clock goes back within a long window', async () => {
     const long = key.replica('r1', { limits: { windowMillis: 3_600_000, maxRequests: 3 } });
     await key.setTime(100_000);
     await redis.client.del(key.names.state);
@@ -774,14 +774,14 @@ describe('when the clock goes back', () => {
     expect((await key.stored()).state).toMatchObject({ start: 100_000 });
   });
 
-  test('a settle tells no hold that is longer than its length', async () => {
+  test("settle reports at most a hold's length if the clock goes back to before the hold", async () => {
     await key.setTime(9000);
     const { granted, holdsLeft } = await replica.settle({ a: 0 });
     expect(granted).toEqual(['a']);
     expect([...holdsLeft]).toEqual([['a', 2500]]);
   });
 
-  test('a pause that has gone on for some time lasts no longer than what was left of it at the last hold', async () => {
+  test('a pause lasts at most what was left of it at the last renewal of a hold if the clock goes back', async () => {
     await replica.pause(60_000);
     await key.setTime(12_000);
     await replica.renewHold('a');

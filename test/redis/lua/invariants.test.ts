@@ -249,9 +249,9 @@ const callsOfOneWindow = calls.map((sequence) =>
 describe('after any calls of the scripts, in any order', () => {
   // The harness itself fails if a key that exists has no expiry.
   test.each([
-    ['that of the state', callsOfOneWindow, (expiry: number) => expiry],
+    ['the expiry of the state', callsOfOneWindow, (expiry: number) => expiry],
     // Only the turn of a state that outlives its instance is needed.
-    ['that of an instance, with any windows', calls, Math.min],
+    ['the expiry of an instance, with any windows', calls, Math.min],
   ])('every key has an expiry, and none comes before %s', async (_what, sequences, earliest) => {
     let keysSeen = 0;
     await fc.assert(

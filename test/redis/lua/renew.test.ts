@@ -134,19 +134,19 @@ describe('a renewal leaves to a settle a key', () => {
     expect(await r1.scripts.renew([{ ...leased, wakeNumber: 1 }])).toEqual([]);
   });
 
-  test('whose lease should have been renewed before', async () => {
+  test('if its lease should have been renewed before', async () => {
     await key.setTime(SILENT_MILLIS);
     expect(await r1.renew(2)).toBe(true);
     await key.setTime(SILENT_MILLIS + 1);
     await expectLeft(r2.renew(1));
   });
 
-  test('whose lease has run out', async () => {
+  test('if its lease has run out', async () => {
     await key.setTime(TEST_LEASE_MILLIS + 1);
     await expectLeft(r1.renew(2));
   });
 
-  test('whose lease is longer than it was given, since the clock went back', async () => {
+  test('if its lease is longer than it was given, since the clock went back', async () => {
     await key.setTime(500);
     await r1.renew(2);
     await key.setTime(400);

@@ -112,7 +112,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
 
   test.each([
     ['the state of a key that can not be decoded', '/debug/%zz', '%zz'],
-    ['a path below that of a key', '/debug/key/more', 'key'],
+    ['a path below the path of a key', '/debug/key/more', 'key'],
   ])('%s is rejected without a token', async (_what, path, key) => {
     expectRefusal(await send(app.url, 'GET', path), 401, CHALLENGE, key);
   });

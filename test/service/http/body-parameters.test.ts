@@ -47,8 +47,8 @@ describe.each([
     ['text that is not JSON', 'POST', JSON_TYPE, 'hits=5'],
     ['a form of 100 KiB', 'POST', FORM, 'a'.repeat(100 * 1024)],
     ['white space of 100 KiB', 'POST', JSON_TYPE, ' '.repeat(100 * 1024)],
-    ['an object, as a GET,', 'GET', JSON_TYPE, '{"canWait":true}'],
-  ])('whose body is %s is rejected, and counts nothing', async (_kind, method, type, body) => {
+    ['an object, as a GET', 'GET', JSON_TYPE, '{"canWait":true}'],
+  ])('is rejected and counts nothing if its body is %s', async (_kind, method, type, body) => {
     const key = uniqueKey();
     const answer = await answerTo(checkText({ key, query, method, type }, body, CLOSE));
 
@@ -67,7 +67,7 @@ describe.each([
     ['of no type', '', 'maxRequests=1'],
     ['large, of another type', 'application/octet-stream', 'a'.repeat(100 * 1024)],
     ['of a type that begins alike', 'application/json-patch+json', '{"hits":5}'],
-  ])('whose body is %s is decided', async (_kind, type, body) => {
+  ])('is decided if its body is %s', async (_kind, type, body) => {
     expect(await answerTo(checkText({ query, type }, body, CLOSE))).toMatch(/^HTTP\/1\.1 200 /);
   });
 });

@@ -274,7 +274,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('whose wait is over learns what each limit has left', async () => {
+      test('learns what each limit has left when its wait ends', async () => {
         const ids = [await approve(), await approve(), await approve()];
         await release(ids[0] ?? '');
         await approve();
@@ -320,7 +320,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await outcome()).toBe('approved');
       });
 
-      test('allows so many at once and so many starts in a window', async () => {
+      test('with a limit of starts bounds concurrent work and starts in a window', async () => {
         limits = { ...OWN, maxRequests: 2, further: [STARTS] };
         const ids = [await approve({ holdMillis: 5000 }), await approve({ holdMillis: 5000 })];
         const waiter = await wait({ holdMillis: 5000 });
@@ -473,7 +473,7 @@ function quotaOf(decision: Decision) {
   return decision.quota;
 }
 
-/** The limit that denies a check with so many hits, and when it has room. */
+/** The limit that denies a check with these hits, and when it has room. */
 function exceeded(decision: Decision, hits?: number): [name: string | undefined, millis: number] {
   const limit = decision.outcome === 'denied' && exceededLimit(quotaOf(decision), hits);
   if (!limit) throw new Error(`not denied by a limit: ${decision.outcome}`);

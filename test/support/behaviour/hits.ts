@@ -18,7 +18,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
     const wait = (hits?: number): Promise<WatchedCheck> => subject.wait({ hits });
 
     describe('a check', () => {
-      test('counts as so many approvals, and says how many are left', async () => {
+      test('counts as many approvals as it has hits, and says how many are left', async () => {
         expect(await check(4)).toMatchObject({
           outcome: 'approved',
           requestId: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown,
@@ -120,7 +120,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       expect(await check(1)).toMatchObject({ outcome: 'approved' });
       await expect(check(3)).rejects.toMatchObject({ reason: 'key_full' });
       await expect(check(1)).rejects.toMatchObject({ reason: 'key_full' });
-      // If the maximum also has no room for so many, the check is denied.
+      // If the maximum also has no room for all hits, the check is denied.
       expect(await check(4)).toMatchObject({ reason: 'limit_reached' });
       expect(await inspect()).toMatchObject({ approved: 7, denied: 1 });
     });

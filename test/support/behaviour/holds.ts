@@ -157,7 +157,7 @@ export function describeHolds(
       });
     });
 
-    describe('those who wait', () => {
+    describe('waiters of a key with holds', () => {
       test('are served at a lapse in their order, one for each', async () => {
         await hold(HOLD);
         await hold(HOLD + 200);

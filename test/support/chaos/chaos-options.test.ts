@@ -2,13 +2,13 @@ import { chaosOptions } from './chaos-options.js';
 
 const defaults = { seconds: 60, rounds: 2 };
 
-test('what is not asked for is as usual, and the seed any', () => {
+test('options that are not set have their defaults, and the seed is random', () => {
   const { seed, ...others } = chaosOptions({}, defaults);
   expect(others).toEqual({ ...defaults, topologies: ['standalone', 'sentinel', 'cluster'] });
   expect(seed).toBeGreaterThanOrEqual(0);
 });
 
-test('what is asked for holds', () => {
+test('options that are set replace the defaults', () => {
   const environment = { CHAOS_SEED: '7', CHAOS_SECONDS: '5', CHAOS_TOPOLOGY: 'cluster' };
   expect(chaosOptions({ ...environment, CHAOS_ROUNDS: '3' }, defaults)).toEqual({
     seed: 7,

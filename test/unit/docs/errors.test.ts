@@ -12,7 +12,7 @@ function headersOf(code: ErrorCode): string {
   return `\`Retry-After\`: ${retryAfter === 'window' ? 'until there may be room' : retryAfter}`;
 }
 
-test('the table of errors equals that of the service, row by row', () => {
+test('the table of errors in docs/api.md equals the errors of the service, row by row', () => {
   const codes = Object.keys(ERRORS) as ErrorCode[];
 
   expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(

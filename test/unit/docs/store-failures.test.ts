@@ -27,7 +27,7 @@ const THROWN: Readonly<Record<Kind, Error>> = {
   fault: new Error('a fault'),
 };
 
-test('the table of failures equals that of the service, row by row', () => {
+test('the table of failures in docs/reliability.md equals the failures of the service, row by row', () => {
   expect(tableRows('docs/reliability.md', COLUMNS)).toEqual(
     Object.values(STORE_FAILURES).map(({ when, thrown, code, metric }) => [
       when,

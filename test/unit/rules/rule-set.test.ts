@@ -135,7 +135,7 @@ test('an expression that would hang a backtracking engine does not', () => {
 describe('the digest', () => {
   const rule = { key_pattern: 'a', window_millis: 9 };
 
-  test('is that of the rules, not of their format', () => {
+  test('depends on the rules, not on their format', () => {
     const inYaml = new RuleSet(parseRules('keys:\n- window_millis: 9\n  key_pattern: a'), DEFAULTS);
     expect(inYaml.digest).toBe(ruleSet(rule).digest);
   });

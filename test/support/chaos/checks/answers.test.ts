@@ -27,7 +27,7 @@ test.each([
   expect(wrongAnswers(evidenceOf({ entries }))).toHaveLength(1);
 });
 
-test('what the contract knows is right', () => {
+test('answers that the contract allows are right', () => {
   const entries = [
     entry({ requestId: 'id' }),
     entry({ status: 429, retryAfter: '1' }),

@@ -32,7 +32,7 @@ describe('an answer', () => {
     expect(answersByOtherRules(evidenceOf(wrong))).toHaveLength(1);
   });
 
-  test('by that of the rules is right', () => {
+  test('by the maximum of the rules is right', () => {
     expect(answersByOtherRules(evidenceOf({ entries: [entry({ maximum: 4 })], maxima }))).toEqual(
       [],
     );

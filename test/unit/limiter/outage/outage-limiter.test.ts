@@ -228,7 +228,7 @@ describe('an approval is released', () => {
 });
 
 describe('the visible state', () => {
-  test('is that of the store', async () => {
+  test('comes from the store', async () => {
     await approveLocally();
     store.comeBack();
     store.pages = () => pages([instance('a')], [instance('b')]);
@@ -237,7 +237,7 @@ describe('the visible state', () => {
     expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
   });
 
-  test('is that of this replica while the store is down, with the policy local', async () => {
+  test('comes from this replica while the store is down, with the policy local', async () => {
     await approveLocally();
     store.pages = () => pages(new StoreUnavailableError());
     expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
@@ -259,7 +259,7 @@ describe('the visible state', () => {
     await expect(pagesOf(deciding)).rejects.toThrow(StoreUnavailableError);
   });
 
-  test('is not that of this replica if the store has a fault', async () => {
+  test('does not come from this replica if the store has a fault', async () => {
     const fault = new Error('wrong type');
     store.pages = () => pages(fault);
     await expect(pagesOf(deciding)).rejects.toBe(fault);

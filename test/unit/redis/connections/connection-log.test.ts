@@ -74,7 +74,7 @@ test('the last error is known until the connection is back', () => {
   expect(lastError()).toBeUndefined();
 });
 
-test('the last error of a cluster is that of its last node', () => {
+test('the last error of a cluster is the error of its last node', () => {
   const lastError = lastErrorOf(client);
   const refused = failure('ECONNREFUSED');
   client.emit('error', Object.assign(new Error('no node'), { lastNodeError: refused }));
@@ -98,7 +98,7 @@ describe('connections are refused', () => {
     now.mockRestore();
   });
 
-  test('from the first of those attempts on', () => {
+  test('from the first refused attempt on', () => {
     expect(refusedMillis()).toBe(500);
   });
 

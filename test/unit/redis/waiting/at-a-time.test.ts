@@ -2,7 +2,7 @@ import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('so many jobs run at a time, and the others in their order, even if one fails', async () => {
+test('two jobs run at a time and the others follow in their order, even if one fails', async () => {
   const turns = new AtATime(2);
   const begun: number[] = [];
   const ends: ((error?: Error) => void)[] = [];

@@ -61,7 +61,7 @@ test('lower tickets are possible when none is left, since a new primary may coun
 });
 
 describe('doubts', () => {
-  test('about all places are taken in the order of tickets, so many at a time', () => {
+  test('about all places are taken in the order of tickets, a given number at a time', () => {
     waiting({ b: 20, c: 30, a: 10 });
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
     places.doubtAll();

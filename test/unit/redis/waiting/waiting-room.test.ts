@@ -128,9 +128,9 @@ describe('a check', () => {
   test.each([
     ['may have run', MAY_HAVE_RUN, [['id 0']]],
     ['did not run', new StoreUnavailableError(), []],
-    ['is a fault', new Error('a fault'), []],
+    ['has a fault', new Error('a fault'), []],
   ])(
-    'whose call %s fails with its error, and is withdrawn if necessary',
+    'fails with the error of its call, and is withdrawn if necessary: the call %s',
     async (_w, error, withdrawn) => {
       const decided = check();
       await sent[0]!.fail(error);
@@ -140,7 +140,7 @@ describe('a check', () => {
     },
   );
 
-  test('whose call may still run after it has failed is withdrawn again when it has ended', async () => {
+  test('is withdrawn again when its call ends, if the call may still run after it has failed', async () => {
     let end!: (value?: unknown) => void;
     const ended = new Promise((resolve) => (end = resolve));
     const decided = check();
@@ -154,7 +154,7 @@ describe('a check', () => {
     expect(store.withdrawn).toEqual([['id 0'], ['id 0']]);
   });
 
-  test('whose caller disconnects is withdrawn after any answer but a denial', async () => {
+  test('is withdrawn after any answer but a denial if its caller disconnects', async () => {
     for (const end of [
       (one: SentCheck) => one.answer(APPROVED),
       (one: SentCheck) => one.answer(10),
@@ -172,7 +172,7 @@ describe('a check', () => {
     }
   });
 
-  test('whose caller disconnects is not withdrawn if it was denied', async () => {
+  test('is not withdrawn if its caller disconnects but it is denied', async () => {
     const caller = new CallerPresence();
     void check('k', caller);
     caller.disconnect();
@@ -181,7 +181,7 @@ describe('a check', () => {
     expect([store.withdrawn, room.waiting]).toEqual([[], 0]);
   });
 
-  test('whose caller disconnected before is sent, and withdrawn', async () => {
+  test('is sent and withdrawn if its caller disconnected before', async () => {
     const caller = new CallerPresence();
     caller.disconnect();
     const decided = check('k', caller);
@@ -220,7 +220,7 @@ describe('keys', () => {
     ] as object[]);
   });
 
-  test('whose queue was over get a new queue', async () => {
+  test('get a new queue after their last waiter has left', async () => {
     const caller = new CallerPresence();
     await wait(10, 'k', caller);
     caller.disconnect();

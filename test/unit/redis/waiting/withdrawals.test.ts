@@ -194,7 +194,7 @@ describe('tens of thousands of keys', () => {
     expect(new Set(calls.flat().map(({ state }) => state)).size).toBe(COUNT);
   });
 
-  test('in as many slots are also withdrawn so many at a time', async () => {
+  test('in as many slots are also withdrawn 100 at a time', async () => {
     slotOf = (name) => Number(name.slice(2, -1));
     expect(await mostUnderWay()).toBe(100);
     expect(calls).toHaveLength(COUNT);
