@@ -33,7 +33,7 @@ export function setBar(bar, part) {
 }
 
 /**
- * Makes the children of a list those of the items, and keeps the elements of those that stay.
+ * Gives a list one child for each item, in the order of the items, and keeps the children of items that stay.
  * @param nameOf tells the items apart
  * @param create an element for a new item
  * @param update fills an element

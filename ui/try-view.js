@@ -41,7 +41,7 @@ async function check(key, limits, canWait) {
   }
 }
 
-/** @returns what ends it */
+/** Shows that a check waits. Returns a function that ends this. */
 function showWaiting(line, elapsed, leave) {
   const button = make('button', { type: 'button', class: 'small' }, 'Cancel');
   button.addEventListener('click', () => leave.abort());

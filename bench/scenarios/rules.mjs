@@ -12,7 +12,7 @@ const LOAD = { name: 'many', keys: 100_000 };
 export async function rules(options) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
   const file = join(folder, 'rules.json');
-  // One rule matches each key: its number is that of the key without the last two digits.
+  // One rule matches each key: the rule's number is the key's number without its last two digits.
   const keys = Array.from({ length: RULES }, (_, i) => ({
     key_pattern: i === 0 ? 'many-[0-9]{1,2}' : `many-${i}[0-9]{2}`,
     key_pattern_is_regex: true,

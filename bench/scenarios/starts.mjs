@@ -12,7 +12,7 @@ import { progress } from '../lib/progress.mjs';
 import { correlation, median, summary } from '../lib/statistics.mjs';
 
 const STARTS = 40;
-/** So many live at a time. */
+/** The number of processes that live at a time. */
 const GROUP = 8;
 const CORES = [0, 1];
 const WARM_UP_SECONDS = 2;

@@ -64,7 +64,7 @@ function furtherLimits(count) {
   }));
 }
 
-/** So many checks of each key, all approved. */
+/** Checks each key `checks` times. Every check must be approved. */
 async function checkAll({ scripts, hits, holdMillis }, checks) {
   const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
   const check = async (key) => {

@@ -68,7 +68,7 @@ export async function startOwnDocker() {
 
 /**
  * Ends the engine that was started here, with all its containers and files.
- * @returns what is new in the machine's network since it was started, which should be nothing
+ * @returns the lines of the machine's network that were not there before the engine; there should be none
  */
 export async function endOwnDocker() {
   if (!started) return [];

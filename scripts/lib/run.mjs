@@ -9,7 +9,7 @@ export function run(command, args, options = {}) {
   endIfFailed(command, spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options }));
 }
 
-/** Ends this process if a command failed, with the command's code. `result` is that of spawnSync. */
+/** Ends this process if a command failed, with the command's code. `result` comes from spawnSync. */
 export function endIfFailed(command, result) {
   if (result.error) stop(`${command} could not be started: ${result.error.message}`);
   if (result.status !== 0) process.exit(result.status ?? 1);

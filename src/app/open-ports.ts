@@ -4,7 +4,7 @@ import { httpStatusOf } from '../http/replies/error-statuses.js';
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { KeyPair } from '../net/key-pair.js';
 
-/** The ports of the service, including that of gRPC. They start and stop together. */
+/** The ports of the service, including the gRPC port. They start and stop together. */
 export interface AllPorts extends Ports {
   readonly grpcPort: number | undefined;
   /** Makes health services report the readiness, which has changed. */

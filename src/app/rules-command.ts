@@ -15,7 +15,7 @@ const MAX_MATCHING_MILLIS = 1;
 
 /** A command about rules, which runs instead of the service. */
 export interface RulesCommand {
-  /** The rules file; by default that of the settings. */
+  /** The rules file; by default `CONFIG_FILE` of the settings. */
   readonly file: string | undefined;
   readonly key: string | undefined;
 }

@@ -230,7 +230,7 @@ export class SluiceClient {
    * `work` throws. A failed release is ignored: the permit ends with its hold.
    * @param work gets a signal, which is aborted when the permit is lost, with a SluicePermitLostError, and when
    *     `options.signal` is aborted; and the id of the permit, for `correct`
-   * @returns what `work` returns, also after the permit was lost
+   * @returns the result of `work`, also after the permit was lost
    * @throws as `permit`; SluicePermitLostError if the permit is lost before `work` begins; what `work` throws
    */
   async withPermit<T>(

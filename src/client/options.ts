@@ -32,8 +32,8 @@ export interface AskOptions extends RequestOptions {
   /** How much of the maximum the check takes, all or nothing. 1 by default. */
   readonly hits?: number | undefined;
   /**
-   * Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since
-   * it was given or renewed last. By default an approval counts in its window only.
+   * Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed
+   * since the approval or its last renewal. By default an approval counts in its window only.
    */
   readonly holdMillis?: number | undefined;
   /** Overrides the key's approvals per window, from this check on. */

@@ -15,7 +15,7 @@ const MIN_LETTERS = 5;
 const CANDIDATES = SETTINGS.filter((name) => name.length >= MIN_LETTERS);
 /** Sorted once: a pod can have hundreds of variables. */
 const BY_SORTED_LETTERS = new Map(CANDIDATES.map((name) => [sorted(name), name]));
-/** One letter in so many may be wrong. */
+/** A name may have one wrong letter for each group of this many letters. */
 const LETTERS_PER_MISTAKE = 5;
 /** Kubernetes sets such variables for a service: `sluice-admin` becomes `SLUICE_ADMIN_PORT=tcp://10.0.0.1:9090`. */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;

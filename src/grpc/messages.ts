@@ -10,7 +10,7 @@ export interface RateLimitRequest {
 export interface Descriptor {
   readonly entries: readonly Entry[];
   readonly limit: { readonly requests_per_unit: number; readonly unit: Unit } | null;
-  /** Overrides that of the request. */
+  /** Overrides the request's `hits_addend`. */
   readonly hits_addend: { readonly value: number } | null;
 }
 

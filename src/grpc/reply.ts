@@ -18,7 +18,7 @@ type Told = Decided & { readonly decision: Exclude<Decision, { readonly outcome:
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
-/** @returns what makes replies from decisions, which are in the order of the descriptors */
+/** Returns a function that makes a reply from decisions, which are in the order of the descriptors. */
 export function repliesBy({
   RATE_LIMIT_HEADERS,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): (

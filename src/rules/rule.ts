@@ -18,7 +18,7 @@ const queue = wholeNumber(BOUNDS.maxRequestsInQueue);
 /** The most further limits of a key. */
 const MAX_FURTHER_LIMITS = 4;
 
-/** One letter in so many may be wrong in a field that an error takes for another. */
+/** A field may have one wrong letter for each group of this many letters: then an error names the field that is meant. */
 const LETTERS_PER_MISTAKE = 3;
 
 const furtherLimitSchema = strictObject(

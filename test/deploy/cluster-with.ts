@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 const NOT_FOUND = { kind: 'Status', status: 'Failure', reason: 'NotFound', code: 404 };
 
-/** A Kubernetes API for the chart, with a Deployment of so many replicas, or without one. */
+/** A Kubernetes API for the chart, with a Deployment of `replicas` replicas, or without one. */
 export async function clusterWith(
   replicas: number | undefined,
 ): Promise<{ readonly url: string; readonly close: () => void }> {

@@ -31,7 +31,7 @@ export interface CheckLoadOptions {
 
 /** A fault under load. */
 export interface LoadedFault {
-  /** Of which keys approvals may be lost: of those that are not full when the fault begins, or of all. Default: none. */
+  /** The keys that may lose approvals: keys that are not full when the fault begins, or all keys. Default: none. */
   readonly loses?: 'open' | 'all';
   readonly happen: () => Promise<unknown>;
 }
@@ -64,7 +64,7 @@ export class CheckLoad {
     this.#clients.catch(() => undefined);
   }
 
-  /** Resolves when so many more checks have been decided. */
+  /** Resolves when `count` more checks have been decided. */
   async decide(count: number): Promise<void> {
     const target = this.answered + count;
     // A client that is not answered ends the wait with its error.

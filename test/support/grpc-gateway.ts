@@ -26,7 +26,7 @@ export interface Asked {
 
 interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** The gateway gives up after so many milliseconds, like Envoy's `timeout`. */
+  /** The gateway gives up after this time, like Envoy's `timeout`. */
   readonly timeoutMillis?: number;
 }
 

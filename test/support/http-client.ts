@@ -86,7 +86,7 @@ export function bodyOf({ status, json }: Answer): [number, unknown] {
   return [status, json()];
 }
 
-/** Checks a key so many times, one after the other, whatever the answers are. */
+/** Checks a key `times` times, one after the other, whatever the answers are. */
 export async function checkTimes(
   url: string,
   key: string,

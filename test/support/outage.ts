@@ -35,7 +35,7 @@ export function policyOf(answer: Answer): string | string[] | undefined {
   return answer.headers['x-sluice-outage-policy'];
 }
 
-/** Sends checks of other keys until the log has this line so many times. */
+/** Sends checks of other keys until the log has this line `times` times. */
 export async function checkUntilLogged(app: TestApp, msg: string, times = 1): Promise<void> {
   await until(async () => {
     const checks: Promise<Answer>[] = [];

@@ -71,7 +71,7 @@ export class ProxyDirection {
   }
 
   /**
-   * Passes on so many more bytes. The connection with the next byte is reset, and the byte is lost. So after
+   * Passes on `bytes` more bytes. The connection with the next byte is reset, and the byte is lost. So after
    * `toClient.cutAfter(0)` a command runs, and its reply is lost.
    * @returns a promise that resolves when a connection has been reset
    */

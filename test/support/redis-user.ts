@@ -18,7 +18,7 @@ export const FORM = process.env.SLUICE_TEST_FORM === 'script' ? 'script' : 'func
 /** The command that runs the scripts in tests. */
 export const OPERATION = FORM === 'function' ? 'FCALL' : 'EVALSHA';
 
-/** The user as whom services connect in tests, to servers and to sentinels. */
+/** The Redis user of services in tests, on servers and on sentinels. */
 export const LIMITER_USER = { username: 'sluice', password: 'of-the-limiter' } as const;
 
 /** The settings by which a service is that user, where its URL does not say so. */
@@ -51,7 +51,7 @@ export function adaptedRules({ prefix = 'sluice:', database = 0 }): string[] {
   ];
 }
 
-/** The rules of the user as whom services connect in tests: those of the files, and the names of tests. */
+/** The rules of the Redis user of services in tests: the rules of the files, and the names of tests. */
 export function limiterRules(topology: 'standalone' | 'cluster' = 'standalone'): string[] {
   const namesOfTests = adaptedRules({ prefix: TEST_PREFIXES }).filter((rule) => /^[~&]/.test(rule));
   return [
@@ -84,7 +84,7 @@ type Send = (...command: [name: string, ...args: string[]]) => Promise<unknown>;
 /**
  * Sees that a server has refused nothing to anybody.
  * @param send sends a command to it as the default user
- * @throws Error that tells what was refused, to whom, and why
+ * @throws Error that names what was refused, the user and the reason
  */
 export async function expectNothingRefused(send: Send): Promise<void> {
   const all = (await send('ACL', 'LOG')) as string[][];

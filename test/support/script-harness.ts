@@ -323,7 +323,7 @@ export class TestReplica {
     return verdict!;
   }
 
-  /** A check with so many hits. */
+  /** Sends a check with these hits. */
   async checkHits(
     requestId: string,
     hits: number,

@@ -20,7 +20,7 @@ export class SubscriptionRecorder implements SubscriberEvents {
     return this.subscribed.filter((subscribed) => subscribed === channel).length;
   }
 
-  /** Resolves when the channel has been subscribed so many times. */
+  /** Resolves when the channel has been subscribed `times` times. */
   async untilSubscribed(channel: string, times = 1): Promise<void> {
     await until(() => this.times(channel) >= times);
   }

@@ -15,7 +15,7 @@ CHECKS = 25
 
 
 def in_children(count: int, work: Callable[[int], object]) -> list[str]:
-    """What the work returns in each of so many forked processes that run at the same time, or the error that it raises."""
+    """What the work returns, or the error that it raises, in each of `count` forked processes at the same time."""
     children = []
     for index in range(count):
         read, write = os.pipe()

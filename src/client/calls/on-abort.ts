@@ -3,7 +3,7 @@ type Listener = () => void;
 /** Node warns of a leak from the eleventh listener of a signal on. So each signal has one listener, for all calls. */
 const LISTENERS = new WeakMap<AbortSignal, Set<Listener>>();
 
-/** Calls back once the signal is aborted. @returns what ends that */
+/** Calls `listener` when the signal is aborted. Returns a function that removes the listener. */
 export function onAbort(signal: AbortSignal, listener: Listener): () => void {
   const listeners = LISTENERS.get(signal) ?? listenTo(signal);
   listeners.add(listener);

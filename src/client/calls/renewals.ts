@@ -55,7 +55,7 @@ export async function renewBefore(
     const millisLeft = lapsesAt - sentAt;
     if (millisLeft <= 0) throw new SluicePermitLostError(key, requestId, cause);
     try {
-      // The time limit is that of the next renewal: no two are under way at a time.
+      // A renewal ends before the next one is due, so that no two are under way at a time.
       const isHeld = await hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
       if (isHeld) return sentAt;
     } catch (error) {

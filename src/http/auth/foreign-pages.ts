@@ -6,8 +6,8 @@ import { serviceError } from '../../service/service-error.js';
 export type RejectForeignPages = (headers: IncomingHttpHeaders) => void;
 
 /**
- * Rejects the requests that a browser sends for a page of another origin, such as for an image whose address is that of
- * a check. Browsers name the relation of the origins in `Sec-Fetch-Site`. Over HTTP they do so for localhost only, and
+ * Rejects the requests that a browser sends for a page of another origin, such as for an image with the address of a
+ * check. Browsers name the relation of the origins in `Sec-Fetch-Site`. Over HTTP they do so for localhost only, and
  * name the page's origin in the `Origin` header of some requests. Other clients send neither header.
  * @param allowed origins whose pages may send requests
  */

@@ -63,7 +63,7 @@ const OF_ANY: readonly ErrorCode[] = [
 const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
 const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
-/** @returns what makes operations from their descriptions, by the settings */
+/** Returns a function that makes operations from their descriptions, by the settings. */
 export function operationMaker({
   AUTH_TOKENS_FILE,
 }: DescribedSettings): (described: Described) => ZodOpenApiOperationObject {

@@ -16,7 +16,7 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
     "The length of the key's windows from the next one on, for all later checks of any caller.",
   hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
   holdMillis:
-    'Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since it was given or renewed last.',
+    'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
 };

@@ -26,8 +26,8 @@ export function logAnswersOf(
 ): void {
   const followWithPinoHttp = pinoHttp<Request, Response>({
     logger,
-    // The logger keeps its own serializer of errors: that of pino-http shows the fields that libraries attach to an
-    // error.
+    // The logger keeps its own serializer of errors: pino-http's serializer shows the fields that libraries attach to
+    // an error.
     wrapSerializers: false,
     serializers: {
       req: (request: Request) => describeRequest(request, parameters),

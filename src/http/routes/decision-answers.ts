@@ -39,7 +39,7 @@ export interface AnswerParts {
   readonly logger: Logger;
 }
 
-/** @returns what answers checks with their decisions, as the settings say */
+/** Returns functions that answer checks with their decisions, as the settings say. */
 export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
   const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
 

@@ -93,7 +93,7 @@ function rejectRepeated(
 ): void {
   const seen = new Set<string>();
   for (const [index, values] of valuesOf.entries()) {
-    const message = 'must not repeat that of an earlier entry';
+    const message = `must not repeat the ${field} of an earlier entry`;
     if (values.some((value) => seen.has(value))) {
       context.addIssue({ code: 'custom', path: [index, field], message });
     }

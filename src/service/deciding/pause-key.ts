@@ -21,7 +21,7 @@ interface PauseParts {
  */
 export type Pause = (key: string, millis: number, context: RequestContext) => Promise<void>;
 
-/** @returns what pauses keys. A rule may let callers pause its keys that have only the scope of checks. */
+/** Returns a function that pauses keys. A rule may let callers with only the scope `check` pause its keys. */
 export function pauseBy({ limiter, policyOf, access, settings }: PauseParts): Pause {
   return async (key, millis, context) => {
     const policy = policyOf(key);

@@ -33,7 +33,7 @@ export type RunBulk = (
   work: () => Promise<void>,
 ) => Promise<void>;
 
-/** @returns what decides checks as `decide` does, each with a span */
+/** Returns a function that decides checks as `decide` does, each with a span. */
 export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck {
   return (check, context, onDecided, onFailed) => {
     const span = parentOf(context, tracer).beginCheck(startOf(context));
@@ -57,13 +57,13 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
   };
 }
 
-/** @returns what releases by the limiter, each release with a span if there is a tracer */
+/** Returns a function that releases approvals, each release with a span if there is a tracer. */
 export function releaseBy(limiter: Pick<Limiter, 'release'>, tracer: Tracer | undefined): Release {
   return (key, requestId, context) =>
     inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, trace));
 }
 
-/** @returns what changes approvals by the limiter, each change with a span if there is a tracer */
+/** Returns a function that changes approvals, each change with a span if there is a tracer. */
 export function amendBy(
   limiter: Pick<Limiter, 'amend'>,
   policyOf: (key: string) => KeyPolicy,
@@ -120,7 +120,7 @@ async function recorded<Result>(
   }
 }
 
-/** @returns what runs bulk requests, each with a span above the spans of its elements */
+/** Returns a function that runs bulk requests, each with a span above the spans of its elements. */
 export function tracedBulk(tracer: Tracer): RunBulk {
   return async (name, context, work) => {
     const span = tracer.callerOf(context.headers).beginCall(name, context.startedAt);

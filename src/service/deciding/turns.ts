@@ -8,7 +8,7 @@ const MILLIS_PER_TICK = 1;
  */
 const ELEMENTS_PER_GRANT = 4;
 
-/** A request goes on for so many elements, if they are fast. Most requests have no more, and are done in one go. */
+/** The most elements of a request in one turn, if they are fast. Most requests have fewer, and need one turn. */
 const ELEMENTS_PER_TURN = 64;
 
 /** A request that takes turns. */

@@ -69,7 +69,7 @@ async function start(gateway: Gateway, more: Partial<Surroundings> = {}): Promis
 
 const isAnswer = ({ msg }: LogLine): boolean => msg === 'call answered';
 
-/** Resolves when so many requests in a row went elsewhere that the replica no longer gets any. */
+/** Resolves when MANY requests in a row went to other replicas: this replica no longer gets any. */
 async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]): Promise<void> {
   let calls = 0;
   let since = 0;

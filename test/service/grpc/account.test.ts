@@ -23,7 +23,7 @@ const gatewayOf = useGateways();
 
 type Descriptors = readonly { readonly name: string; readonly hits: number }[];
 
-/** Asks, lets the event loop run some turns, or cancels the call that was begun so many calls ago. */
+/** Asks, lets the event loop run some turns, or cancels a call: 0 is the last one, 1 the one before. */
 type Step =
   { readonly ask: Descriptors } | { readonly turns: number } | { readonly cancel: number };
 

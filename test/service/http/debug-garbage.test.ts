@@ -82,7 +82,7 @@ describe.each([
 
 test('endless SCANs stop when the client has disconnected', async () => {
   const cursorOf = counter((i) => String(i + 1));
-  // A busy machine may take longer for one of so many calls than the default.
+  // On a busy machine, one of the many calls may take longer than the default.
   await startOn(() => page(cursorOf()), COUNTS, { STORE_TIMEOUT_MILLIS: '5000' });
   const leaving = begin(app.url, 'GET', '/debug');
   const scans = (): number => fake.commands.filter((command) => command === 'SCAN').length;

@@ -26,7 +26,7 @@ afterEach(async () => {
   await Promise.all(apps.map((app) => app.stop(0)));
 });
 
-/** So many replicas, each of which listens for questions. */
+/** Starts replicas, and resolves when each listens for questions. */
 async function start(count: number): Promise<TestApp[]> {
   apps = await Promise.all(Array.from({ length: count }, () => startTestApp(settings)));
   await untilListening(count);

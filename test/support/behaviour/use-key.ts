@@ -13,7 +13,7 @@ import { startWaiting, type WaitTerms, type WatchedCheck } from '../watched-chec
 
 /** A key, and what the tests of a suite do with it. */
 export interface KeyUnderTest {
-  /** That of the current test. It is closed after the test. */
+  /** The harness of the current test. It is closed after the test. */
   readonly harness: LimiterHarness;
   /** Every test has a harness of its own, to which the key is new. */
   readonly key: string;

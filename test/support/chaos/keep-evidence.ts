@@ -7,7 +7,7 @@ import type { RoundReport } from './round-report.js';
 const RESULTS = new URL('../../long/results/', import.meta.url);
 
 /**
- * Writes down what happened in a round that went wrong: what the servers did (port, time, by whom,
+ * Writes down what happened in a round that went wrong: what the servers did (port, time, client,
  * command), what the replicas logged (place, line), and what went wrong when.
  */
 export function keepEvidence(

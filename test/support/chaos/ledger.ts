@@ -85,7 +85,7 @@ export class Ledger {
     return new Set(corrections.map(({ requestId }) => requestId!));
   }
 
-  /** To be called right before a request is sent. @returns what to call when it has ended */
+  /** To be called right before a request is sent. Returns a function to call when the request has ended. */
   sent(
     request: Pick<
       Entry,

@@ -8,7 +8,7 @@ interface Standstill {
   readonly to: number;
 }
 
-/** Notices when the whole machine stands still, which is no fault of those that are being tested. */
+/** Notices when the whole machine stands still, which is no fault of the programs under test. */
 export class Standstills {
   readonly #spans: Standstill[] = [];
   readonly #timer: NodeJS.Timeout;

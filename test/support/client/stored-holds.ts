@@ -11,7 +11,7 @@ export class StoredHolds {
     return text === null ? undefined : Number(text.split(':')[0]);
   }
 
-  /** Resolves when renewals have put a hold's end off by so many milliseconds. @returns its new end */
+  /** Resolves when renewals have put a hold's end off by `millis` milliseconds. Returns the new end. */
   async untilProlonged(key: string, requestId: string, millis: number): Promise<number> {
     const before = await this.lapsesAt(key, requestId);
     if (before === undefined) throw new Error('the approval is not held');

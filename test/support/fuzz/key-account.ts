@@ -6,7 +6,7 @@ const CHECKS_IN_BYTES = /\/rate\/([^/?#\s]+)/g;
 /** The hits of a key's approvals. */
 export interface Counts {
   readonly approved: number;
-  /** Of those that are held. */
+  /** The hits of the held approvals among them. */
   readonly held: number;
   /** By the name of each further limit: what approvals take of it. */
   readonly limits: ReadonlyMap<string, number>;
@@ -38,7 +38,7 @@ export class KeyAccount {
     this.corrected(key, -1);
   }
 
-  /** Records that an approval has so many more hits than one, or than before. */
+  /** Records that an approval has more hits than one, or than before. `more` is the difference. */
   corrected(key: string, more: number): void {
     this.#approved.set(key, (this.#approved.get(key) ?? 0) + more);
   }

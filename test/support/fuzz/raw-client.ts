@@ -79,7 +79,7 @@ export class RawClient {
     return this.#isClosed;
   }
 
-  /** Resolves when there are so many answers, or there will be no more. @returns whether there are so many */
+  /** Waits for `count` answers, or until no more can come. Returns whether `count` answers have come. */
   async answers(count: number): Promise<boolean> {
     const { reader } = this;
     while (reader.responses.length < count && !this.#isClosed && reader.problem === undefined) {

@@ -154,7 +154,7 @@ export async function pause(session: Session): Promise<void> {
   await client.part(random.pick(PARTINGS));
 }
 
-/** A waiting check with so many answers behind it that Node reads no more: a disconnect must still be noticed. */
+/** Answers pile up behind a waiting check until Node stops reading: a disconnect must still be noticed. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const key = requests.freshKey();

@@ -54,7 +54,7 @@ export class Judge {
   #restored = -1;
   /** Redis has lost a part of what it knew of the key since the key was made. */
   #isTorn = false;
-  /** Somebody has removed a part of the queue, as which Redis can tell it. */
+  /** Somebody has removed a part of the queue, and what is left shows that others waited. */
   #isQueueTorn = false;
   /** Redis has lost everything, and a replica that waits has shown it so in time. */
   #isLossKnown = false;

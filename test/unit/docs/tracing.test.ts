@@ -3,7 +3,7 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const rows = tableRows('docs/tracing.md', ['Variable of OpenTelemetry', 'Default', 'Takes']);
 const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
-/** The exporter has its own defaults, and the default name is that of the service. */
+/** The exporter has its own defaults, and the default name is the name of the service. */
 const DEFAULTS_ELSEWHERE =
   /_OTLP_(TRACES_)?TIMEOUT$|_COMPRESSION$|^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
 

@@ -59,7 +59,7 @@ def run(work: Coroutine[object, None, T]) -> T:
 def blocking(
     method: Callable[Concatenate[Core, P], Coroutine[object, None, T]],
 ) -> Callable[Concatenate["SluiceClient", P], T]:
-    """A method of the client that blocks until that of the core ends."""
+    """A method of the client that blocks until the core's method ends."""
 
     @wraps(method)
     def call(client: "SluiceClient", /, *args: P.args, **options: P.kwargs) -> T:

@@ -28,7 +28,7 @@ Token = str | Callable[[], str] | None
 
 
 class ClientOptions(TypedDict, total=False):
-    """How to ask: with a token, for at most so many seconds, and how often again if nothing can have counted."""
+    """How to ask: the token, the time limit in seconds, and how often to try again if nothing can have counted."""
 
     token: Token
     timeout: float

@@ -20,7 +20,7 @@ export interface BulkParts extends ArrayParts {
   readonly logger: Logger;
 }
 
-/** @returns what answers bulk requests, each with what `callOf` makes of it */
+/** Returns a handler that answers each bulk request by the call that `callOf` makes of its elements. */
 export function answerMany(
   name: BulkName,
   parts: BulkParts,

@@ -12,7 +12,7 @@ export type Source =
 /** Why the limits of a key are what they are. */
 export interface ExplainedKey {
   readonly digest: string;
-  /** The rules that apply, in their order. A field of a later rule replaces that of an earlier one. */
+  /** The rules that apply, in their order. A field of a later rule replaces the same field of an earlier rule. */
   readonly rules: readonly ExplainedRule[];
   /** The limits by rules and settings. */
   readonly limits: Limits;

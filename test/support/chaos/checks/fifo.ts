@@ -3,7 +3,7 @@ import { type Approval, describeEntry } from '../ledger.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
-/** So much earlier or later in both respects is no matter of what was under way. */
+/** Two waiters have a clear order if both their requests and their answers are further apart than this. */
 const CLEARLY_MILLIS = 1000;
 
 /** The waiters that were approved, by key. */
@@ -28,8 +28,8 @@ function mayBePassedOver({ faults }: Evidence, { replica, sentAt, endedAt }: App
 }
 
 /**
- * Whom somebody overtook who was clearly later sent, and clearly earlier answered. One whom Redis had
- * served first, but who was not told, and was put back for that, had its turn.
+ * Describes the waiters that another waiter overtook: the other was sent clearly later and answered clearly earlier. A
+ * waiter that Redis served first was not overtaken, even if its replica did not learn of that and put it back.
  */
 export function overtakenByTimes(evidence: Evidence): string[] {
   const servedAt = ({ requestId }: Approval): number =>
@@ -53,7 +53,7 @@ export function overtakenByTimes(evidence: Evidence): string[] {
   );
 }
 
-/** Whom somebody overtook by the order in which Redis queued and approved them. */
+/** Describes the waiters that another waiter overtook, by the order in which Redis queued and approved them. */
 export function overtakenInRedis(evidence: Evidence): string[] {
   const { tickets, approvals } = evidence.account;
   return waitersByKey(evidence).flatMap((waiters) => {

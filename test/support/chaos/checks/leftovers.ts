@@ -10,7 +10,7 @@ const GONE_WITHIN_MILLIS = 60_000;
 
 /**
  * Names that stay on a server although nobody uses them any more.
- * @param isQuick whether names are good that will go by themselves, instead of those only that have gone
+ * @param isQuick accepts names that will expire by themselves; otherwise every name must be gone
  */
 export async function leftovers(
   servers: readonly RedisProcess[],

@@ -139,7 +139,7 @@ function judge(
   };
 }
 
-/** The ids of approvals that were released, and of those whose hits were corrected. */
+/** The ids of approvals that were released, and of approvals that were corrected. */
 type EndedEarly = Pick<Evidence['ledger'], 'released' | 'corrected'>;
 
 /** What an approval takes of a window for as long as it lasts, at the least; 0 if it may make room for another. */

@@ -18,8 +18,8 @@ export class MaximaInForce {
   }
 
   /**
-   * To be called right before the file says so.
-   * @returns what to call when no replica, and no call that is under way, knows earlier ones any more
+   * To be called right before the rules file has these maxima.
+   * @returns a function to call when no replica, and no call under way, knows earlier maxima any more
    */
   change(maxima: Maxima): () => void {
     const replaced = this.#generations.filter(({ until }) => until === Infinity);

@@ -16,7 +16,7 @@ export interface Effect {
 export interface Fault extends Effect {
   /** What it is done to, for reports. */
   readonly target: string;
-  /** Of those with the same scope, one at a time. */
+  /** Faults with the same scope happen one at a time. */
   readonly scope: string;
   /** How long it lasts, from the end of `begin` to the start of `end`. */
   readonly millis: number;

@@ -17,8 +17,8 @@ interface Planned {
 
 /**
  * Has faults happen one after the other, and two at a time now and then, until `millis` are over. Each
- * kind comes once before any comes again. Which they are, in which order, to whom and for how long
- * follows from the seed; how many there are, from how fast what they break is mended.
+ * kind comes once before any comes again. The seed decides the faults, their order, targets and lengths. How many
+ * faults happen depends on how fast their damage is repaired.
  */
 export async function runFaults(
   kinds: readonly FaultKind[],

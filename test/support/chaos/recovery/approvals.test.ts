@@ -58,7 +58,9 @@ describe('an account', () => {
   });
 
   test('finds an approval that is counted twice', () => {
-    expect(found(holding('a'), { ids: ['a'], approved: 2 })).toMatch(/not that of the ids/);
+    expect(found(holding('a'), { ids: ['a'], approved: 2 })).toMatch(
+      /differs from the number of ids/,
+    );
   });
 
   test('finds more approvals than the maximum', () => {
@@ -94,7 +96,9 @@ describe('an account', () => {
 
   test('lets a key that was lost count as full', () => {
     expect(found(new Approvals(), { approved: MAXIMUM }, 'memory')).toBe('');
-    expect(found(new Approvals(), { approved: 1 }, 'memory')).toMatch(/not that of the ids/);
+    expect(found(new Approvals(), { approved: 1 }, 'memory')).toMatch(
+      /differs from the number of ids/,
+    );
   });
 
   test('excuses a release that is forgotten, and a withdrawal', () => {

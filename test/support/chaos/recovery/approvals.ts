@@ -141,7 +141,7 @@ function differencesOf(
   if (ids.length > maximum) found.push('more approvals than the maximum');
   // A key that was lost with its waiters counts as full until its window ends.
   const mayBeFull = forgetting?.loses === 'memory' && approved === maximum;
-  if (approved !== ids.length && !mayBeFull) found.push('the count is not that of the ids');
+  if (approved !== ids.length && !mayBeFull) found.push('the count differs from the number of ids');
   if (waiting > forgotten) found.push('places in the queue that nobody waits in');
 
   const stored = new Set(ids);

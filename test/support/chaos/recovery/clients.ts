@@ -21,14 +21,14 @@ export class Clients {
     return this.#isOver;
   }
 
-  /** Adds so many clients. Each acts again and again. */
+  /** Adds `count` clients. Each acts again and again. */
   add(name: string, count: number, act: (client: number) => Promise<unknown>): void {
     for (let client = 0; client < count; client += 1) {
       this.#running.push(this.#repeat(name, () => act(client)));
     }
   }
 
-  /** Has all rest so many times as long from now on: what a machine can't do in time would be a fault of its own. */
+  /** Multiplies all rests from now on: a load that the machine can't keep up with would be a fault of its own. */
   slowDown(slowness: number): void {
     this.#slowness = slowness;
   }

@@ -29,7 +29,7 @@ const RECOVERED_WITHIN_MILLIS = 5000;
 const CAUGHT_UP_WITHIN_MILLIS = 30_000;
 const ENDED_WITHIN_MILLIS = 10_000;
 const CHECKS_IN_A_ROW = 20;
-/** How often a load has all keys that it may have. It has so many at the least. */
+/** How often a load has all keys that it may have, and the fewest keys of a load. */
 const ALL_KEYS = 0.5;
 const FEWEST_KEYS = 1000;
 /** What a replica with nothing to do may take more of a CPU than before. */
@@ -219,7 +219,7 @@ class Trial {
     return millis;
   }
 
-  /** Checks until enough in a row have succeeded. @returns what is wrong when that takes too long */
+  /** Checks until CHECKS_IN_A_ROW have succeeded. Returns the problem of the last check if that takes too long. */
   async #checksInARow(since: number): Promise<string | undefined> {
     let inARow = 0;
     while (inARow < CHECKS_IN_A_ROW) {

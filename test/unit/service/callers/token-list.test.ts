@@ -81,17 +81,17 @@ describe('a text that is not a list of tokens', () => {
     [
       'a name given twice',
       list(BILLING, { ...OPERATOR, name: 'billing' }),
-      '[1].name must not repeat that of an earlier entry',
+      '[1].name must not repeat the name of an earlier entry',
     ],
     [
       'a token given twice',
       list(BILLING, OPERATOR, { ...OPERATOR, name: 'other' }),
-      '[2].token must not repeat that of an earlier entry',
+      '[2].token must not repeat the token of an earlier entry',
     ],
     [
       'a token given twice, in a list',
       list(BILLING, { ...OPERATOR, token: [OPERATOR.token, BILLING.token] }),
-      '[1].token must not repeat that of an earlier entry',
+      '[1].token must not repeat the token of an earlier entry',
     ],
     ['an empty list of tokens', list({ ...BILLING, token: [] }), '[0].token must not be empty'],
     [

@@ -6,7 +6,7 @@ function manualTurns(millisPerElement = 1 / 256) {
   let now = 0;
   const turns = new Turns({ next: (callback) => void due.push(callback) }, () => now);
   let dealt: string[] = [];
-  /** Begins a call with so many elements, which takes every turn that it gets. */
+  /** Begins a call with `elements` elements, which takes every turn that it gets. */
   const begin = async (name: string, elements: number, owner = name): Promise<void> => {
     const request = { owner };
     for (let left = elements; left > 0;) {
