@@ -1,5 +1,5 @@
 // `npm run lint` runs this after prettier and eslint: textlint with our word list, scripts/prose/words.yml, on pages,
-// comments and messages. Arguments are files and folders instead of FOLDERS. `--count` prints only the counts.
+// comments, test titles and messages. Arguments are files and folders instead of FOLDERS. `--count` prints only the counts.
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 

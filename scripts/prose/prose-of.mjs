@@ -1,4 +1,5 @@
-// The prose of a file: comments, and texts of several words. Everything else becomes spaces, so that positions stay.
+// The prose of a file: comments, test titles, and texts of several words. Everything else becomes spaces, so that
+// positions stay.
 import { readFile } from 'node:fs/promises';
 
 import { partsOf } from './script-prose.mjs';
@@ -28,13 +29,28 @@ export async function proseOf(path, type) {
 }
 
 function ofScript(source) {
-  const parts = partsOf(source).filter(
-    ({ range, isText }) => !isText || SENTENCE.test(source.slice(...range)),
+  const parts = partsOf(source);
+  const kept = parts.filter(
+    ({ range, isText, isTitle }) => !isText || isTitle || SENTENCE.test(source.slice(...range)),
   );
   return keep(
-    source,
-    parts.map(({ range }) => range),
+    withSentences(source, parts),
+    kept.map(({ range }) => range),
   );
+}
+
+/** The source with its titles as sentences, with a capital and a full stop, since patterns may ask for these. */
+function withSentences(source, parts) {
+  let text = '';
+  for (const { range, isTitle } of parts) {
+    if (!isTitle) continue;
+    const title = source.slice(...range);
+    text += source.slice(text.length, range[0]);
+    text += title
+      .replace(/(?<=^['"`])[a-z]/, (letter) => letter.toUpperCase())
+      .replace(/['"`]$/, '.');
+  }
+  return text + source.slice(text.length);
 }
 
 function isProse([match]) {

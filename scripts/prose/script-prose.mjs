@@ -1,5 +1,5 @@
-// Comments and texts of TypeScript and JavaScript, with TypeScript's scanner: to parse each file would take several
-// times as long.
+// Comments, texts and test titles of TypeScript and JavaScript, with TypeScript's scanner: to parse each file would take
+// several times as long.
 import ts from 'typescript';
 
 const { SyntaxKind: Kind } = ts;
@@ -14,17 +14,26 @@ const OPERANDS = new Set([
   ...[Kind.CloseParenToken, Kind.CloseBracketToken, Kind.CloseBraceToken, ...TEXTS],
 ]);
 
-/** @returns the comments and texts of a script, each with its range and whether it is a text */
+/** A title is the first argument of `describe`, `it`, `test` or a helper such as `testWithPython`, also after `.each(…)`. */
+const BEFORE_TITLE = /(?<=(?:(?<![.\w])(?:describe|it|test)(?:[A-Z]\w*)?(?:\.\w+)*|[)`])\(\s*)/y;
+
+/** Returns the comments and texts of a script, each with its range, and whether it is a text and also a test title. */
 export function partsOf(source) {
   const scanner = ts.createScanner(ts.ScriptTarget.Latest, false, undefined, source);
   const parts = [];
-  /** For each enclosing template: the number of open braces in its current expression. */
+  /** The enclosing templates, each with the number of open braces in its current expression. */
   const templates = [];
   let last;
   for (let kind = scanner.scan(); kind !== Kind.EndOfFileToken; kind = scanner.scan()) {
+    const template = templates.at(-1);
     kind = rescan(scanner, kind, { last, templates });
     const range = [scanner.getTokenStart(), scanner.getTokenEnd()];
-    if (COMMENTS.has(kind) || TEXTS.has(kind)) parts.push({ range, isText: TEXTS.has(kind) });
+    const isRest = kind === Kind.TemplateMiddle || kind === Kind.TemplateTail;
+    const isText = TEXTS.has(kind);
+    const isTitle = isRest ? template.isTitle : isText && isTitleAt(source, range[0]);
+    if (isText || COMMENTS.has(kind)) parts.push({ range, isText, isTitle });
+    if (kind === Kind.TemplateHead) templates.push({ open: 0, isTitle });
+    if (kind === Kind.TemplateTail) templates.pop();
     if (kind > Kind.LastTriviaToken) last = kind;
   }
   return parts;
@@ -34,16 +43,16 @@ export function partsOf(source) {
 function rescan(scanner, kind, { last, templates }) {
   const isSlash = kind === Kind.SlashToken || kind === Kind.SlashEqualsToken;
   if (isSlash && !OPERANDS.has(last)) return scanner.reScanSlashToken();
-  if (kind === Kind.TemplateHead) templates.push(0);
-  if (templates.length === 0) return kind;
-  if (kind === Kind.OpenBraceToken) templates.push(templates.pop() + 1);
+  const template = templates.at(-1);
+  if (template === undefined) return kind;
+  if (kind === Kind.OpenBraceToken) template.open += 1;
   if (kind !== Kind.CloseBraceToken) return kind;
-  const open = templates.pop();
-  if (open > 0) {
-    templates.push(open - 1);
-    return kind;
-  }
-  const rest = scanner.reScanTemplateToken(false);
-  if (rest === Kind.TemplateMiddle) templates.push(0);
-  return rest;
+  if (template.open === 0) return scanner.reScanTemplateToken(false);
+  template.open -= 1;
+  return kind;
+}
+
+function isTitleAt(source, position) {
+  BEFORE_TITLE.lastIndex = position;
+  return BEFORE_TITLE.test(source);
 }
