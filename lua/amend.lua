@@ -15,34 +15,19 @@
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local change = require 'lib/change'
-local further = require 'lib/further'
 local holds = require 'lib/holds'
-local several_hits = require 'lib/several-hits'
 
 local REPLY = { of_window = -1, not_found = -2, hold_too_long = -3, too_many_hits = -4 }
 -- More is no estimate that was too low, and would close the key for everybody.
 local MOST_TIMES_MAXIMUM = 10
 
--- The hits of an approval that counts, as far as they are known; nil if it does not count.
-local function hits_of_approval(keys, state, id)
-  local _, _, hits = holds.read(keys, state, id)
-  if not hits and redis.call('SMISMEMBER', keys.requests, id)[1] == 1 then
-    hits = several_hits.read(keys, state, id)
-  end
-  for _, limit in ipairs(state.further or {}) do
-    local taken = not hits and further.read_taken(keys, limit, id)
-    hits = taken or hits
-  end
-  return hits
-end
-
 local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
   return change.apply(KEYS, ARGV, REPLY.not_found, function(keys, state, call)
-    local most = most_hits or MOST_TIMES_MAXIMUM * state.max
+    local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
-      local before = hits_of_approval(keys, state, id)
+      local before = approvals.hits_of(keys, state, id)
       if before and hits > before then
         return REPLY.too_many_hits - math.max(most, before)
       end

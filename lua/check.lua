@@ -29,10 +29,10 @@
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
---       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a request has set
---       the window's length, or the key has further limits, or if a check has a place in the queue; then, after a space
---       each, the number of the last wake, this call's if it publishes one, and the time of this call in ms since 1970,
---       3 what is not left of the limits: see `instance.used`,
+--       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if the window's length
+--       is not the one of the caller's rules or a request has set it, the key has further limits, or a check has a place
+--       in the queue; for a place, after a space each, also the number of the last wake, this call's if it publishes
+--       one, and the time of this call in ms since 1970, 3 what counts of the limits: see `room.used`,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
@@ -56,12 +56,13 @@ local plain_checks = require 'lib/plain-checks'
 local state_values = require 'lib/state-values'
 local verdicts = require 'lib/verdicts'
 local weight = require 'lib/weight'
-local window = require 'lib/window'
+local window = require 'limits/window'
 
 -- Each lookup in a table costs nearly all checks.
 local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdicts.APPROVED, verdicts.DENIED
 local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
-local ALL_NAMES = key_names.PER_INSTANCE
+local ALL_NAMES, CHUNK = key_names.PER_INSTANCE, chunks.SIZE
+local read_values, decide_plainly = state_values.read, plain_checks.decide
 
 local function append(replies, reply)
   if not reply or reply.err then
@@ -74,9 +75,9 @@ local function append(replies, reply)
 end
 
 local function append_plain(replies, call, batch, start, approved, granted)
-  local last = #replies
-  replies[last + 1] = window.micros_to_end(start, batch.limits.window, call.now_us)
-  replies[last + 2] = batch.limits.max
+  local last, own = #replies, batch.rules.own
+  replies[last + 1] = window.micros_to_end(start, own.window, call.now_us)
+  replies[last + 2] = own.max
   replies[last + 3] = approved
   for i = 1, batch.size do
     replies[last + HEAD + i] = i <= granted and APPROVED or DENIED
@@ -86,29 +87,20 @@ end
 -- A batch:
 --   names, first_key, names_given   the names of its key: how many there are from names[first_key] on
 --   arguments, first_id, size       the ids of its checks: how many there are from arguments[first_id] on
---   limits, special                 its key's limits, and what else is special about it, or ''
+--   rules, special                  the caller's limits for its key, and what else is special about it, or ''
 -- All batches of all calls are read into this one: another table for each call costs Redis 4 % of a plain check.
 local kept_batch = {}
 
--- A batch before the first one of a call.
-local function begin_batches(names, arguments)
-  local batch = kept_batch
-  batch.names, batch.first_key, batch.names_given = names, 1, 0
-  batch.arguments, batch.first_id, batch.size = arguments, FIRST_OWN + 4, 0
-  return batch
-end
-
--- Reads the next batch in place of the one that `batch` has.
-local function read_next(batch, call, text, names_given)
-  batch.first_key, batch.first_id = batch.first_key + batch.names_given, batch.first_id + batch.size
-  batch.names_given = names_given
+-- Reads what the batch has that begins at these positions.
+local function read_batch(batch, call, text, first_key, first_id, names_given)
+  batch.first_key, batch.first_id, batch.names_given = first_key, first_id, names_given
   if not text then
-    batch.size, batch.limits, batch.special = 1, call.default_limits, ''
+    batch.size, batch.rules, batch.special = 1, call.default_rules, ''
     return
   end
   local size, limits, special = string.match(text, '^(%d+)=?([^/]*)/?(.*)$')
   batch.size, batch.special = tonumber(size), special
-  batch.limits = limits == '' and call.default_limits or limits_text.parse(limits)
+  batch.rules = limits == '' and call.default_rules or limits_text.parse(limits)
 end
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. It looks for declared names
@@ -122,17 +114,17 @@ end
 
 -- Decides a batch. `is_last`: no batch follows. Returns false if new keys have to be decided first.
 local function decide_in_order(replies, call, batch, is_last)
-  -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be of
-  -- the same key.
+  -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be
+  -- of the same key.
   local has_all_names = batch.names_given == ALL_NAMES
   if has_all_names and weight.is_spent() then
     replies[#replies + 1] = false
     return true
   end
   require_names(call, batch)
-  local values = state_values.read(batch.names[batch.first_key])
-  if batch.special == '' and batch.size <= chunks.SIZE and not call.is_sent_again then
-    local start, approved, granted = plain_checks.decide(call, batch, values)
+  local values = read_values(batch.names[batch.first_key])
+  if batch.special == '' and batch.size <= CHUNK and not call.is_sent_again then
+    local start, approved, granted = decide_plainly(call, batch, values)
     if start then
       append_plain(replies, call, batch, start, approved, granted)
       return true
@@ -148,8 +140,9 @@ local function decide_in_order(replies, call, batch, is_last)
   return true
 end
 
--- Whether Redis has more than its maxmemory by so much that approvals and places in the queue must take no more. Denials
--- and releases pass. Replicas' buffers do not count, as for Redis itself. A user who may not ask is not bounded.
+-- Whether Redis has more than its maxmemory by so much that approvals and places in the queue must take no more.
+-- Denials and releases pass. Replicas' buffers do not count, as for Redis itself. A user who may not ask is not
+-- bounded.
 local MOST_OF_MAXMEMORY = 1.1
 local function is_over_full()
   local info = redis.pcall('INFO', 'memory')
@@ -164,7 +157,7 @@ local function is_over_full()
 end
 
 -- Decides a batch and all that follow, those of new keys first, as a full memory requires
--- (`instance.decide_in_full_memory`).
+-- (lib/full-memory).
 local function decide_new_first(replies, call, batch, last_key, next_text)
   call.is_over_full = is_over_full()
   local batches, decided = {}, {}
@@ -174,11 +167,11 @@ local function decide_new_first(replies, call, batch, last_key, next_text)
       copy[name] = value
     end
     batches[#batches + 1] = copy
-    read_next(batch, call, next_text(), ALL_NAMES)
+    read_batch(batch, call, next_text(), batch.first_key + batch.names_given, batch.first_id + batch.size, ALL_NAMES)
   end
   local function decide(each)
     require_names(call, each)
-    return checks.decide(call, each, state_values.read(each.names[each.first_key]))
+    return checks.decide(call, each, read_values(each.names[each.first_key]))
   end
   local function decide_each(is_due)
     for i, each in ipairs(batches) do
@@ -208,25 +201,25 @@ local function run(KEYS, ARGV)
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
-  local batch = begin_batches(KEYS, ARGV)
-  local last_key = #KEYS
+  local names, first_key, last_key, first_id = KEYS, 1, #KEYS, FIRST_OWN + 4
   call.has_several_slots = last_key == 0
   if call.has_several_slots then
-    batch.names, batch.first_key = ARGV, batch.first_id + 1
-    last_key = batch.first_id + ARGV[batch.first_id]
-    batch.first_id = last_key + 1
+    names, first_key = ARGV, first_id + 1
+    last_key = first_id + ARGV[first_id]
+    first_id = last_key + 1
   end
-  local number, out_of_memory, is_last = 0, nil, false
-  while not is_last do
+  local batch, number, out_of_memory = kept_batch, 0, nil
+  batch.names, batch.arguments = names, ARGV
+  while first_key <= last_key do
     number = number + 1
     local names_given = (number <= two_names_until and IN_WINDOW)
       or (number <= five_names_until and FOR_NEW_WINDOW)
       or ALL_NAMES
-    read_next(batch, call, next_text(), names_given)
-    is_last = batch.first_key + names_given > last_key
+    read_batch(batch, call, next_text(), first_key, first_id, names_given)
+    first_key, first_id = first_key + names_given, first_id + batch.size
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
-      succeeded, is_decided = pcall(decide_in_order, replies, call, batch, is_last)
+      succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key > last_key)
     end
     if not succeeded then
       local failure = out_of_memory or errors.reply(is_decided)

@@ -3,16 +3,14 @@
 --
 -- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none
--- Reply per key, in their order, a list: empty if there is no such key, else names and values in turn:
---         window          the window's length in ms
---         max, queue_max  the maximum, and that of the queue
---         used            what the approvals take of the maximum, held ones included
---         denied          the denials of the window
---         waiting         how many wait
---         held            the hits of the held approvals
---         pause_left      ms until its pause ends, or 0
---         further_limits  its further limits, as they are stored, or ''
---         further_used    for each, `<name>=<used>:<ms until its window ends>`, with a comma between two
+-- Reply per key, in their order, a list: empty if there is no such key, else names, each with its value after it:
+--         limits      the limits in force, as lib/limits-text has them
+--         used        what counts of each limit, held approvals included, and the ms until its window ends:
+--                     `<used>:<ms>` for each, with a comma between two
+--         denied      the denials of the window
+--         waiting     how many wait
+--         held        the hits of the held approvals
+--         pause_left  ms until its pause ends, or 0
 --       A key that fails, such as one of a wrong type, has its error in the list's place. The first key has a reply at
 --       least. Keys after those that take long to read have none, and are left to the next call (lib/weight)
 

@@ -10,6 +10,7 @@ local calls = require 'lib/calls'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local pause = require 'lib/pause'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
 local function run(KEYS, ARGV)
@@ -21,7 +22,7 @@ local function run(KEYS, ARGV)
   end
   state = state or instance.new(keys, call, idle)
   pause.set(state, call, millis)
-  instance.serve(keys, state, call)
+  serving.serve(keys, state, call)
   instance.close(keys, state, call)
   return 1
 end

@@ -3,20 +3,20 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 request id
+--       7 request id, 8 1 if nobody has got the approval, so that it counts in no limit, else 0
 -- Reply 1, or 0: the id is unknown, was released before, was approved in a window that has ended, or its hold has lapsed
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local change = require 'lib/change'
-local requests = require 'lib/requests'
+local past_requests = require 'lib/past-requests'
 
 local function run(KEYS, ARGV)
   return change.apply(KEYS, ARGV, 0, function(keys, state, call)
     local ids = { ARGV[calls.FIRST_OWN] }
-    local released = approvals.release(keys, state, call, ids, false)
+    local released = approvals.release(keys, state, call, ids, ARGV[calls.FIRST_OWN + 1] == '1')
     if released > 0 then
-      requests.remember(keys, state, call, ids)
+      past_requests.remember(keys, state, call, ids)
     end
     return released
   end)

@@ -10,17 +10,17 @@
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 
 local calls = require 'lib/calls'
-local instance = require 'lib/instance'
-local queue = require 'lib/queue'
+local full_memory = require 'lib/full-memory'
 local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
 
 local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
 
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
-local function renew(call, replicas, state, other, known_places, known_wake)
-  local replica = queue.read_replica(redis.call('HMGET', replicas, call.replica)[1])
+local function renew(call, name, state, other, known_places, known_wake)
+  local replica = replicas.parse(redis.call('HMGET', name, call.replica)[1])
   if not replica or replica.places < known_places or not recovery.has_current_lease(replica, call) then
     return false
   end
@@ -32,9 +32,9 @@ local function renew(call, replicas, state, other, known_places, known_wake)
   if redis.call('EXISTS', other) == 0 then
     return false
   end
-  instance.decide_in_full_memory(replicas, call)
+  full_memory.write_first(name, call)
   replica.lease_ends = call.now_ms + call.lease
-  redis.call('HSET', replicas, call.replica, queue.format_replica(replica))
+  redis.call('HSET', name, call.replica, replicas.format(replica))
   return true
 end
 

@@ -12,9 +12,9 @@
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
---       limits in force, 5 what is not left of them: see `instance.used`, 6 microseconds until the caller has to settle
---       again, sooner than there may be room, because of a recovery hold; 0 if it has not, 7 the time of this call in ms
---       since 1970, 8 how many places the caller has, 9 how many waiters were put back, then their ids
+--       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
+--       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
+--       8 how many places the caller has, 9 how many waiters were put back, then their ids
 --       then the ids approved by this call, and the ids asked about that were approved before, with `~<ms>` after each
 --       of the latter that is held: until its hold lapses
 
@@ -25,8 +25,11 @@ local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
-local queue = require 'lib/queue'
+local lost_key = require 'lib/lost-key'
+local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local room = require 'lib/room'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
 local FIRST_WAITER = calls.FIRST_OWN + 2
@@ -72,17 +75,18 @@ local function run(KEYS, ARGV)
     if #unheard == 0 then
       return append(reply, heard)
     end
-    state = was_lost and instance.restore(keys, call, known_limits, millis_left) or instance.new(keys, call, idle)
+    state = was_lost and lost_key.restore(keys, call, known_limits, millis_left) or instance.new(keys, call, idle)
   end
 
   local tally = queue.read(keys, state, call)
   local missing = queue.without_place(keys, state, unheard)
   if was_lost or (#missing > 0 and recovery.is_older_than_key(keys, state, missing[1].ticket)) then
     recovery.begin_after_loss(keys, state, call, not idle)
-    instance.restore_overrides(state, known_limits)
+    lost_key.restore_overrides(state, known_limits)
   end
   if tally.places > 0 then
-    -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
+    -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them
+    -- before.
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   in_force.take_for_waiters(keys, state, call)
@@ -95,14 +99,14 @@ local function run(KEYS, ARGV)
     queue.compact(keys, state, call.now_ms)
     state.changed = true
   end
-  instance.serve(keys, state, call)
+  serving.serve(keys, state, call)
   instance.close(keys, state, call)
 
-  reply[1] = instance.micros_to_room(keys, state, call)
+  reply[1] = room.micros_to(keys, state, call)
   reply[2] = state.wake
-  reply[3] = recovery.count_waiting(state, queue.read(keys, state, call))
+  reply[3] = queue.count_waiting(keys, state, call)
   reply[4] = limits_text.format(state)
-  reply[5] = instance.used(state, call)
+  reply[5] = room.used(state, call)
   reply[6] = recovery.micros_to_look(state, call, reply[1])
   local own = tally.replicas[call.replica]
   reply[8] = own and own.places or 0

@@ -16,8 +16,9 @@ local errors = require 'lib/errors'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
-local queue = require 'lib/queue'
-local requests = require 'lib/requests'
+local queue = require 'queue/queue'
+local past_requests = require 'lib/past-requests'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
@@ -30,9 +31,9 @@ local function withdraw(call, keys, ids)
   local released = approvals.release(keys, state, call, ids, true)
   local gone = released + queue.withdraw(keys, state, call, ids)
   if gone > 0 then
-    requests.remember(keys, state, call, ids)
+    past_requests.remember(keys, state, call, ids)
   end
-  instance.serve(keys, state, call)
+  serving.serve(keys, state, call)
   instance.close(keys, state, call)
   return gone
 end
@@ -46,7 +47,7 @@ local function run(KEYS, ARGV)
       break
     end
     local next_id = first_id + tonumber(size)
-    call.limits = limits == '' and call.default_limits or limits_text.parse(limits)
+    call.rules = limits == '' and call.default_rules or limits_text.parse(limits)
     local keys, ids = key_names.read(KEYS, first_key), { unpack(ARGV, first_id, next_id - 1) }
     replies[#replies + 1] = errors.reply_of(withdraw, call, keys, ids)
     first_key, first_id = first_key + key_names.PER_INSTANCE, next_id

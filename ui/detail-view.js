@@ -2,7 +2,7 @@
 
 import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
-import { limitFillOf, limitText, noteRow, ownFillOf, SPARKS, usageText } from './keys-view.js';
+import { limitFillOf, limitText, noteRow, SPARKS, usageText } from './keys-view.js';
 import { drawSpark } from './spark.js';
 import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
@@ -47,10 +47,10 @@ export function showDetail(detail) {
   );
 }
 
-function stateText({ found, recentDenials: run, isHeld, pausedMillis }) {
+function stateText({ found, recentDenials: run, isRecovering, pausedMillis }) {
   const parts = [
     !found && 'This key does not exist now. These limits would apply to it.',
-    isHeld && 'Recovery hold after a loss of Redis: no request is approved for a moment.',
+    isRecovering && 'Recovery after a loss of Redis: no request is approved for a moment.',
     found && pausedMillis > 0 && `Paused: no request is approved for ${duration(pausedMillis)}.`,
     run &&
       `Denied since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}): ${reason(run)}. ` +
@@ -62,7 +62,7 @@ function stateText({ found, recentDenials: run, isHeld, pausedMillis }) {
 }
 
 /** The bar moves on between answers. */
-function moveWindow({ millisToWindowEnd, limits: { windowMillis } }) {
+function moveWindow({ limits: [{ windowMillis, millisToWindowEnd }] }) {
   const end = performance.now() + millisToWindowEnd;
   const step = () => {
     const left = end - performance.now();
@@ -76,12 +76,13 @@ function moveWindow({ millisToWindowEnd, limits: { windowMillis } }) {
 }
 
 function showGauges(detail) {
-  const { key, waiting, denied, limits, further = [] } = detail;
+  const { key, waiting, denied, limits, maxRequestsInQueue } = detail;
+  const [own, ...further] = limits;
   const gauges = [
     {
       title: 'Approved',
       text: usageText(detail),
-      part: ownFillOf(detail),
+      part: limitFillOf(own),
       spark: SPARKS.fill(key),
     },
     ...further.map((limit) => ({
@@ -91,8 +92,8 @@ function showGauges(detail) {
     })),
     {
       title: 'Queue',
-      text: `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`,
-      part: waiting / Math.max(1, limits.maxRequestsInQueue),
+      text: `${count(waiting)} of ${count(maxRequestsInQueue)}`,
+      part: waiting / Math.max(1, maxRequestsInQueue),
       spark: SPARKS.waiting(key),
     },
     { title: 'Denied', text: count(denied), spark: SPARKS.denied(key) },
@@ -113,32 +114,29 @@ function fillGauge(element, { text, part, spark }) {
   if (spark) drawSpark(element.lastElementChild.firstElementChild, spark);
 }
 
-const LIMITS = [
-  ['windowMillis', 'Length of a window', duration],
-  ['maxRequests', 'Approvals per window', count],
-  ['maxRequestsInQueue', 'Places in the queue', count],
+/** By their sources: title, how a value is shown, and the value among the limits of a key. */
+const OWN_LIMITS = [
+  ['windowMillis', 'Length of a window', duration, ({ limits }) => limits[0].windowMillis],
+  ['maxRequests', 'Approvals per window', count, ({ limits }) => limits[0].maximum],
+  ['maxRequestsInQueue', 'Places in the queue', count, (key) => key.maxRequestsInQueue],
 ];
 
-function showLimits({ key, limits, further, explained }) {
-  const inForce = limits ?? explained.limits;
-  const own = LIMITS.map(([field, title, format]) => ({
-    title,
-    value: format(inForce[field]),
-    why: whyText(explained.sources[field], {
-      field,
-      inForce: inForce[field],
-      declared: explained.limits[field],
-      format,
-    }),
-  }));
-  const rows = [...own, ...furtherRows(limits ? further : explained.limits.further, explained)];
+function showLimits(detail) {
+  const { key, explained } = detail;
+  const keyInForce = detail.found ? detail : explained;
+  const own = OWN_LIMITS.map(([field, title, format, valueIn]) => {
+    const [inForce, declared] = [keyInForce, explained].map(valueIn);
+    const why = whyText(explained.sources[field], { field, inForce, declared, format });
+    return { title, value: format(inForce), why };
+  });
+  const rows = [...own, ...furtherRows(keyInForce.limits, explained)];
   keepList(byId('limits'), rows, ({ title }) => `${key} ${title}`, makeLimit, fillLimit);
   setText(byId('overrides'), overridesText(explained));
   keepList(byId('matches'), explained.rules, (rule) => key + rule.number, makeMatch, fillMatch);
 }
 
 /** Further limits that are in force, or that apply from the next check or window on. */
-function furtherRows(inForce = [], { limits: { further: declared = [] }, sources }) {
+function furtherRows([, ...inForce], { limits: [, ...declared], sources }) {
   const names = new Set([...inForce, ...declared].map(({ name }) => name));
   const textOf = (limits, name) => {
     const limit = limits.find((one) => one.name === name);
@@ -252,12 +250,12 @@ function leaseText({ leaseMillis }) {
     : `, lease expired ${duration(-leaseMillis)} ago: these places no longer count`;
 }
 
-function makeName({ holds, name }) {
+function makeName({ content, name }) {
   return make(
     'li',
     {},
-    make('span', { class: 'muted' }, holds),
+    make('span', { class: 'muted' }, content),
     make('code', {}, name),
-    copyButton(name, `Copy the name of: ${holds}`),
+    copyButton(name, `Copy the name of: ${content}`),
   );
 }

@@ -51,10 +51,10 @@ export function keepList(parent, items, nameOf, create, update) {
   for (const [name, element] of before) if (!after.has(name)) element.remove();
   parent.kept = after;
   const focused = document.activeElement;
-  let place = parent.firstElementChild;
+  let next = parent.firstElementChild;
   for (const element of after.values()) {
-    if (element === place) place = place.nextElementSibling;
-    else parent.insertBefore(element, place);
+    if (element === next) next = next.nextElementSibling;
+    else parent.insertBefore(element, next);
   }
   // An element that is moved loses the focus.
   if (focused !== document.activeElement && parent.contains(focused)) focused.focus();

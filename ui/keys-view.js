@@ -47,10 +47,10 @@ export function watchIdle() {
 const SHORTEST_IDLE_MILLIS = 10_000;
 
 /** Whether nothing counts in a key, and nobody waits or was denied. */
-function isIdle({ approved, denied, waiting, pausedMillis, limits, recentDenials, further = [] }) {
-  const counts = approved + denied + waiting + pausedMillis > 0 || recentDenials !== undefined;
-  const isLong = limits.windowMillis >= SHORTEST_IDLE_MILLIS;
-  return isLong && !counts && further.every((limit) => limit.approved === 0);
+function isIdle({ denied, waiting, pausedMillis, limits, recentDenials }) {
+  const counts = denied + waiting + pausedMillis > 0 || recentDenials !== undefined;
+  const isLong = limits[0].windowMillis >= SHORTEST_IDLE_MILLIS;
+  return isLong && !counts && limits.every(({ used }) => used === 0);
 }
 
 /** Records a key's values for the sparklines, once per answer. */
@@ -64,38 +64,30 @@ export function noteRow(row) {
 }
 
 /** How full the fullest limit of a key is. */
-function fillOf(row) {
-  return Math.max(ownFillOf(row), ...(row.further ?? []).map(limitFillOf));
+function fillOf({ limits }) {
+  return Math.max(...limits.map(limitFillOf));
 }
 
-/** How full a key's own maximum is. */
-export function ownFillOf({ approved, limits: { maxRequests } }) {
-  return maxRequests === 0 ? 1 : approved / maxRequests;
+/** How full a limit is. */
+export function limitFillOf({ used, maximum }) {
+  return maximum === 0 ? 1 : used / maximum;
 }
 
-/** How full a further limit is. */
-export function limitFillOf({ approved, maximum }) {
-  return approved / maximum;
+/** What counts of the key's own limit, and how much of that is held. */
+export function usageText({ held, limits: [own] }) {
+  return held === 0 ? limitText(own) : `${limitText(own)}, ${count(held)} held`;
 }
 
-/** What counts of the maximum, and how much of that is held. */
-export function usageText({ approved, held, limits }) {
-  const usage = `${count(approved)} of ${count(limits.maxRequests)}`;
-  return held === 0 ? usage : `${usage}, ${count(held)} held`;
+/** What counts of a limit. */
+export function limitText({ used, maximum }) {
+  return `${count(used)} of ${count(maximum)}`;
 }
 
-/** What counts of a further limit. */
-export function limitText({ approved, maximum }) {
-  return `${count(approved)} of ${count(maximum)}`;
-}
-
-/** The usage of the maximum, and of a further limit that is fuller. */
+/** The usage of the key's own limit, and of a further limit that is fuller. */
 function rowText(row) {
-  const [fullest] = (row.further ?? []).toSorted((a, b) => limitFillOf(b) - limitFillOf(a));
-  const usage = usageText(row);
-  return fullest && limitFillOf(fullest) > ownFillOf(row)
-    ? `${usage}; ${fullest.name}: ${limitText(fullest)}`
-    : usage;
+  const [fullest] = row.limits.toSorted((a, b) => limitFillOf(b) - limitFillOf(a));
+  const further = fullest === row.limits[0] ? '' : `; ${fullest.name}: ${limitText(fullest)}`;
+  return `${usageText(row)}${further}`;
 }
 
 /** A key's sparklines, by the value that they show. */
@@ -119,13 +111,13 @@ export const SPARKS = {
 
 const keyOf = ({ key }) => key;
 
-/** Rows stay in place while one has the pointer or the focus of the keyboard. */
+/** Rows keep their order while one has the pointer or the focus of the keyboard. */
 function inHeldOrder(rows) {
   const list = byId('keys');
   if (!list.matches(':hover, :focus-within') || !list.kept) return rows;
-  const places = new Map([...list.kept.keys()].map((key, i) => [key, i]));
-  const placeOf = ({ key }) => places.get(key) ?? places.size;
-  return [...rows].sort((a, b) => placeOf(a) - placeOf(b));
+  const indexes = new Map([...list.kept.keys()].map((key, i) => [key, i]));
+  const indexOf = ({ key }) => indexes.get(key) ?? indexes.size;
+  return [...rows].sort((a, b) => indexOf(a) - indexOf(b));
 }
 
 function showDenied(rows, all) {
@@ -151,15 +143,15 @@ function fillDenied(element, row) {
 }
 
 function fillRow(element, row) {
-  const { key, waiting, limits, denied, recentDenials: run } = row;
+  const { key, waiting, maxRequestsInQueue, denied, recentDenials: run } = row;
   const [head, ...cells] = element.children;
   const [fill, queue, denials] = cells.map((cell) => cell.firstElementChild);
   linkTo(head.firstElementChild, key);
   setBar(fill.children[0], fillOf(row));
   setText(fill.children[1], rowText(row));
   drawSpark(fill.children[2], SPARKS.fill(key));
-  setBar(queue.children[0], waiting / Math.max(1, limits.maxRequestsInQueue));
-  setText(queue.children[1], `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`);
+  setBar(queue.children[0], waiting / Math.max(1, maxRequestsInQueue));
+  setText(queue.children[1], `${count(waiting)} of ${count(maxRequestsInQueue)}`);
   drawSpark(queue.children[2], SPARKS.waiting(key));
   setText(denials.children[0], denialText(denied, run));
   drawSpark(denials.children[1], SPARKS.denied(key));

@@ -26,19 +26,22 @@ export function drawSpark(element, { name, field, title, atLeast = 1 }) {
   const highest = Math.max(...points.map(([, value]) => value), 0);
   const top = Math.max(atLeast, highest);
   const line = points
-    .map(([x, value]) => `${place(x * WIDTH)} ${place(HEIGHT - 1 - (value / top) * (HEIGHT - 2))}`)
+    .map(
+      ([x, value]) =>
+        `${coordinate(x * WIDTH)} ${coordinate(HEIGHT - 1 - (value / top) * (HEIGHT - 2))}`,
+    )
     .join('L');
   const [area, edge] = picture.children;
   const [first] = points;
   edge.setAttribute('d', points.length > 1 ? `M${line}` : '');
   area.setAttribute(
     'd',
-    points.length > 1 ? `M${place(first[0] * WIDTH)} ${HEIGHT}L${line}V${HEIGHT}Z` : '',
+    points.length > 1 ? `M${coordinate(first[0] * WIDTH)} ${HEIGHT}L${line}V${HEIGHT}Z` : '',
   );
   picture.setAttribute('aria-label', title(highest));
 }
 
-function place(number) {
+function coordinate(number) {
   return number.toFixed(1);
 }
 

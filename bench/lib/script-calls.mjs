@@ -1,10 +1,16 @@
 import { eventLoop } from '../../dist/common/ticks.js';
+import { ownLimit } from '../../dist/limiter/limits.js';
 import { KeyNaming } from '../../dist/redis/key-names.js';
 import { encodeChecks } from '../../dist/redis/scripts/check-codec.js';
 import { Scripts } from '../../dist/redis/scripts/scripts.js';
 
 /** The names of the service's keys. */
 export const naming = new KeyNaming('sluice:');
+
+/** The limits of a key, with a queue that is long enough. */
+export function keyLimits(windowMillis, maximum, further = []) {
+  return { limits: [ownLimit(windowMillis, maximum), ...further], maxRequestsInQueue: 400 };
+}
 
 /** The service's own scripts, called once each on one connection, for keys with these limits. */
 export function scriptsOn(client, limits) {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
-import { naming, scriptsOn } from '../lib/script-calls.mjs';
+import { keyLimits, naming, scriptsOn } from '../lib/script-calls.mjs';
 import { ratio, ratios, summary } from '../lib/statistics.mjs';
 
 const FEW = 1000;
@@ -54,11 +54,7 @@ async function createSide(redisProgram, keys) {
 
 /** Creates the keys `<name>-1` to `<name>-<count>` by the service's own script, without HTTP. */
 export async function fill(redis, name, count) {
-  const scripts = scriptsOn(redis.client, {
-    windowMillis: WINDOW_MILLIS,
-    maxRequests: MAX_REQUESTS,
-    maxRequestsInQueue: 400,
-  });
+  const scripts = scriptsOn(redis.client, keyLimits(WINDOW_MILLIS, MAX_REQUESTS));
   const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
   const makeFrom = (first) => {
     const length = Math.min(KEYS_PER_CALL, count - first + 1);

@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process';
 
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
 import { progress } from '../lib/progress.mjs';
-import { checkCommand, naming } from '../lib/script-calls.mjs';
+import { checkCommand, keyLimits, naming } from '../lib/script-calls.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const CALLS = 50_000;
-const LIMITS = { windowMillis: 1000, maxRequests: 1_000_000_000, maxRequestsInQueue: 400 };
+const LIMITS = keyLimits(1000, 1_000_000_000);
 /** The calls that the script of rate-limiter-flexible 11 makes for each decision. */
 const PEER_SCRIPT = [
   "redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')",

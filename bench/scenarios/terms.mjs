@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 
 import { RedisServer } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
-import { naming, scriptsOn } from '../lib/script-calls.mjs';
+import { keyLimits, naming, scriptsOn } from '../lib/script-calls.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const KEYS = 200;
@@ -12,7 +12,8 @@ const KEYS = 200;
 const CHECKS = 50;
 const AT_ONCE = 20;
 /** No window ends meanwhile. */
-const OWN = { windowMillis: 3_600_000, maxRequests: 1_000_000_000, maxRequestsInQueue: 400 };
+const WINDOW_MILLIS = 3_600_000;
+const MAX_REQUESTS = 1_000_000_000;
 const HOLD_MILLIS = 3_600_000;
 
 const CASES = [
@@ -28,7 +29,7 @@ export async function terms({ redisProgram, rounds }) {
   const sides = [];
   for (const one of CASES) {
     const redis = await RedisServer.start(redisProgram);
-    const scripts = scriptsOn(redis.client, { ...OWN, further: furtherLimits(one.limits - 1) });
+    const scripts = scriptsOn(redis.client, limitsOf(one));
     const side = { ...one, redis, scripts, times: [], bytes: [] };
     // Creates the keys, and loads the script.
     await checkAll(side, 1);
@@ -53,12 +54,15 @@ export async function terms({ redisProgram, rounds }) {
   }));
 }
 
+function limitsOf({ limits }) {
+  return keyLimits(WINDOW_MILLIS, MAX_REQUESTS, furtherLimits(limits - 1));
+}
+
 function furtherLimits(count) {
-  if (count === 0) return undefined;
   return Array.from({ length: count }, (_, i) => ({
     name: `limit-${i}`,
-    windowMillis: OWN.windowMillis,
-    maximum: OWN.maxRequests,
+    windowMillis: WINDOW_MILLIS,
+    maximum: MAX_REQUESTS,
     counts: i % 2 === 0 ? 'requests' : 'hits',
     keepsReleased: false,
   }));

@@ -10,14 +10,14 @@ local calls = {}
 calls.FIRST_OWN = 7
 
 function calls.read(arguments)
-  local now_us, limits = now.micros(), limits_text.parse(arguments[3])
+  local now_us, rules = now.micros(), limits_text.parse(arguments[3])
   return {
     replica = arguments[1],
     lease = tonumber(arguments[2]),
     -- The caller's rules for the key that is decided, without what requests have set.
-    limits = limits,
+    rules = rules,
     -- Those for keys that do not bring their own.
-    default_limits = limits,
+    default_rules = rules,
     wake = arguments[4],
     max_ids = tonumber(arguments[5]),
     -- Read by lib/history.

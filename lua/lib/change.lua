@@ -3,6 +3,7 @@
 local calls = require 'lib/calls'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
 local change = {}
@@ -17,7 +18,7 @@ function change.apply(names, arguments, not_found, act)
     return not_found
   end
   local reply = act(keys, state, call)
-  instance.serve(keys, state, call)
+  serving.serve(keys, state, call)
   instance.close(keys, state, call)
   return reply
 end

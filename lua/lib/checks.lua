@@ -2,17 +2,21 @@
 
 local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
-local further = require 'lib/further'
+local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
+local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
+local lost_key = require 'lib/lost-key'
+local more = require 'lib/more'
+local own_ids = require 'limits/own-ids'
 local pause = require 'lib/pause'
-local queue = require 'lib/queue'
+local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
-local requests = require 'lib/requests'
-local several_hits = require 'lib/several-hits'
+local room = require 'lib/room'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local verdicts = require 'lib/verdicts'
 
@@ -29,9 +33,8 @@ local function read_ceilings(ceilings)
   return tonumber(max), tonumber(queue_max), tonumber(length)
 end
 
--- The maximum that holds if no request sets one from now on: that of the rules, if it may come into force in
--- mid-window, else the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current
--- one.
+-- The maximum if no request sets one from now on: the one of the rules, if it may come into force in mid-window, else
+-- the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current one.
 local function base_maximum(keys, state, call, of_window, current, of_rules, lapses)
   if lapses or current == of_rules then
     return of_rules
@@ -43,21 +46,21 @@ end
 
 -- Sets the length of the next window, or drops a length that the rules no longer allow. `ceiling`: the longest.
 local function configure_window(state, batch, ceiling)
-  if math.max(state.next_window, state.window_is_set and state.window or 0) > ceiling then
-    stored.set_more(state, 'next_window', 0)
+  if math.max(state.next_window, state.window_is_set and state.own.window or 0) > ceiling then
+    more.set(state, 'next_window', 0)
     state.window_is_set = false
   end
   local length = batch.terms.window
   if length then
-    stored.set_more(state, 'next_window', length ~= state.window and length or 0)
-    state.window_is_set = state.window_is_set or length == state.window
+    more.set(state, 'next_window', length ~= state.own.window and length or 0)
+    state.window_is_set = state.window_is_set or length == state.own.window
   end
 end
 
 -- An override stays until the key is removed, or until the rules of the window no longer allow it. A limit without an
 -- override comes from the rules.
 local function configure(keys, state, call, batch)
-  local terms = batch.terms
+  local terms, own, rules = batch.terms, state.own, call.rules
   local max, queue_max = terms.max, terms.queue_max
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
   local of_window = in_force.has_window_of_rules(state, call)
@@ -66,20 +69,20 @@ local function configure(keys, state, call, batch)
     configure_window(state, batch, longest)
     -- A request may have set the length that the window has already.
     of_window = of_window or in_force.has_window_of_rules(state, call)
-    max = max or (max_was_set and state.max <= max_ceiling and state.max)
+    max = max or (max_was_set and own.max <= max_ceiling and own.max)
     queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
   end
   state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
-  max = max or base_maximum(keys, state, call, of_window, state.max, call.limits.max, max_was_set)
+  max = max or base_maximum(keys, state, call, of_window, own.max, rules.own.max, max_was_set)
   queue_max = queue_max
-    or base_maximum(keys, state, call, of_window, state.queue_max, call.limits.queue_max, queue_max_was_set)
-  state.made_room = state.made_room or max > state.max
-  state.max, state.queue_max = max, queue_max
-  if of_window and state.further_text ~= call.limits.further_text and in_force.may_change(keys, state, call) then
+    or base_maximum(keys, state, call, of_window, state.queue_max, rules.queue_max, queue_max_was_set)
+  state.made_room = state.made_room or max > own.max
+  own.max, state.queue_max = max, queue_max
+  if of_window and state.further_text ~= rules.further_text and in_force.may_change(keys, state, call) then
     state.limits_changed_at = call.now_ms
-    further.take_rules(keys, state, call.limits, call.now_ms)
+    key_limits.take_further(keys, state, rules, call.now_ms)
   end
-  state.limits_changed = limits_text.format(state) ~= state.limits
+  state.limits_changed = limits_text.format(state) ~= state.limits_text
 end
 
 -- The earlier replies to checks that are sent again: request id -> reply.
@@ -94,14 +97,15 @@ local function find_decided(keys, call, batch)
   return decided
 end
 
--- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided check.
+-- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided
+-- check.
 local function approve(keys, state, call, batch, decided, replies)
-  local i = 1
-  local most = instance.capacity(state, call)
-  while i <= batch.size and state.approved < most do
+  local i, own = 1, state.own
+  local most = own:capacity(state, call)
+  while i <= batch.size and own.used < most do
     local ids = {}
-    local room = math.min(most - state.approved, chunks.SIZE)
-    while i <= batch.size and #ids < room do
+    local room_left = math.min(most - own.used, chunks.SIZE)
+    while i <= batch.size and #ids < room_left do
       local id = batch.ids[i]
       replies[i + verdicts.HEAD] = decided[id] or (call.is_over_full and verdicts.STORE_FULL) or verdicts.APPROVED
       if replies[i + verdicts.HEAD] == verdicts.APPROVED and not decided[id] then
@@ -109,59 +113,59 @@ local function approve(keys, state, call, batch, decided, replies)
       end
       i = i + 1
     end
-    requests.add(keys, state, call, ids)
+    own:take_all(keys, state, call, ids)
   end
   return i
+end
+
+-- The hits of a check, and the length of its hold in ms if its approval is to be held.
+local function terms_of(batch, i)
+  local terms = batch.terms
+  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i]
+end
+
+-- Whether one more approval is kept: among the held ones, and in each limit.
+local function is_kept(keys, state, call, hold)
+  return (not hold or holds.free(keys, state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
+end
+
+-- Whether a check that joined the queue now would be its next head, and might be approved.
+local function would_be_head(state)
+  return serving.is_next(state) and not room.is_closed(state)
 end
 
 -- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
 -- a release can be expected, the check waits until its time is over.
 local function reply_too_late(keys, state, call, before, hits, longest_wait)
-  local micros = longest_wait and instance.micros_to_turn(keys, state, call, before, hits)
+  local micros = longest_wait and room.micros_to_turn(keys, state, call, before, hits)
   if not micros or micros <= longest_wait * 1000 then
     return nil
-  elseif longest_wait > 0 and approvals.expects_release(keys, state, call) then
+  elseif longest_wait > 0 and given_back.is_expected(keys, state, call) then
     return nil
   end
   return verdicts.TURN_TOO_LATE - micros
-end
-
--- Whether one more approval fits among those that are kept: the held ones, or those of the window.
-local function has_place(keys, state, call, hold)
-  local free = hold and holds.free(keys, state) or instance.free_ids(keys, state, call)
-  return free > 0 and further.has_place(keys, state, call, hold)
-end
-
--- Whether the check's hits fit into all limits.
-local function fits(state, hits)
-  return state.approved + hits <= state.max and further.fits(state, hits)
-end
-
--- Whether the check's hits would fit, but no more approvals are kept.
-local function is_set_full(keys, state, call, hits, hold)
-  return fits(state, hits) and not has_place(keys, state, call, hold)
 end
 
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
   local terms = batch.terms
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
-  local places = state.max == 0 and 0 or state.queue_max
+  local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local id, hits, hold = batch.ids[i], several_hits.of_list(terms.hits, i), terms.holds and terms.holds[i]
+    local id, hits, hold = batch.ids[i], terms_of(batch, i)
     local waits = terms.waits and string.sub(terms.waits, i, i) or WAITS_NOT
     local reply
     if decided[id] then
       reply = decided[id]
-    elseif hits > 1 and (hits > state.max or further.exceeds(state, hits)) then
+    elseif hits > 1 and key_limits.is_any_below(state, hits) then
       reply = verdicts.TOO_MANY_HITS
-    elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits, hold) then
+    elseif waits == WAITS_NOT and key_limits.fit(state, hits) and not is_kept(keys, state, call, hold) then
       reply = verdicts.SET_FULL
     elseif waits == WAITS_NOT then
       reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
-      local before = recovery.count_waiting(state, queue.read(keys, state, call)) + #joining
+      local before = queue.count_waiting(keys, state, call) + #joining
       local longest_wait = terms.longest_waits and terms.longest_waits[i]
       reply = before >= places and verdicts.QUEUE_FULL
         or reply_too_late(keys, state, call, before, hits, longest_wait)
@@ -176,9 +180,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   end
   if #joining > 0 then
     queue.join(keys, state, call, joining)
-    if instance.has_room(state, call) then
-      stored.set_more(state, 'blocked', 1)
-    end
+    serving.note_waiters(state)
   end
 end
 
@@ -194,13 +196,13 @@ end
 
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
-  local terms = batch.terms
   for i = 1, batch.size do
-    local id, hits, hold = batch.ids[i], several_hits.of_list(terms.hits, i), terms.holds and terms.holds[i]
-    local is_next = instance.admits_newcomers(state, call) and fits(state, hits) and has_place(keys, state, call, hold)
-    if is_next and not decided[id] and call.is_over_full then
+    local id, hits, hold = batch.ids[i], terms_of(batch, i)
+    local is_approved = not decided[id] and key_limits.fit(state, hits) and would_be_head(state)
+      and is_kept(keys, state, call, hold)
+    if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
-    elseif is_next and not decided[id] then
+    elseif is_approved then
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
       replies[i + verdicts.HEAD] = verdicts.APPROVED
     else
@@ -262,13 +264,13 @@ function checks.decide(call, batch, values)
   local terms = read_terms(batch.special)
   batch.ids, batch.terms = ids_of(batch), terms
   local keys = key_names.read(batch.names, batch.first_key)
-  call.limits = batch.limits
+  call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end
   if not state and not idle and terms.ticket then
-    state = instance.restore(keys, call, terms.known_limits, terms.millis_left)
+    state = lost_key.restore(keys, call, terms.known_limits, terms.millis_left)
   end
   state = state or instance.new(keys, call, idle)
   if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
@@ -277,26 +279,26 @@ function checks.decide(call, batch, values)
     if has_places or not approvals.find(keys, { terms.waiter }, call.now_ms)[terms.waiter] then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end
-    instance.restore_overrides(state, terms.known_limits)
+    lost_key.restore_overrides(state, terms.known_limits)
   end
-  if batch.special ~= '' or state.limits ~= call.limits.text then
+  if batch.special ~= '' or state.limits_text ~= call.rules.text then
     configure(keys, state, call, batch)
   end
   state.expires = stored.idle_time(state)
   state.max_holds = terms.max_holds or state.max_holds
-  instance.serve(keys, state, call)
+  serving.serve(keys, state, call)
   if terms.waits and state.has_more and queue.read(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end
   -- Created with a place for one verdict, since most batches have one.
-  local replies = { 0, state.max, 0, verdicts.DENIED }
+  local replies = { 0, state.own.max, 0, verdicts.DENIED }
   local decided = call.is_sent_again and find_decided(keys, call, batch) or NOTHING_DECIDED
-  if terms.hits or terms.holds or requests.counts_ids_apart(state) or state.further then
+  if terms.hits or terms.holds or #state.limits > 1 or not own_ids.have_one_each(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
-    if instance.admits_newcomers(state, call) then
+    if would_be_head(state) then
       first_left = approve(keys, state, call, batch, decided, replies)
     end
     if first_left <= batch.size then
@@ -304,13 +306,13 @@ function checks.decide(call, batch, values)
     end
   end
   -- A hold that was just taken may be the first to lapse.
-  replies[1] = instance.micros_to_room(keys, state, call)
-  replies[verdicts.HEAD] = instance.used(state, call)
+  replies[1] = room.micros_to(keys, state, call)
+  replies[verdicts.HEAD] = room.used(state, call)
   instance.close(keys, state, call)
   if terms.waits and has_ticket(batch, replies) then
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
     replies[2] = string.format('%s %.0f %.0f', limits_text.format(state), state.wake, call.now_ms)
-  elseif state.window_is_set or state.further then
+  elseif state.own.window ~= call.rules.own.window or state.window_is_set or #state.limits > 1 then
     replies[2] = limits_text.format(state)
   end
   return replies

@@ -1,21 +1,20 @@
 -- What a call does if Redis's clock has gone back, as in a failover to a host with another time.
 
+local more = require 'lib/more'
 local stored = require 'lib/stored'
 
 local clock_step = {}
 
--- After the clock has gone back, nothing lasts longer than it was set for: windows that begin in the future begin now, with
--- what was approved in them, and a pause lasts as long as it still had to when `set_at` was. lib/holds and lib/queue do the
--- same for holds and leases. Returns whether the clock has gone back, as far as these show.
+-- After the clock has gone back, nothing lasts longer than it was set for: windows that begin in the future begin now,
+-- with what was approved in them, and a pause lasts as long as it still had to when `set_at` was. lib/holds and
+-- queue/queue do the same for holds and leases. Returns whether the clock has gone back, as far as these show.
 function clock_step.begin_by_now(state, now_ms)
-  local goes_back = state.set_at > now_ms or state.start > now_ms
+  local goes_back = state.set_at > now_ms
   if state.paused_until > state.set_at and state.set_at > now_ms then
-    stored.set_more(state, 'paused_until', state.paused_until - state.set_at + now_ms)
+    more.set(state, 'paused_until', state.paused_until - state.set_at + now_ms)
   end
-  state.start = math.min(state.start, now_ms)
-  for _, limit in ipairs(state.further or {}) do
-    goes_back = goes_back or limit.start > now_ms
-    limit.start = math.min(limit.start, now_ms)
+  for _, limit in ipairs(state.limits) do
+    goes_back = limit:begin_by(now_ms) or goes_back
   end
   if goes_back then
     state.set_at, state.served = math.min(state.set_at, now_ms), math.min(state.served, now_ms)

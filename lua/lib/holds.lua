@@ -2,22 +2,23 @@
 -- them: id -> `<when the hold lapses, in ms since 1970>:<its length in ms>`, with `*<hits>` after it
 -- if the approval has not exactly one hit. Held ids are in no other set until their holds end.
 --
--- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a sorted
--- set of ids, with `*<hits>` after an id as above, by the time when the hold lapses. The hash alone is the truth. The
--- state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each change of
--- a hold. Then the holds are read whole when the next one lapses, and their order begins again.
+-- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a
+-- sorted set of ids, with `*<hits>` after an id as above, by the time when the hold lapses. The hash alone is the
+-- truth. The state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each
+-- change of a hold. Then the holds are read whole when the next one lapses, and their order begins again.
 --
 -- The state's field `holds` sums them up, so that other keys need no look at the hash:
---   held        the hits of all held approvals; `approved` includes them, as do further limits (lib/further)
---   held_ids    how many they are
---   lapses      no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is
---   held_until  no hold lapses after this time
---   max_holds   how many holds the key may have, by the caller that asked for one last; 0 if that is unknown
+--   held         the hits of all held approvals, which are among what is used of each limit
+--   held_ids     how many they are
+--   first_lapse  no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is
+--   last_lapse   no hold lapses after this time
+--   max_holds    how many holds the key may have, by the caller that asked for one last; 0 if that is unknown
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
-local further = require 'lib/further'
-local requests = require 'lib/requests'
+local given_back = require 'lib/given-back'
+local key_limits = require 'limits/key-limits'
+local more = require 'lib/more'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
@@ -35,8 +36,8 @@ function holds.member(id, hits)
   return hits == 1 and id or id .. '*' .. digits(hits)
 end
 
--- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is not
--- kept. Then the holds have none from now on.
+-- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is
+-- not kept. Then the holds have none from now on.
 function holds.call_order(keys, state, command, ...)
   if not state.orders_holds then
     return nil
@@ -47,13 +48,13 @@ function holds.call_order(keys, state, command, ...)
       return redis.call(command, holds.order_name(keys), ...)
     end
     state.orders_holds = false
-    stored.more_changed(state)
+    more.changed(state)
     return nil
   end
   return reply
 end
 
--- Begins the order again. `order`: a list with the time and the member of each hold in turn.
+-- Begins the order again. `order`: a list with the time and the member of each hold.
 function holds.begin_order(keys, state, order)
   redis.call('UNLINK', holds.order_name(keys))
   state.orders_holds = #order > 2 * holds.FEW
@@ -62,15 +63,14 @@ function holds.begin_order(keys, state, order)
   end
 end
 
-function holds.set_lapses(state, lapses, held_until)
-  state.lapses, state.held_until = lapses, held_until
-  stored.more_changed(state)
+function holds.set_lapses(state, first_lapse, last_lapse)
+  state.first_lapse, state.last_lapse = first_lapse, last_lapse
+  more.changed(state)
 end
 
--- So many hits of so many approvals are held from now on.
+-- From now on, this number of approvals with these hits is held.
 function holds.set_held(state, held, held_ids)
-  state.approved = state.approved + held - state.held
-  further.hold(state, held - state.held, held_ids - state.held_ids)
+  key_limits.hold(state, held - state.held, held_ids - state.held_ids)
   state.held, state.held_ids = held, held_ids
 end
 
@@ -107,8 +107,8 @@ function holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   end
   holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits))
   redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
-  local first = stored.has_holds(state) and math.min(state.lapses, lapses) or lapses
-  holds.set_lapses(state, first, math.max(state.held_until, lapses))
+  local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
+  holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
   state.set_at = call.now_ms
 end
 
@@ -127,10 +127,10 @@ function holds.add(keys, state, call, id, hits, millis)
     holds.begin_order(keys, state, order)
   end
   holds.set_held(state, state.held + hits, state.held_ids + 1)
-  further.add(keys, state, id, hits, true)
+  key_limits.take(keys, state, call, id, hits, true)
 end
 
--- So many hits and ids are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
+-- From now on, this number of hits and ids is held. `first`: when the first hold lapses, or math.huge if there is none.
 function holds.keep(state, held, held_ids, first)
   if first == math.huge then
     state.orders_holds = false
@@ -138,7 +138,7 @@ function holds.keep(state, held, held_ids, first)
     holds.set_lapses(state, 0, 0)
   else
     holds.set_held(state, held, held_ids)
-    holds.set_lapses(state, first, state.held_until)
+    holds.set_lapses(state, first, state.last_lapse)
   end
 end
 
@@ -149,12 +149,12 @@ function holds.release(keys, state, id)
     holds.call_order(keys, state, 'ZREM', holds.member(id, hits))
     redis.call('HDEL', holds.name(keys), id)
     local is_last = redis.call('EXISTS', holds.name(keys)) == 0
-    holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.lapses)
+    holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.first_lapse)
   end
   return hits
 end
 
--- Reads all holds. Returns what `find_lapsed` returns, and the order of those that have not lapsed.
+-- Reads all holds. Returns what `find_lapsed` returns, and the order of the holds that have not lapsed.
 function holds.read_all(keys, now_ms)
   local ids, held, held_ids, first, order, last_lapsed = {}, 0, 0, math.huge, {}, 0
   local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
@@ -180,15 +180,15 @@ function holds.last_lapse(keys, state)
       last = math.max(last, (holds.parse(text)))
     end
   end
-  return last > 0 and last or state.held_until
+  return last > 0 and last or state.last_lapse
 end
 
 -- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
--- math.huge, and no ids, if there are none. The fifth value is the order of these if all holds had to be read: there are
--- few, there is no order, or somebody has removed the hash or the order. The sixth value is when the last of the lapsed
--- ones lapsed, if there are ids.
+-- math.huge, and no ids, if there are none. The fifth value is the order of these if all holds had to be read: there
+-- are few, there is no order, or somebody has removed the hash or the order. The sixth value is when the last of the
+-- lapsed ones lapsed, if there are ids.
 function holds.find_lapsed(keys, state, now_ms)
-  if now_ms >= state.held_until then
+  if now_ms >= state.last_lapse then
     return {}, 0, 0, math.huge
   end
   local count = holds.call_order(keys, state, 'ZCARD')
@@ -208,7 +208,7 @@ end
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
 -- and may be approved again.
 function holds.end_lapsed(keys, state, call)
-  if not stored.has_holds(state) or call.now_ms < state.lapses then
+  if not stored.has_holds(state) or call.now_ms < state.first_lapse then
     return
   end
   local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
@@ -222,7 +222,7 @@ function holds.end_lapsed(keys, state, call)
   end
   chunks.call('HDEL', holds.name(keys), ids)
   if #ids > 0 or held_ids < state.held_ids then
-    requests.make_room(state, call)
+    given_back.note(state, call)
     -- A lapse may be noticed late.
     state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
   end
@@ -235,13 +235,13 @@ function holds.shorten(keys, state, call)
     return
   end
   local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
-  state.held_until = 0
+  state.last_lapse = 0
   for i = 1, #all, 2 do
     local lapses, millis, hits = holds.parse(all[i + 1])
     if lapses > call.now_ms + millis then
       holds.write(keys, state, call, all[i], call.now_ms + millis, millis, hits, hits)
     else
-      state.held_until = math.max(state.held_until, lapses)
+      state.last_lapse = math.max(state.last_lapse, lapses)
     end
   end
 end
@@ -263,9 +263,9 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   hits = hits or hits_before
   holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
-  local _, more = further.amend(keys, state, id, hits)
-  if hits < hits_before or more < 0 then
-    requests.make_room(state, call)
+  key_limits.amend(keys, state, id, hits, true)
+  if hits < hits_before then
+    given_back.note(state, call)
   end
   return lapses - call.now_ms
 end

@@ -9,9 +9,9 @@
 -- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
 -- limit that a request has set does not come from the rules, and stays.
 
-local further = require 'lib/further'
 local history = require 'lib/history'
-local stored = require 'lib/stored'
+local key_limits = require 'limits/key-limits'
+local more = require 'lib/more'
 
 local in_force = {}
 
@@ -24,18 +24,18 @@ end
 
 -- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
-  return (state.window ~= rules.window and not in_force.sets_window(state))
-    or (state.max ~= rules.max and not state.max_is_set)
+  return (state.own.window ~= rules.own.window and not in_force.sets_window(state))
+    or (state.own.max ~= rules.own.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
     or state.further_text ~= rules.further_text
 end
 
 -- Whether the window is one of the caller's rules, up to a length that a request has set.
 function in_force.has_window_of_rules(state, call)
-  return state.window == call.limits.window or state.window_is_set
+  return state.own.window == call.rules.own.window or state.window_is_set
 end
 
--- Whether the caller's limits may replace the limits in force.
+-- Whether the caller's rules may replace the limits in force.
 function in_force.may_change(keys, state, call)
   local since = state.is_new and state.born
   if not since then
@@ -49,18 +49,18 @@ function in_force.may_change(keys, state, call)
   return history.read(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end
 
--- The caller's limits if they come into force with the next window, else nil.
-function in_force.limits_of_next_window(keys, state, call)
-  local rules = call.limits
+-- The caller's rules if they come into force with the next window, else nil.
+function in_force.rules_of_next_window(keys, state, call)
+  local rules = call.rules
   return differs_from_rules(state, rules) and in_force.may_change(keys, state, call) and rules or nil
 end
 
--- The length of the next window. `rules`: from `in_force.limits_of_next_window`.
+-- The length of the next window. `rules`: from `in_force.rules_of_next_window`.
 function in_force.length_of_next_window(state, rules)
   if state.next_window > 0 then
     return state.next_window
   end
-  return (rules and not state.window_is_set and rules or state).window
+  return (rules and not state.window_is_set and rules or state).own.window
 end
 
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
@@ -72,24 +72,25 @@ end
 function in_force.take_next_window(state)
   if state.next_window > 0 then
     state.window_is_set, state.limits_changed = true, true
-    stored.set_more(state, 'next_window', 0)
+    more.set(state, 'next_window', 0)
   end
 end
 
 -- Takes the maxima and the further limits of rules that come into force now.
 function in_force.take_maxima(keys, state, call)
-  local rules, max_before = call.limits, state.max
-  state.max = state.max_is_set and state.max or rules.max
+  local rules, own = call.rules, state.own
+  local max_before = own.max
+  own.max = state.max_is_set and max_before or rules.own.max
   state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
-  state.made_room = state.made_room or state.max > max_before
+  state.made_room = state.made_room or own.max > max_before
   state.limits_changed = true
   state.limits_changed_at = call.now_ms
-  further.take_rules(keys, state, rules, call.now_ms)
+  key_limits.take_further(keys, state, rules, call.now_ms)
 end
 
 -- Takes rules that come into force in mid-window, for waiters: without checks, nobody else would.
 function in_force.take_for_waiters(keys, state, call)
-  local takes = in_force.has_window_of_rules(state, call) and differs_from_rules(state, call.limits)
+  local takes = in_force.has_window_of_rules(state, call) and differs_from_rules(state, call.rules)
   if takes and in_force.may_change(keys, state, call) then
     in_force.take_maxima(keys, state, call)
   end

@@ -6,7 +6,7 @@ key_names.PER_INSTANCE = 8
 -- How many of them a plain check gets: the first ones if the window goes on; these and the past requests if it may
 -- begin a window.
 key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW = 2, 5
--- Their positions after the first name, which is that of the state.
+-- Their positions after the name of the state, which is the first.
 key_names.REQUESTS = 1
 local QUEUE, WAITING, REPLICAS, PAST_REQUESTS = 2, 3, 4, 5
 
@@ -17,7 +17,7 @@ function key_names.read(names, first)
     queue = names[first + QUEUE],
     waiting = names[first + WAITING],
     replicas = names[first + REPLICAS],
-    -- By turn, a set of ids approved in windows that have ended.
+    -- By generation, a set of ids approved in windows that have ended.
     past_requests = {
       names[first + PAST_REQUESTS], names[first + PAST_REQUESTS + 1], names[first + PAST_REQUESTS + 2],
     },

@@ -1,7 +1,7 @@
--- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A
--- `*` after a number marks it as set by a request. Then, for each further limit of the rules, a comma and
--- `<name>=<window>:<maximum>:<what it counts>`: `hits`, or `requests`, of which each counts as one. `:kept` after that: an
--- approval counts until the window ends in which it was given, and in no other, whether it is released or held.
+-- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A `*`
+-- after a number marks it as set by a request. Then, for each further limit of the rules, a comma and
+-- `<name>=<window>:<maximum>:<what it counts>`: `hits`, or `requests`, of which each counts as one. `:kept` after that:
+-- an approval counts until the window ends in which it was given, and in no other, whether it is released or held.
 -- Equal limits are equal texts, so most checks need not parse them.
 
 local limits_text = {}
@@ -10,54 +10,54 @@ local limits_text = {}
 local parsed, parsed_count = {}, 0
 local MOST_PARSED = 1000
 
--- The list of further limits in a text, or nil if there are none.
-local function parse_further(text)
-  if text == '' then
-    return nil
-  end
-  local list = {}
-  for name, length, max, counts, kept in string.gmatch(text, ',([^=]+)=(%d+):(%d+):(%a+)(:?%a*)') do
-    list[#list + 1] = {
-      name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = kept == ':kept',
+-- The key's own limit, and the further ones in a text.
+local function parse_limits(length, max, further)
+  local limits = { { window = tonumber(length), max = tonumber(max), counts = 'hits', keeps = false } }
+  for name, of_further, its_max, counts, kept in string.gmatch(further, ',([^=]+)=(%d+):(%d+):(%a+)(:?%a*)') do
+    limits[#limits + 1] = {
+      name = name, window = tonumber(of_further), max = tonumber(its_max), counts = counts, keeps = kept == ':kept',
     }
   end
-  return list
+  return limits
 end
 
+-- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text,
+-- and the part of it that has the further limits.
 function limits_text.parse(text)
-  local limits = parsed[text]
-  if not limits then
+  local rules = parsed[text]
+  if not rules then
     local length, window_mark, max, max_mark, queue_max, queue_mark, further =
       string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)(.*)$')
-    limits = {
+    local limits = parse_limits(length, max, further)
+    rules = {
       text = text,
-      window = tonumber(length),
-      max = tonumber(max),
+      limits = limits,
+      own = limits[1],
       queue_max = tonumber(queue_max),
       window_is_set = window_mark == '*',
       max_is_set = max_mark == '*',
       queue_max_is_set = queue_mark == '*',
       further_text = further,
-      further = parse_further(further),
     }
     if parsed_count == MOST_PARSED then
       parsed, parsed_count = {}, 0
     end
-    parsed[text], parsed_count = limits, parsed_count + 1
+    parsed[text], parsed_count = rules, parsed_count + 1
   end
-  return limits
+  return rules
 end
 
-function limits_text.format(limits)
+-- The text of a state's limits in force.
+function limits_text.format(state)
   return string.format(
     '%.0f%s:%.0f%s:%.0f%s%s',
-    limits.window,
-    limits.window_is_set and '*' or '',
-    limits.max,
-    limits.max_is_set and '*' or '',
-    limits.queue_max,
-    limits.queue_max_is_set and '*' or '',
-    limits.further_text
+    state.own.window,
+    state.window_is_set and '*' or '',
+    state.own.max,
+    state.max_is_set and '*' or '',
+    state.queue_max,
+    state.queue_max_is_set and '*' or '',
+    state.further_text
   )
 end
 

@@ -3,7 +3,7 @@
 -- replica with waiters was renewed by a check or a settle last. If that is in the future, Redis's clock has gone back
 -- since, as in a failover to a host with another time.
 
-local stored = require 'lib/stored'
+local more = require 'lib/more'
 
 local pause = {}
 
@@ -11,24 +11,24 @@ function pause.is_on(state)
   return state.paused_until > 0
 end
 
--- How much of a maximum is not left for checks: in a pause, all.
-function pause.not_left(state, taken, max)
-  return pause.is_on(state) and math.max(taken, max) or taken
+-- What counts of a limit for checks: in a pause, at least all of its maximum.
+function pause.used(state, limit)
+  return pause.is_on(state) and math.max(limit.used, limit.max) or limit.used
 end
 
 -- Ends a pause whose time is over, so that waiters may be served.
 function pause.end_past(state, now_ms)
   if pause.is_on(state) and now_ms >= state.paused_until then
-    stored.set_more(state, 'paused_until', 0)
+    more.set(state, 'paused_until', 0)
     state.made_room = true
   end
 end
 
--- Pauses a key from now on for so many ms; 0 ends the pause.
+-- Pauses a key for this many ms from now on; 0 ends the pause.
 function pause.set(state, call, millis)
   local paused_until = millis > 0 and call.now_ms + millis or 0
   state.made_room = state.made_room or (paused_until == 0 and pause.is_on(state))
-  stored.set_more(state, 'paused_until', paused_until)
+  more.set(state, 'paused_until', paused_until)
   state.set_at = call.now_ms
 end
 

@@ -5,33 +5,36 @@
 
 local digits = require 'lib/digits'
 local key_names = require 'lib/key-names'
-local turns = require 'lib/turns'
-local window = require 'lib/window'
+local generations = require 'lib/generations'
+local window = require 'limits/window'
 
 local plain_checks = {}
 
+-- Each lookup in a table costs nearly all checks.
 local REQUESTS, IN_WINDOW = key_names.REQUESTS, key_names.IN_WINDOW
+local is_current, windows_share_set = window.is_current, generations.windows_share_set
 
 -- How many of the checks are approved, from the first on.
-local function count_approved(batch, approved)
-  return math.max(0, math.min(batch.size, batch.limits.max - approved))
+local function count_approved(size, own, approved)
+  return math.max(0, math.min(size, own.max - approved))
 end
 
 local function approve(requests, batch, granted)
-  return redis.call('SADD', requests, unpack(batch.arguments, batch.first_id, batch.first_id + granted - 1))
+  local first_id = batch.first_id
+  return redis.call('SADD', requests, unpack(batch.arguments, first_id, first_id + granted - 1))
 end
 
-local function decide_in_window(batch, start, values)
-  local names, first_key, size = batch.names, batch.first_key, batch.size
+local function decide_in_window(batch, size, own, start, values)
+  local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
   local approved = tonumber(values[3])
-  local granted = count_approved(batch, approved)
+  local granted = count_approved(size, own, approved)
   if granted > 0 then
     local added = approve(requests, batch, granted)
     approved = approved + added
     redis.call('HSET', state, 'approved', digits(approved))
     if redis.call('SCARD', requests) == added then
-      redis.call('PEXPIREAT', requests, digits(window.idle_at(start, batch.limits.window)))
+      redis.call('PEXPIREAT', requests, digits(window.idle_at(start, own.window)))
     end
   end
   if granted < size then
@@ -40,24 +43,24 @@ local function decide_in_window(batch, start, values)
   return start, approved, granted
 end
 
-local function decide_in_new_window(batch, start, values)
+local function decide_in_new_window(batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
-  local turn = tonumber(values[4])
+  local generation = tonumber(values[4])
   local had_requests = values[3] ~= '0'
   if had_requests then
-    turn = turns.after(turn)
+    generation = generations.after(generation)
   end
-  local granted = count_approved(batch, 0)
-  redis.call('HSET', state, 'start', digits(start), 'approved', digits(granted), 'turn', digits(turn))
-  if values[5] or granted < batch.size then
-    redis.call('HSET', state, 'denied', digits(batch.size - granted))
+  local granted = count_approved(size, own, 0)
+  redis.call('HSET', state, 'start', digits(start), 'approved', digits(granted), 'turn', digits(generation))
+  if values[5] or granted < size then
+    redis.call('HSET', state, 'denied', digits(size - granted))
   end
   if had_requests then
     -- The names of past requests come last.
-    turns.keep(requests, names[first_key + batch.names_given - turns.COUNT + turn - 1])
+    generations.keep(requests, names[first_key + batch.names_given - generations.COUNT + generation - 1])
   end
-  local expiry = digits(window.idle_at(start, batch.limits.window))
+  local expiry = digits(window.idle_at(start, own.window))
   if granted > 0 then
     approve(requests, batch, granted)
     redis.call('PEXPIREAT', requests, expiry)
@@ -66,23 +69,24 @@ local function decide_in_new_window(batch, start, values)
   return start, granted, granted
 end
 
--- Decides the checks of a batch. `values`: from `state_values.read`. Returns the start of the window, its approvals, and
--- how many of the checks are approved, from the first on. Returns nil and changes nothing if these are no plain checks, or
--- if they begin a window without the names for it.
+-- Decides the checks of a batch. `values`: from `state_values.read`. Returns the start of the window, its approvals,
+-- and how many of the checks are approved, from the first on. Returns nil and changes nothing if these are no plain
+-- checks, or if they begin a window without the names for it.
 --
--- The first write takes memory, so that a full Redis refuses it (`instance.decide_in_full_memory`).
+-- The first write takes memory, so that a full Redis refuses it (lib/full-memory).
 function plain_checks.decide(call, batch, values)
-  local limits = batch.limits
-  local start, length, now_ms = tonumber(values[1]), limits.window, call.now_ms
-  if values[2] ~= limits.text or values[6] then
-    return nil
-  elseif values[3] + batch.size > call.max_ids or turns.windows_share_set(call, length) then
+  local rules, size = batch.rules, batch.size
+  if values[2] ~= rules.text or values[6] then
     return nil
   end
-  if window.is_current(start, length, now_ms) then
-    return decide_in_window(batch, start, values)
+  local own, start, now_ms = rules.own, tonumber(values[1]), call.now_ms
+  local length = own.window
+  if values[3] + size > call.max_ids or windows_share_set(call, length) then
+    return nil
+  elseif is_current(start, length, now_ms) then
+    return decide_in_window(batch, size, own, start, values)
   elseif now_ms >= start and now_ms < window.idle_at(start, length) and batch.names_given > IN_WINDOW then
-    return decide_in_new_window(batch, window.start_of(start, length, now_ms), values)
+    return decide_in_new_window(batch, size, own, window.start_of(start, length, now_ms), values)
   end
 end
 

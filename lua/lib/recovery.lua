@@ -1,32 +1,34 @@
--- Replicas do not all come back at once after Redis was down. In the recovery hold of a key nobody is approved, so that
+-- Replicas do not all come back at once after Redis was down. While a key recovers, nobody is approved, so that
 -- the queue is still served in order.
 --
--- Three losses begin a recovery hold:
+-- Three losses begin a recovery:
 --   Redis lost the key with all its waiters. The first call creates the key again. A ticket from before shows the
---   loss, and begins a hold that ends when the key has a certain age. If the caller has not put its waiters back, the
---   hold lasts its usual time from now on, however old the key is.
+--   loss, and begins a recovery that ends when the key has a certain age. If the caller has not put its waiters back, the
+--   recovery lasts its usual time from now on, however old the key is.
 --   Somebody removed one of the three keys of the queue alone.
---   Redis was down for so long that leases ran out. Without a hold, living replicas would count as dead. Silent
+--   Redis was down for so long that leases ran out. Without a recovery, living replicas would count as dead. Silent
 --   replicas alone do not show this: the caller's history may show that Redis was up.
 --
--- A hold helps only while Redis is up. Redis may stall in it, or be down again, and its clock runs on. Only calls of the
--- key show that Redis is up, so replicas with waiters also call before a hold ends. If nobody called for LONGEST_SILENCE,
--- the hold begins again. But perhaps nobody calls because no replica with waiters is alive. So a hold begins again
--- MOST_AGAIN times at most, and then ends with the first call after its time.
+-- A recovery helps only while Redis is up. Redis may stall in it, or be down again, and its clock runs on. Only calls
+-- of the key show that Redis is up, so replicas with waiters also call before a recovery ends. If nobody called for
+-- LONGEST_SILENCE, the recovery begins again. But perhaps nobody calls because no replica with waiters is alive. So a
+-- recovery begins again MOST_AGAIN times at most, and then ends with the first call after its time.
 --
--- `born` is when Redis got the key. `hold_until` is when the hold ends; 0 means no hold. `hold_seen` is when a call last
--- came in the hold. These are in ms since 1970. `hold_again` is how often the hold has begun again.
+-- `born` is when Redis got the key. `recovery_until` is when the recovery ends; 0 means that there is none.
+-- `recovery_seen` is when a call last came in it. These are in ms since 1970. `recovery_again` is how often it has
+-- begun again. The stored fields are `hold_until`, `hold_seen` and `hold_again`.
 
 local history = require 'lib/history'
+local more = require 'lib/more'
 local stored = require 'lib/stored'
 local wake = require 'lib/wake'
 
 local recovery = {}
 
 -- A replica notices Redis's return in less time: src/redis/backoff.ts.
-local HOLD_MILLIS = 500
--- A replica with waiters calls when a hold begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So the
--- longest silence is 300 ms. The rest is for late calls.
+local RECOVERY_MILLIS = 500
+-- A replica with waiters calls when a recovery begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So
+-- the longest silence is 300 ms. The rest is for late calls.
 local LONGEST_SILENCE = 400
 local LOOK_BEFORE_END = 200
 local MOST_AGAIN = 3
@@ -42,21 +44,21 @@ function recovery.is_older_than_key(keys, state, ticket)
 end
 
 function recovery.is_on(state)
-  return state.hold_until > 0
+  return state.recovery_until > 0
 end
 
--- How many wait. In a recovery hold no replica counts as dead.
+-- How many wait. In a recovery no replica counts as dead.
 function recovery.count_waiting(state, tally)
   return recovery.is_on(state) and tally.places or tally.living
 end
 
--- Begins a hold that would end in the future, unless there is one. Returns whether it begins.
-local function begin_hold(state, now_ms, hold_until)
-  if recovery.is_on(state) or now_ms >= hold_until then
+-- Begins a recovery that would end in the future, unless there is one. Returns whether it begins.
+local function begin(state, now_ms, recovery_until)
+  if recovery.is_on(state) or now_ms >= recovery_until then
     return false
   end
-  stored.set_more(state, 'hold_until', hold_until)
-  state.hold_seen = now_ms
+  more.set(state, 'recovery_until', recovery_until)
+  state.recovery_seen = now_ms
   return true
 end
 
@@ -65,21 +67,21 @@ local function call_for_waiters(keys, call)
   wake.publish(keys.state, call, '{"memoryLost":true}')
 end
 
--- Begins the hold of a lost key. `is_missing`: whether the caller's waiters were in the queue of the lost key, and are not
--- in that of this one. If the key was idle meanwhile, they left its queue without a loss.
+-- Begins the recovery of a lost key. `is_missing`: whether the caller's waiters were in the queue of the lost key, and
+-- are not in the queue of the new one. If the key was idle meanwhile, they left its queue without a loss.
 function recovery.begin_after_loss(keys, state, call, is_missing)
   -- After the clock has gone back, the key may be from the future.
   local since = is_missing and call.now_ms or math.min(stored.born_at(keys, state), call.now_ms)
-  if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
+  if begin(state, call.now_ms, since + RECOVERY_MILLIS) then
     call_for_waiters(keys, call)
   end
 end
 
--- Begins the hold of a queue that was lost without its key. In a hold it begins again: other replicas may have put
--- their waiters back before the loss.
+-- Begins the recovery of a queue that was lost without its key. In a recovery it begins again: other replicas may have
+-- put their waiters back before the loss.
 function recovery.begin_after_loss_of_queue(keys, state, call)
-  stored.set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
-  state.hold_seen = call.now_ms
+  more.set(state, 'recovery_until', math.max(state.recovery_until, call.now_ms + RECOVERY_MILLIS))
+  state.recovery_seen = call.now_ms
   call_for_waiters(keys, call)
 end
 
@@ -90,15 +92,15 @@ local function heard_until(lease_ends, call)
 end
 
 -- Whether Redis was up when the caller had to renew its lease, and its clock has not gone back since. Then the lease
--- may be renewed without a hold before.
+-- may be renewed without a recovery before.
 function recovery.has_current_lease(caller, call)
   return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
 end
 
--- Begins a hold if somebody waits, all replicas with waiters have been silent, and the caller's history does not show
--- that Redis was up meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before the
--- last hold began could come back in it. If they fell silent later, that hold ended while Redis was down, and another
--- begins.
+-- Begins a recovery if somebody waits, all replicas with waiters have been silent, and the caller's history does not
+-- show that Redis was up meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before
+-- the last recovery began could come back in it. If they fell silent later, that recovery ended while Redis was down,
+-- and another begins.
 function recovery.begin_if_redis_was_down(state, tally, call)
   if recovery.is_on(state) then
     return
@@ -108,37 +110,37 @@ function recovery.begin_if_redis_was_down(state, tally, call)
     freshest = math.max(freshest, replica.lease_ends)
   end
   local silent_since = heard_until(freshest, call)
-  local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge)
+  local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_recovery_began or -math.huge)
   if is_new_silence and not history.was_up_since(call, silent_since) then
-    begin_hold(state, call.now_ms, call.now_ms + HOLD_MILLIS)
+    begin(state, call.now_ms, call.now_ms + RECOVERY_MILLIS)
   end
 end
 
--- Takes note of a call in a hold. After a long silence the hold begins again, unless the caller knows that Redis was up
--- for a lease in it, in which each living replica would have called.
+-- Takes note of a call in a recovery. After a long silence the recovery begins again, unless the caller knows that
+-- Redis was up for a lease in it, in which each living replica would have called.
 function recovery.note_call(state, call)
   if not recovery.is_on(state) then
     return
   end
-  local silent = call.now_ms - state.hold_seen
+  local silent = call.now_ms - state.recovery_seen
   local is_long = silent > LONGEST_SILENCE
-    and not (silent >= call.lease and history.was_up_since(call, state.hold_seen))
-  if is_long and state.hold_again < MOST_AGAIN then
-    stored.set_more(state, 'hold_until', call.now_ms + HOLD_MILLIS)
-    state.hold_again = state.hold_again + 1
+    and not (silent >= call.lease and history.was_up_since(call, state.recovery_seen))
+  if is_long and state.recovery_again < MOST_AGAIN then
+    more.set(state, 'recovery_until', call.now_ms + RECOVERY_MILLIS)
+    state.recovery_again = state.recovery_again + 1
   end
   if silent >= SOON or silent < 0 then
-    stored.set_more(state, 'hold_seen', call.now_ms)
+    more.set(state, 'recovery_seen', call.now_ms)
   end
 end
 
--- Microseconds until a replica with waiters has to call again because of a hold; 0 if it calls in time anyway.
--- `to_room`: when it calls anyway, from `instance.micros_to_room`.
+-- Microseconds until a replica with waiters has to call again because of a recovery; 0 if it calls in time anyway.
+-- `to_room`: when it calls anyway, from `room.micros_to`.
 function recovery.micros_to_look(state, call, to_room)
   if not recovery.is_on(state) then
     return 0
   end
-  local to_end = state.hold_until * 1000 - call.now_us
+  local to_end = state.recovery_until * 1000 - call.now_us
   local to_look = to_end - LOOK_BEFORE_END * 1000
   if to_look >= SOON * 1000 then
     return to_look
@@ -146,14 +148,14 @@ function recovery.micros_to_look(state, call, to_room)
   return to_room > to_end and to_end or 0
 end
 
--- Ends a hold whose time is over, so that waiters may be served. A hold that begins in the future is from before the
--- clock went back, and lasts its usual time from now on.
+-- Ends a recovery whose time is over, so that waiters may be served. A recovery that begins in the future is from
+-- before the clock went back, and lasts its usual time from now on.
 function recovery.end_past(state, now_ms)
-  if recovery.is_on(state) and now_ms < state.hold_until - HOLD_MILLIS then
-    stored.set_more(state, 'hold_until', now_ms + HOLD_MILLIS)
-  elseif recovery.is_on(state) and now_ms >= state.hold_until then
-    state.ended_hold_began = state.hold_until - HOLD_MILLIS
-    state.hold_until, state.hold_seen, state.hold_again = 0, 0, 0
+  if recovery.is_on(state) and now_ms < state.recovery_until - RECOVERY_MILLIS then
+    more.set(state, 'recovery_until', now_ms + RECOVERY_MILLIS)
+  elseif recovery.is_on(state) and now_ms >= state.recovery_until then
+    state.ended_recovery_began = state.recovery_until - RECOVERY_MILLIS
+    state.recovery_until, state.recovery_seen, state.recovery_again = 0, 0, 0
     state.changed = true
     state.made_room = true
   end

@@ -3,57 +3,50 @@
 --   start, limits, approved, turn, born   always
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
---   released                              since an approval was released or corrected downwards (lib/requests)
+--   released                              since an approval was released or corrected downwards (lib/given-back)
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
 --                                         more than one hit or is held, in a pause, while a request has set the
---                                         next window's length, and in a key with further limits (lib/further). A
+--                                         next window's length, and in a key with further limits. A
 --                                         field that says nothing is 0
 
 local digits = require 'lib/digits'
-local further_fields = require 'lib/further-fields'
+local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
 local state_values = require 'lib/state-values'
-local window = require 'lib/window'
+local window = require 'limits/window'
 
 local stored = {}
 
-local FIRST_TURN = 1
+local FIRST_GENERATION = 1
 
 -- The optional fields, as of docs/redis.md.
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake',
 }
+-- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
+local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
 -- A key whose other fields of MORE say nothing needs none of these either.
 local SAYS_NOTHING_ALONE = { holds = true, hold_seen = true, hold_again = true, set_at = true }
 -- What a state without these fields has in their place.
 local NO_MORE = {
   __index = {
-    stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
-    held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, orders_holds = false, paused_until = 0,
-    next_window = 0, hold_seen = 0, hold_again = 0, set_at = 0, wake = 0,
+    stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
+    held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
+    next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0,
   },
 }
 
 function stored.has_holds(state)
-  return state.lapses > 0
-end
-
--- When a limit has more room, in ms since 1970: when its window ends or a hold lapses. While held approvals take all of the
--- maximum, the window's end makes no room.
-function stored.more_room_at(state, window_end, held, max)
-  if not stored.has_holds(state) then
-    return window_end
-  end
-  return held < max and math.min(window_end, state.lapses) or state.lapses
+  return state.first_lapse > 0
 end
 
 -- When the key is removed if nobody checks it again: not before the last of its windows ends.
 function stored.idle_time(state)
-  local at = window.idle_at(state.start, state.window)
-  for _, limit in ipairs(state.further or {}) do
-    at = math.max(at, limit.start + limit.window)
+  local at = window.idle_at(state.own.start, state.own.window)
+  for i = 2, #state.limits do
+    at = math.max(at, state.limits[i].start + state.limits[i].window)
   end
   return at
 end
@@ -65,10 +58,10 @@ end
 
 -- The field `holds` (lib/holds): `<hits held>:<how many holds>:<first lapse>:<last lapse>:<most holds>`.
 local function read_holds(state, text)
-  local held, held_ids, lapses, held_until, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  local held, held_ids, first_lapse, last_lapse, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
   if held then
-    state.held, state.held_ids, state.lapses = tonumber(held), tonumber(held_ids), tonumber(lapses)
-    state.held_until, state.max_holds = tonumber(held_until), tonumber(max_holds)
+    state.held, state.held_ids, state.first_lapse = tonumber(held), tonumber(held_ids), tonumber(first_lapse)
+    state.last_lapse, state.max_holds = tonumber(last_lapse), tonumber(max_holds)
   end
 end
 
@@ -77,40 +70,58 @@ local function format_holds(state)
     return 0
   end
   return string.format(
-    '%.0f:%.0f:%.0f:%.0f:%.0f', state.held, state.held_ids, state.lapses, state.held_until, state.max_holds
+    '%.0f:%.0f:%.0f:%.0f:%.0f', state.held, state.held_ids, state.first_lapse, state.last_lapse, state.max_holds
   )
 end
 
--- How the fields of MORE are read and written that are more than a number of the same name in the state.
-local READ = { holds = read_holds, further = further_fields.read }
-local WRITE = { expires = stored.expires_to_store, holds = format_holds, further = further_fields.format }
+-- The version before sets `blocked` where this one sets `serving`: somebody waits, and the limits have room.
+local function read_blocked(state)
+  state.serving = 1
+end
+
+local function format_blocked()
+  return 0
+end
+
+-- How the fields of MORE are read and written that are more than a number in the state.
+local READ = { holds = read_holds, further = key_limits.read_further, blocked = read_blocked }
+local WRITE = {
+  expires = stored.expires_to_store, holds = format_holds, further = key_limits.format_further, blocked = format_blocked,
+}
 
 local function read_more(state_key, state)
-  state.has_more = true
+  state.has_more, state.stored_more = true, {}
   local texts = redis.call('HMGET', state_key, unpack(MORE))
   for i = 1, #MORE do
     local text = texts[i]
     -- A field that is 0 says nothing. Earlier versions do not write all of them.
     if text and text ~= '0' then
-      local name = MORE[i]
-      if READ[name] then
-        READ[name](state, text)
+      local field = MORE[i]
+      local read = READ[field]
+      local value = read and text or tonumber(text)
+      state.stored_more[i] = value
+      if read then
+        read(state, text)
       else
-        state[name] = tonumber(text)
+        state[NAMES[field] or field] = value
       end
     end
   end
   state.stored_expires = state.expires or 0
 end
 
+-- Writes the fields that have changed, or all of them if none was stored.
 local function write_more(state_key, state)
-  local values, says_something = { 'more', state.orders_holds and 2 or 1 }, stored.has_holds(state)
+  local before, is_ordered = state.stored_more, state.orders_holds
+  local values, says_something = { 'more', is_ordered and 2 or 1 }, stored.has_holds(state)
   for i = 1, #MORE do
-    local name = MORE[i]
-    local write = WRITE[name]
-    local value = write and write(state) or state[name]
-    values[2 * i + 1], values[2 * i + 2] = name, value
-    says_something = says_something or (value ~= 0 and not SAYS_NOTHING_ALONE[name])
+    local field = MORE[i]
+    local write = WRITE[field]
+    local value = write and write(state) or state[NAMES[field] or field]
+    if not before or value ~= (before[i] or 0) then
+      values[#values + 1], values[#values + 2] = field, value
+    end
+    says_something = says_something or (value ~= 0 and not SAYS_NOTHING_ALONE[field])
   end
   if says_something then
     redis.call('HSET', state_key, unpack(values))
@@ -119,29 +130,29 @@ local function write_more(state_key, state)
   end
 end
 
+-- A state with the limits of parsed rules, whose windows begin at `start`.
+local function state_with(rules, start)
+  local state = setmetatable({
+    queue_max = rules.queue_max,
+    window_is_set = rules.window_is_set,
+    max_is_set = rules.max_is_set,
+    queue_max_is_set = rules.queue_max_is_set,
+    limits_text = rules.text,
+    stored_used = 0, denied = 0, stored_denied = 0,
+  }, NO_MORE)
+  key_limits.begin(state, rules, start)
+  return state
+end
+
 -- The state with these values, or nil if there is none.
 function stored.of_values(state_key, values)
   if not values[2] then
     return nil
   end
-  local limits = limits_text.parse(values[2])
-  local approved, denied = tonumber(values[3]), tonumber(values[5] or 0)
-  local state = setmetatable({
-    start = tonumber(values[1]),
-    window = limits.window,
-    max = limits.max,
-    queue_max = limits.queue_max,
-    window_is_set = limits.window_is_set,
-    max_is_set = limits.max_is_set,
-    queue_max_is_set = limits.queue_max_is_set,
-    limits = limits.text,
-    approved = approved,
-    stored_approved = approved,
-    denied = denied,
-    stored_denied = denied,
-    turn = tonumber(values[4]),
-  }, NO_MORE)
-  further_fields.set(state, limits, state.start)
+  local state = state_with(limits_text.parse(values[2]), tonumber(values[1]))
+  local used, denied = tonumber(values[3]), tonumber(values[5] or 0)
+  state.own.used, state.stored_used, state.denied, state.stored_denied = used, used, denied, denied
+  state.generation = tonumber(values[4])
   if values[6] then
     state.orders_holds = values[6] == '2'
     read_more(state_key, state)
@@ -154,28 +165,13 @@ function stored.read(state_key)
   return stored.of_values(state_key, state_values.read(state_key))
 end
 
--- The state of a new key. `start`: of its window. `idle`: the state of the instance before, if it is known.
-function stored.new(call, start, idle, limits)
-  local state = setmetatable({
-    is_new = true,
-    rolled = true,
-    start = start,
-    window = limits.window,
-    max = limits.max,
-    queue_max = limits.queue_max,
-    window_is_set = limits.window_is_set,
-    max_is_set = limits.max_is_set,
-    queue_max_is_set = limits.queue_max_is_set,
-    limits = limits.text,
-    further_text = '',
-    approved = 0,
-    stored_approved = 0,
-    denied = 0,
-    stored_denied = 0,
-    turn = idle and idle.turn or FIRST_TURN,
-    born = idle and idle.born or call.now_ms,
-  }, NO_MORE)
-  state.expires = window.idle_at(state.start, state.window)
+-- The state of a new key. `start`: of its windows. `idle`: the state of the instance before, if it is known. `rules`:
+-- its limits.
+function stored.new(call, start, idle, rules)
+  local state = state_with(rules, start)
+  state.is_new, state.rolled = true, true
+  state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
+  state.expires = stored.idle_time(state)
   return state
 end
 
@@ -185,19 +181,8 @@ function stored.born_at(keys, state)
   return state.born
 end
 
--- A field of MORE has changed.
-function stored.more_changed(state)
-  state.has_more, state.changed = true, true
-end
-
--- Sets a field of MORE.
-function stored.set_more(state, field, value)
-  state[field] = value
-  stored.more_changed(state)
-end
-
--- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a
--- full memory (`instance.decide_in_full_memory`).
+-- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
+-- into a full memory (lib/full-memory).
 function stored.remove_leftover(name)
   if redis.call('EXISTS', name) == 1 then
     redis.call('UNLINK', name)
@@ -206,18 +191,16 @@ end
 
 -- `state.changed`: more than the counters, the window and the limits changed.
 function stored.write(keys, state)
-  local name = keys.state
+  local name, own = keys.state, state.own
   if state.is_new then
     redis.call(
-      'HSET', name, 'start', digits(state.start), 'limits', limits_text.format(state),
-      'approved', digits(state.approved), 'turn', digits(state.turn), 'born', digits(state.born)
+      'HSET', name, 'start', digits(own.start), 'limits', limits_text.format(state),
+      'approved', digits(own.used), 'turn', digits(state.generation), 'born', digits(state.born)
     )
   elseif state.rolled or state.changed then
-    redis.call(
-      'HSET', name, 'start', digits(state.start), 'approved', digits(state.approved), 'turn', digits(state.turn)
-    )
-  elseif state.approved ~= state.stored_approved then
-    redis.call('HSET', name, 'approved', digits(state.approved))
+    redis.call('HSET', name, 'start', digits(own.start), 'approved', digits(own.used), 'turn', digits(state.generation))
+  elseif own.used ~= state.stored_used then
+    redis.call('HSET', name, 'approved', digits(own.used))
   end
   if state.denied ~= state.stored_denied then
     redis.call('HSET', name, 'denied', digits(state.denied))
@@ -233,8 +216,8 @@ function stored.write(keys, state)
   end
   if state.has_more and state.changed then
     write_more(name, state)
-  elseif state.further_written then
-    redis.call('HSET', name, 'further', further_fields.format(state))
+  elseif state.further_changed then
+    redis.call('HSET', name, 'further', key_limits.format_further(state))
   end
 end
 

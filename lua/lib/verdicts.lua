@@ -1,5 +1,5 @@
--- The reply to a batch of checks has HEAD entries, and then a verdict for each check: one of these, or the ticket of its
--- place in the queue.
+-- The reply to a batch of checks has HEAD entries, and then a verdict for each check: one of these, or the ticket of
+-- its place in the queue.
 
 local verdicts = {
   HEAD = 3,

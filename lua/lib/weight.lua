@@ -1,6 +1,6 @@
--- How many elements a call has read of collections, whole or by range: holds, replicas and entries of queues. A call for
--- several keys that has read this many leaves the other keys to the next call, so that Redis answers other callers in
--- between.
+-- How many elements a call has read of collections, whole or by range: holds, replicas and entries of queues. A call
+-- for several keys that has read this many leaves the other keys to the next call, so that Redis answers other callers
+-- in between.
 
 local MOST_READ = 1000
 

@@ -10,7 +10,7 @@ export class Client {
   arrivedAt;
   decidedAt;
 
-  /** @param number its place in the order in which the clients come, from 1 */
+  /** @param number its position in the order in which the clients come, from 1 */
   constructor(number, replica) {
     this.number = number;
     this.replica = replica;

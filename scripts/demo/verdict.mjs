@@ -38,10 +38,10 @@ export function judge(events) {
 
 /** No client was approved before a client that came earlier. */
 function orderProblems(arrived, given) {
-  const place = new Map(arrived.map(({ client }, index) => [client, index]));
+  const position = new Map(arrived.map(({ client }, index) => [client, index]));
   return given.slice(1).flatMap(({ client }, index) => {
     const before = given[index].client;
-    return place.get(client) < place.get(before)
+    return position.get(client) < position.get(before)
       ? [`client ${client} was approved after client ${before}`]
       : [];
   });

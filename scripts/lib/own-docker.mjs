@@ -15,7 +15,7 @@ const START_TIMEOUT_MILLIS = 120_000;
 const RESOLVER = 'nameserver 10.0.2.3\n';
 /**
  * The script that runs in its own namespaces: $1 is the engine's resolv.conf, and the rest is its command. It prints a
- * line when it runs, and continues when its network is up. An empty folder in place of each of these separates the
+ * line when it runs, and continues when its network is up. An empty folder instead of each of these separates the
  * engine from a containerd of this machine, so that it leaves nothing on this machine.
  */
 const IN_NAMESPACES = `

@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.js';
 import type { Limiter, Policies, StoreLimiter } from '../limiter/limiter.js';
 import type { MemoryBounds } from '../limiter/memory/memory-bounds.js';
 import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
-import { memoryIn } from '../limiter/memory/memory-room.js';
+import { memoryIn } from '../limiter/memory/memory-budget.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
@@ -66,7 +66,7 @@ export async function createLimiter(
   const policyOf = (key: string): KeyPolicy => rules.current.policyOf(key);
   const limiter = new RedisLimiter({
     connections,
-    limitsOf: (key) => policyOf(key).limits,
+    limitsOf: policyOf,
     rulesLoadedAt: loadedAt(rules, systemClock),
     keyPrefix: settings.KEY_PREFIX,
     replicaId,

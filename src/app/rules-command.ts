@@ -2,7 +2,7 @@ import { inOneLine } from '../common/in-one-line.js';
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
-import type { FurtherLimit } from '../limiter/further-limits.js';
+import type { Limit } from '../limiter/limits.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
@@ -46,11 +46,11 @@ export function runRulesCommand({ file, key }: RulesCommand, settings: Settings)
 function warnOfCost({ rules, patterns }: RuleSet): string[] {
   const cost = measureMatching(patterns);
   if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
-  const rule = rules[cost.place];
+  const rule = rules[cost.index];
   if (!rule) return [];
   return [
     `warning: a new key takes up to ${cost.millis.toFixed(1)} ms to match, more than ${MAX_MATCHING_MILLIS} ms; ` +
-      `the most costly is ${titleOf(rule, cost.place)}`,
+      `the most costly is ${titleOf(rule, cost.index)}`,
   ];
 }
 
@@ -73,7 +73,7 @@ function counted(rules: number): string {
 }
 
 function describePolicy(policy: KeyPolicy): string[] {
-  const { limits } = policy;
+  const [own, ...further] = policy.limits;
   const rate = policy.requestsCanSetRate ? `up to ${policy.maxRequestsCeiling}` : 'not by requests';
   const queue = policy.requestsCanModQueue
     ? `up to ${policy.maxRequestsInQueueCeiling}`
@@ -84,10 +84,10 @@ function describePolicy(policy: KeyPolicy): string[] {
   const corrections = policy.maxCorrectedHits ?? 'ten times the approvals per window';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [
-    `  window: ${limits.windowMillis} ms; to be set ${window}`,
-    `  approvals per window: ${limits.maxRequests}; to be set ${rate}`,
-    ...(limits.further ?? []).map(describeLimit),
-    `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
+    `  window: ${own.windowMillis} ms; to be set ${window}`,
+    `  approvals per window: ${own.maximum}; to be set ${rate}`,
+    ...further.map(describeLimit),
+    `  places in the queue: ${policy.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
     `  corrections of hits: up to ${corrections}`,
     ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
@@ -98,7 +98,7 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
-function describeLimit({ name, maximum, counts, windowMillis, keepsReleased }: FurtherLimit) {
+function describeLimit({ name, maximum, counts, windowMillis, keepsReleased }: Limit) {
   const releases = keepsReleased ? '; releases return nothing' : '';
   return `  limit ${name}: ${maximum} ${counts} per ${windowMillis} ms${releases}`;
 }

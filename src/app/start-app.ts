@@ -8,7 +8,7 @@ import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
 import { RecentDenials } from '../service/deciding/recent-denials.js';
-import { Turns } from '../service/deciding/turns.js';
+import { Slices } from '../service/deciding/slices.js';
 import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
 import { Fleet } from '../service/fleet/fleet.js';
 import { createService } from '../service/service.js';
@@ -109,7 +109,7 @@ export async function startApp(
         recentDenials,
         fleet,
         access: security.access,
-        turns: new Turns(ticks),
+        slices: new Slices(ticks),
         tracer: tracing?.tracer,
         settings,
       }),

@@ -10,8 +10,8 @@ const MOST_WAITING = 1024 * 1024;
 const FLUSH_STEP_MILLIS = 10;
 
 /**
- * Standard output, for the log. A line that can't be written never stops the process: it waits, as far as there is room
- * for it, and is dropped otherwise.
+ * Standard output, for the log. A line that can't be written never stops the process: it waits with others up to a
+ * bound, and is dropped beyond it.
  */
 export interface LogOutput extends DestinationStream {
   /** How many lines were dropped since the start. */

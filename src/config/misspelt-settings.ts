@@ -47,7 +47,7 @@ function settingLike(name: string): string | undefined {
   return nearestName(name, CANDIDATES, mistakes) ?? BY_SORTED_LETTERS.get(sorted(name));
 }
 
-/** Equal for names in which letters have changed places. */
+/** Equal for names of the same letters in another order. */
 function sorted(name: string): string {
   return Array.from(name.toUpperCase()).sort().join('');
 }

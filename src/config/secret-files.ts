@@ -1,7 +1,7 @@
 import { type NamedFile, readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
 
-/** The settings that may hold a secret. They are never shown. Each may come from a file instead. */
+/** The settings that may contain a secret. They are never shown. Each may come from a file instead. */
 export const SECRETS: readonly string[] = [
   'REDIS_URL',
   'REDIS_USERNAME',

@@ -16,7 +16,7 @@ type Decode = (bytes: Buffer) => unknown;
 /** A message that is not a request. Its text is the end of a sentence. */
 export class UnreadableMessage extends Error {}
 
-/** The message of a call as it arrived. It is decoded when its turn has come, and not kept by a call that waits. */
+/** The message of a call as it arrived. It is decoded when its slice begins, and not kept by a call that waits. */
 export class CallMessage {
   #bytes: Buffer;
 

@@ -9,15 +9,16 @@ interface Share {
 }
 
 /**
- * Shares the store among callers whose calls have several descriptors. Checks beyond a share wait; callers take turns.
+ * Shares the store among callers whose calls have several descriptors. Checks beyond a share wait; callers
+ * are served one after the other.
  */
 export class CheckShares {
   #underWay = 0;
   readonly #shares = new Map<string, Share>();
-  /** The shares of callers that wait, in the order of their turns. */
+  /** The shares of callers that wait, in the order in which they are served. */
   readonly #queue = new Set<Share>();
 
-  /** Runs `ask`, which decides a check, when the caller's share has room. */
+  /** Runs `ask`, which decides a check, as soon as the caller's share allows. */
   async run<T>(caller: string, ask: () => Promise<T>): Promise<T> {
     const share = this.#shareOf(caller);
     await this.#enter(share);
@@ -55,7 +56,7 @@ export class CheckShares {
       const go = share.waiting.shift();
       this.#queue.delete(share);
       if (!go) continue;
-      // The caller's next turn comes after those of all others.
+      // The caller's next check comes after those of all others.
       if (share.waiting.length > 0) this.#queue.add(share);
       share.underWay += 1;
       this.#underWay += 1;

@@ -24,12 +24,12 @@ const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 /** Reports the first invalid entry only: a list of all would take the longer, the more there are. */
 const entries = z.custom<readonly Entry[]>().superRefine((given, context) => {
   if (given.length === 0) context.addIssue('have at least one entry');
-  for (const [place, entry] of given.entries()) {
+  for (const [index, entry] of given.entries()) {
     for (const [part, schema] of ENTRY_PARTS) {
       const { error } = schema.safeParse(entry[part]);
       if (!error) continue;
       const message = error.issues[0]?.message;
-      context.addIssue({ code: 'custom', path: [place, part], message });
+      context.addIssue({ code: 'custom', path: [index, part], message });
       return;
     }
   }
@@ -68,8 +68,8 @@ export interface Draft {
   readonly key: string;
   readonly hits: number;
   readonly limit: Descriptor['limit'];
-  /** Its place in the request. */
-  readonly place: number;
+  /** Its index in the request. */
+  readonly index: number;
 }
 
 /**
@@ -78,11 +78,11 @@ export interface Draft {
  */
 export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   const request = requestIn(message);
-  return request.descriptors.map(({ entries, limit, hits_addend }, place) => ({
+  return request.descriptors.map(({ entries, limit, hits_addend }, index) => ({
     key: parseKey(keyOf(request.domain, entries)),
     hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
     limit,
-    place,
+    index,
   }));
 }
 
@@ -115,14 +115,14 @@ function requestIn(message: CallMessage): RateLimitRequest {
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window. */
 function maximumOf(
-  { limit, place }: Draft,
-  { limits: { windowMillis } }: KeyPolicy,
+  { limit, index }: Draft,
+  { limits: [{ windowMillis }] }: KeyPolicy,
 ): number | undefined {
   if (!limit) return undefined;
   const { unit, requests_per_unit: maximum } = limit;
   if (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis) return maximum;
   throw invalid(
-    `descriptors[${place}].limit.unit`,
+    `descriptors[${index}].limit.unit`,
     `be as long as the window of its key (${windowMillis} ms)`,
   );
 }

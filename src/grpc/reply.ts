@@ -6,7 +6,7 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import type { Decision } from '../limiter/limiter.js';
-import { millisToRetry, type ShownLimit, shownLimit } from '../service/denying-limit.js';
+import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
@@ -45,7 +45,7 @@ function statusOf(decided: Decided | undefined): DescriptorStatus {
   };
 }
 
-function limitStatusOf(limit: ShownLimit): Omit<DescriptorStatus, 'code'> {
+function limitStatusOf(limit: NamedLimit): Omit<DescriptorStatus, 'code'> {
   const { name, maximum, windowMillis, remaining, resetMillis } = limit;
   return {
     current_limit: {
@@ -65,10 +65,10 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
   if (nearest?.decision.quota && showsLimit) {
     addRateLimit(headers, nearest.decision.quota, nearest.policy, nearest.limit);
   }
-  const turns = denied.flatMap(({ decision, limit }) =>
+  const waits = denied.flatMap(({ decision, limit }) =>
     decision.outcome === 'denied' ? [millisToRetry(decision, limit)] : [],
   );
-  if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
+  if (waits.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...waits)));
   const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
   if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
   const isShadow = denied.length === 0 && told.some((one) => one.decision.outcome === 'denied');

@@ -9,7 +9,7 @@ import type { Service } from '../service/service.js';
 import type { CallHeads } from './call-heads.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
-import { CallRoom } from './call-room.js';
+import { CallBudget } from './call-budget.js';
 import { CheckShares } from './check-shares.js';
 import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
@@ -24,16 +24,16 @@ export interface ShouldRateLimitParts {
   readonly log: CallLog;
 }
 
-/** The bytes of a message that take as long as a check. A shorter message needs no turn. */
-const BYTES_OF_TURN = 4096;
+/** The bytes of a message that take as long as a check. A shorter message needs no slice. */
+const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
   parts: ShouldRateLimitParts,
 ): handleUnaryCall<CallMessage, RateLimitResponse> {
   const { service, heads, log, settings } = parts;
-  const { access, policyOf, turns } = service;
-  const room = new CallRoom();
+  const { access, policyOf, slices } = service;
+  const budget = new CallBudget();
   const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
@@ -48,10 +48,10 @@ export function shouldRateLimit(
     return decided;
   };
 
-  /** Makes the checks of a call. That may take long, so that other requests are served between its turns. */
+  /** Makes the checks of a call. That may take long, so that other requests are served between its slices. */
   const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
-    for (let left = Math.floor(message.length / BYTES_OF_TURN); left > 0;) {
-      left -= await turns.next(call, left);
+    for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
+      left -= await slices.next(call, left);
     }
     const drafts = draftsOf(message, keyOf);
     call.keys = drafts.map(({ key }) => key);
@@ -59,12 +59,12 @@ export function shouldRateLimit(
       access.demandKey(draft.key, call);
       return checkOf(draft, policyOf(draft.key), call.millisToWait);
     };
-    // As over HTTP, a single check does not wait for a turn.
+    // As over HTTP, a single check does not wait for a slice.
     if (drafts.length === 1) return drafts.map(make);
     const checks: CheckRequest[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
       const made = checks.length;
-      const end = made + (await turns.next(call, drafts.length - made));
+      const end = made + (await slices.next(call, drafts.length - made));
       checks.push(...drafts.slice(made, end).map(make));
     }
     return checks;
@@ -74,15 +74,15 @@ export function shouldRateLimit(
     message: CallMessage,
     call: GatewayCall,
   ): Promise<(Decided | undefined)[]> => {
-    const checks = await room.hold(call.owner, message.length, () => checksIn(message, call));
+    const checks = await budget.within(call.owner, message.length, () => checksIn(message, call));
     if (call.isCancelled) return [];
     const isAlone = checks.length === 1;
     return decideTogether(checks, {
       limiter: service.limiter,
       log: () => log.of(call),
       decide: (check) => decideOne(check, call),
-      // A waiter has its own place, and would hold its share for too long.
-      inTurn: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
+      // A waiter has its own place, and would keep its share for too long.
+      inShare: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
       withdrawWaiting: () => {
         call.withdrawWaiting();
       },

@@ -1,14 +1,5 @@
 import type { CallerPresence } from './caller-presence.js';
-import type { FurtherLimit, FurtherQuota, FurtherState } from './further-limits.js';
-
-/** The limits of a key without overrides. */
-export interface Limits {
-  readonly windowMillis: number;
-  readonly maxRequests: number;
-  readonly maxRequestsInQueue: number;
-  /** Undefined if there are none. */
-  readonly further?: readonly FurtherLimit[] | undefined;
-}
+import type { ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
 
 /**
  * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
@@ -21,8 +12,10 @@ export interface OverrideCeilings {
   readonly windowMillis: number;
 }
 
-/** What a limiter has to know of a key. */
-export interface KeyLimits extends Limits {
+/** What a limiter has to know of a key: its limits without overrides. */
+export interface KeyLimits {
+  readonly limits: Limits;
+  readonly maxRequestsInQueue: number;
   /** Undefined if every override counts. */
   readonly ceilings?: OverrideCeilings | undefined;
 }
@@ -30,13 +23,8 @@ export interface KeyLimits extends Limits {
 /** The limits of each key, as of now. The same object as long as they do not change. */
 export type LimitsOf = (key: string) => KeyLimits;
 
-/** Anything that has a key's limits, and possibly more than a limiter has to know of the key. */
-export interface WithLimits {
-  readonly limits: KeyLimits;
-}
-
-/** What applies to each key. */
-export interface Policies<Policy extends WithLimits = WithLimits> {
+/** What applies to each key: its limits, and possibly more than a limiter has to know. */
+export interface Policies<Policy extends KeyLimits = KeyLimits> {
   /** Another object whenever the policy of any key may have changed. */
   readonly current: { policyOf(key: string): Policy };
 }
@@ -70,8 +58,8 @@ export interface CheckRequest {
   /** How much of the maximum it takes, all or nothing. Default: 1. */
   readonly hits?: number | undefined;
   /**
-   * Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since
-   * it was given or renewed last. Undefined: the approval counts in its window only.
+   * Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed
+   * since the approval or its last renewal. Undefined: the approval counts in its window only.
    */
   readonly holdMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
@@ -119,19 +107,10 @@ export interface Amended {
 export type RejectedAmendment =
   { readonly rejected: 'hits'; readonly maxHits: number } | { readonly rejected: 'hold' };
 
-/** What a key's window has left after a decision. */
+/** What a key has left after a decision. */
 export interface Quota {
-  readonly maxRequests: number;
-  readonly remaining: number;
-  /**
-   * Until there may be room again: until the window ends, a hold lapses, or a pause ends. Further limits have times of
-   * their own.
-   */
-  readonly resetMillis: number;
-  /** The length of the window, if a request has set it. */
-  readonly windowMillis?: number | undefined;
-  /** Undefined if the key has no further limits. */
-  readonly further?: readonly FurtherQuota[] | undefined;
+  /** As they are in force. */
+  readonly limits: ForEachLimit<LimitQuota>;
 }
 
 /**
@@ -150,7 +129,7 @@ export type Decision =
       readonly quota?: Quota | undefined;
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
-      /** Set if a substitute decided in place of the store. */
+      /** Set if a substitute decided instead of the store. */
       readonly outagePolicy?: OutagePolicy;
     }
   | {
@@ -159,7 +138,7 @@ export type Decision =
       readonly quota: Quota;
       /** Until its turn would have come, in milliseconds. Set if the reason is `turn_too_late`. */
       readonly turnMillis?: number;
-      /** Set if a substitute decided in place of the store. */
+      /** Set if a substitute decided instead of the store. */
       readonly outagePolicy?: OutagePolicy;
     }
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
@@ -171,17 +150,14 @@ export type StoreCondition = 'ok' | 'full';
 /** A key's state as of now. */
 export interface InstanceState {
   readonly key: string;
-  readonly limits: Limits;
-  /** The hits of all approvals that count. */
-  readonly approved: number;
-  /** The hits of those that are held. */
+  readonly limits: ForEachLimit<LimitState>;
+  readonly maxRequestsInQueue: number;
+  /** The hits of the held approvals, which are among what the approvals take. */
   readonly held: number;
   readonly denied: number;
   readonly waiting: number;
   /** Until its pause ends, in milliseconds; 0 if it is not paused. */
   readonly pausedMillis: number;
-  /** Undefined if the key has no further limits. */
-  readonly further?: readonly FurtherState[] | undefined;
 }
 
 /** A waiting request as it is shown: without its id, which would allow anyone to release its approval. */
@@ -200,28 +176,34 @@ export interface QueueingReplica {
   readonly leaseMillis: number | undefined;
 }
 
-/** What a key has in the store. */
+/** A name that a key has in the store. */
 export interface StoredName {
-  readonly holds: string;
+  /** What is stored under it. */
+  readonly content: string;
   readonly name: string;
 }
 
 /** Everything about a key as of now. */
 export interface InstanceDetail extends InstanceState {
-  readonly millisToWindowEnd: number;
-  /** Which limits requests have set. The length of the window may be that of the next one. */
+  /** Which limits requests have set. The length of the next window counts as well. */
   readonly overridden: {
     readonly maxRequests: boolean;
     readonly maxRequestsInQueue: boolean;
     readonly windowMillis: boolean;
   };
-  /** In a recovery hold: nobody is approved for a moment. */
-  readonly isHeld: boolean;
+  /** Whether the key recovers from a loss in the store, so that nobody is approved for a moment. */
+  readonly isRecovering: boolean;
   /** The head of the queue, in its order. */
   readonly queue: readonly QueuedRequest[];
   readonly replicas: readonly QueueingReplica[];
   /** Empty without a store. */
   readonly names: readonly StoredName[];
+}
+
+export interface ReleaseOptions {
+  /** Nobody has got the approval, so that it counts in no limit. Default: false. */
+  readonly isUnused?: boolean;
+  readonly trace?: RequestTrace | undefined;
 }
 
 /**
@@ -245,7 +227,7 @@ export interface Limiter {
    * Releases an approval that still counts, with all of its hits. The head of the queue gets them.
    * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
    */
-  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean>;
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
 
   /**
    * Changes an approval that still counts, and renews its hold. With fewer hits, the head of the queue gets the room. With

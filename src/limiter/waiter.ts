@@ -4,7 +4,7 @@ import type { CheckRequest, Decision, Quota } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or denied, withdrawn because its caller
- * disconnected, expired, or failed. The first decision holds. Later calls return false.
+ * disconnected, expired, or failed. The first decision counts. Later calls return false.
  */
 export class Waiter {
   /** Resolves or rejects when the request is decided. */

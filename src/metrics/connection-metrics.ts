@@ -19,9 +19,9 @@ const STREAM_DROP_REASONS: readonly StreamDropReason[] = [
 /** Metrics of requests, connections and streams beyond the limits of their port. */
 export function connectionMetrics(
   registry: Registry,
-): Pick<Metrics, 'requestHeld' | 'connectionDropped' | 'streamDropped'> {
+): Pick<Metrics, 'requestDeferred' | 'connectionDropped' | 'streamDropped'> {
   const registers = [registry];
-  const held = new Counter({
+  const deferred = new Counter({
     name: 'ratelimit_held_requests_total',
     help: 'Requests held until earlier requests of their connection were answered.',
     registers,
@@ -41,8 +41,8 @@ export function connectionMetrics(
   });
   for (const reason of STREAM_DROP_REASONS) streams.inc({ reason }, 0);
   return {
-    requestHeld: () => {
-      held.inc();
+    requestDeferred: () => {
+      deferred.inc();
     },
     connectionDropped: (reason) => {
       dropped.inc({ reason });

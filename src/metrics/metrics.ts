@@ -3,8 +3,8 @@ import type { KeyPolicy } from '../rules/policy.js';
 import type { Decision } from '../limiter/limiter.js';
 
 /**
- * Why a connection was dropped: its port had as many connections as it may have, its port held as many requests as it
- * may hold, too many bytes of answers were unsent, its client read nothing for too long, or its client reset too many
+ * Why a connection was dropped: its port had as many connections as it may have, its port deferred as many requests as
+ * it may, too many bytes of answers were unsent, its client read nothing for too long, or its client reset too many
  * gRPC streams.
  */
 export type DropReason =
@@ -32,7 +32,7 @@ export interface Metrics {
    * One check was decided.
    * @param seconds from its arrival to its decision
    * @param policy of its key
-   * @param limit the name of the limit that denied it, if its key has further limits
+   * @param limit the name of the limit that denied it, if its key has several
    */
   decided(
     decision: Decision,
@@ -42,8 +42,8 @@ export interface Metrics {
   ): void;
   /** One check failed with a 503. */
   failed(reason: FailureReason): void;
-  /** One request was held, since its connection had as many requests in flight as it may have. */
-  requestHeld(): void;
+  /** One request was deferred, since its connection had as many requests in flight as it may have. */
+  requestDeferred(): void;
   /** One connection was dropped. */
   connectionDropped(reason: DropReason): void;
   /** One gRPC stream was dropped. */

@@ -11,7 +11,7 @@ export interface ConnectionBounds {
   /** How many requests of one connection may be served at a time. */
   readonly maxInFlight: number;
   /** Called for each request beyond `maxInFlight`, which is served later. */
-  readonly onHeld: () => void;
+  readonly onDeferred: () => void;
   /** Called for each connection that is dropped. */
   readonly onDropped: (reason: DropReason) => void;
 }
@@ -22,7 +22,7 @@ export interface ConnectionBounds {
  */
 export function connectionBounds(
   settings: Pick<Settings, 'MAX_CONNECTIONS' | 'MAX_IN_FLIGHT_PER_CONNECTION'>,
-  metrics: Pick<Metrics, 'requestHeld' | 'connectionDropped'>,
+  metrics: Pick<Metrics, 'requestDeferred' | 'connectionDropped'>,
   logger: Logger,
 ): ConnectionBounds & { close(): void } {
   const log = new FrequentLog<DropReason>(systemClock, (dropped) => {
@@ -31,8 +31,8 @@ export function connectionBounds(
   return {
     maxConnections: settings.MAX_CONNECTIONS,
     maxInFlight: settings.MAX_IN_FLIGHT_PER_CONNECTION,
-    onHeld: () => {
-      metrics.requestHeld();
+    onDeferred: () => {
+      metrics.requestDeferred();
     },
     onDropped: (reason) => {
       metrics.connectionDropped(reason);

@@ -1,6 +1,6 @@
 /**
  * A replica notices Redis's return within this time. `lua/lib/recovery.lua` relies on it: a recovery
- * hold lasts longer, so that the waiters of all replicas can come back.
+ * lasts longer, so that the waiters of all replicas can come back.
  */
 export const LONGEST_BACKOFF_MILLIS = 250;
 

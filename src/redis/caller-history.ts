@@ -16,7 +16,7 @@ export interface CallerHistoryParts {
   /** When the rules that are in use were loaded, by the clock. */
   readonly rulesLoadedAt: () => number;
   readonly leaseMillis: number;
-  /** The time of a server, in milliseconds since 1970. Default: that of TIME. Tests control it. */
+  /** The time of a server, in milliseconds since 1970. Default: the answer of TIME. Tests control it. */
   readonly readTime?: ((server: Redis) => Promise<number>) | undefined;
 }
 

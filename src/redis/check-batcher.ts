@@ -26,7 +26,7 @@ const MAX_CHECKS_PER_CALL = 100;
  * The same for ordered checks that have waited for earlier checks of their key. The calls of a key follow one another,
  * and Redis takes as long for these checks as for as many of several keys.
  */
-const MAX_HELD_PER_CALL = 500;
+const MAX_POSTPONED_PER_CALL = 500;
 /**
  * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, Redis and the
  * replica would wait for each other: a fifth fewer decisions a second.
@@ -39,7 +39,7 @@ export interface CheckBatcherParts {
   readonly observer: Pick<StoreObserver, 'batched'>;
   readonly ticks: Ticks;
   readonly clock: Pick<Clock, 'now'>;
-  /** The primary that holds a name. All names of a call are on one primary. */
+  /** The primary that has a name. All names of a call are on one primary. */
   readonly shardOf: (name: string) => string;
   /** The waiters of a key on this replica, if there are any. */
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
@@ -62,7 +62,7 @@ interface OrderedKey {
   /** How many batches with such checks are under way. */
   underWay: number;
   /** The batches that follow when these are answered, in their order. They have no other checks. */
-  held: PendingBatch[] | undefined;
+  postponed: PendingBatch[] | undefined;
 }
 
 /**
@@ -82,11 +82,11 @@ export class CheckBatcher {
   /**
    * The last batch of each key, the only one that may still grow. Each call has a new map: the table that `clear`
    * discards refers to the table that replaces it. Once the first table is old, V8 promotes each later one to the old
-   * generation, with all requests that it holds, until the next major collection: up to half of the time of a check.
+   * generation, with all requests that it refers to, until the next major collection: up to half of the time of a check.
    */
   #latest = new Map<string, PendingBatch>();
   #checks = 0;
-  /** In a cluster the keys of a tick go to several primaries. Their number is that of the last calls. */
+  /** In a cluster the keys of a tick go to several primaries. Their number is taken from the last calls. */
   #mostKeys = MAX_KEYS_PER_CALL;
   #flushIsDue = false;
   readonly #windows = new KnownWindows();
@@ -121,7 +121,7 @@ export class CheckBatcher {
     if (!grows && this.#batches.length >= this.#mostKeys) this.#flush();
     const before = request.order && keysOf(request.order)?.get(request.key);
     if (before) {
-      this.#hold(before, request, check);
+      this.#postpone(before, request, check);
       return;
     }
     this.#flushAtEndOfTick();
@@ -131,12 +131,12 @@ export class CheckBatcher {
     if (this.#checks >= MAX_CHECKS_PER_CALL) this.#flush();
   }
 
-  #hold(before: OrderedKey, request: CheckRequest, check: PendingCheck): void {
-    const held = (before.held ??= []);
-    let batch = held.at(-1);
-    if (!batch || !takes(batch, request) || batch.checks.length >= MAX_HELD_PER_CALL) {
+  #postpone(before: OrderedKey, request: CheckRequest, check: PendingCheck): void {
+    const postponed = (before.postponed ??= []);
+    let batch = postponed.at(-1);
+    if (!batch || !takes(batch, request) || batch.checks.length >= MAX_POSTPONED_PER_CALL) {
       batch = this.#newBatch(request);
-      held.push(batch);
+      postponed.push(batch);
     }
     append(batch, request, check);
   }
@@ -222,7 +222,7 @@ export class CheckBatcher {
       order.state = keys;
       const ordered = keys.get(key);
       if (ordered) ordered.underWay += 1;
-      else keys.set(key, { underWay: 1, held: undefined });
+      else keys.set(key, { underWay: 1, postponed: undefined });
     }
   }
 
@@ -232,24 +232,24 @@ export class CheckBatcher {
       const keys = keysOf(order);
       const ordered = keys?.get(key);
       if (!keys || !ordered) continue;
-      const { held } = ordered;
-      if (error !== undefined && held) {
-        ordered.held = undefined;
+      const { postponed } = ordered;
+      if (error !== undefined && postponed) {
+        ordered.postponed = undefined;
         const notAsked =
           error instanceof StoreUnavailableError
             ? new StoreUnavailableError({ cause: error })
             : error;
-        for (const batch of held) failBatch(batch.checks, notAsked as Error);
+        for (const batch of postponed) failBatch(batch.checks, notAsked as Error);
       }
       ordered.underWay -= 1;
       if (ordered.underWay > 0) continue;
-      const next = ordered.held?.shift();
+      const next = ordered.postponed?.shift();
       if (next) this.#send(next);
       else keys.delete(key);
     }
   }
 
-  /** Sends a batch that was held, together with the other checks of this tick. */
+  /** Sends a batch that was postponed, together with the other checks of this tick. */
   #send(batch: PendingBatch): void {
     if (this.#batches.length >= this.#mostKeys) this.#flush();
     this.#flushAtEndOfTick();
@@ -261,7 +261,7 @@ export class CheckBatcher {
 
 /**
  * By key, what an order has under way. A map of all orders in the batcher would be old, and its discarded tables would
- * promote what the next ones hold, as for `#latest`: half of the time of a bulk request.
+ * promote what the next ones refer to, as for `#latest`: half of the time of a bulk request.
  */
 function keysOf(order: CheckOrder): Map<string, OrderedKey> | undefined {
   return order.state as Map<string, OrderedKey> | undefined;

@@ -1,12 +1,12 @@
 import { StoreFullError, StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
+import { forEachLimit } from '../limiter/limits.js';
 import {
   type BatchedCheck,
   type CheckBatchReply,
   type QueueNews,
   VERDICT,
 } from './scripts/check-codec.js';
-import { quotaIn } from './scripts/quota-codec.js';
 
 /** What Redis says of one check. */
 export interface CheckReply {
@@ -57,8 +57,7 @@ export function answerBatch(
     failBatch(checks, reply ?? unanswered());
     return;
   }
-  const { millisToRoom, queueNews, verdicts } = reply;
-  const quotaAfter = quotaIn(reply);
+  const { millisToRoom, queueNews, verdicts, quota: quotaAfter } = reply;
   let hitsLeft = 0;
   let approvalsLeft = 0;
   for (let i = 0; i < checks.length; i += 1) {
@@ -93,19 +92,15 @@ export function answerBatch(
   }
 }
 
-/** A quota as it was before so many approvals with so many hits. */
+/** A quota as it was before this number of approvals, with these hits. */
 function before(quota: Quota, hits: number, approvals: number): Quota {
   if (approvals === 0) return quota;
-  const { maxRequests, resetMillis, windowMillis } = quota;
-  const remaining = quota.remaining + hits;
-  // Nearly all quotas. A spread takes longer.
-  if (!quota.further && windowMillis === undefined) return { maxRequests, remaining, resetMillis };
-  if (!quota.further) return { ...quota, remaining };
-  const further = quota.further.map((limit) => ({
-    ...limit,
-    remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
-  }));
-  return { ...quota, remaining, further };
+  return {
+    limits: forEachLimit(quota.limits, (limit) => ({
+      ...limit,
+      remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
+    })),
+  };
 }
 
 function unanswered(): Error {

@@ -2,10 +2,10 @@
 export function groupBy<Item>(items: readonly Item[], of: (item: Item) => unknown): Item[][] {
   const groups = new Map<unknown, Item[]>();
   for (const item of items) {
-    const place = of(item);
-    const others = groups.get(place);
+    const group = of(item);
+    const others = groups.get(group);
     if (others) others.push(item);
-    else groups.set(place, [item]);
+    else groups.set(group, [item]);
   }
   return [...groups.values()];
 }

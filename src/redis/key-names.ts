@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../limiter/further-limits.js';
+import type { Limit } from '../limiter/limits.js';
 import type { StoredName } from '../limiter/limiter.js';
 import type { Connections } from './connections/connections.js';
 
@@ -27,7 +27,7 @@ export class KeyNames {
     return `${this.state}:requests`;
   }
 
-  /** The hits of those approvals of the current window that have more than one. */
+  /** The hits of the approvals of the current window that have more than one. */
   get hits(): string {
     return `${this.requests}:hits`;
   }
@@ -79,34 +79,29 @@ export class KeyNames {
   }
 }
 
-/**
- * All names of a key and what each holds, for people who look into Redis.
- * @param further the further limits of the key
- */
-export function storedNames(
-  names: KeyNames,
-  further: readonly Pick<FurtherLimit, 'name'>[] = [],
-): StoredName[] {
+/** All names of a key with these limits and what is stored under each, for people who look into Redis. */
+export function storedNames(names: KeyNames, limits: readonly Pick<Limit, 'name'>[]): StoredName[] {
   return [
-    { holds: 'state', name: names.state },
-    { holds: 'approved request ids', name: names.requests },
-    { holds: 'hits of approvals', name: names.hits },
-    { holds: 'held approvals', name: names.holds },
-    { holds: 'held approvals by the time of their lapse', name: names.holdsByLapse },
-    ...further.map(({ name }) => ({
-      holds: `approvals in the limit ${name}`,
-      name: names.limit(name),
-    })),
-    ...names.pastRequests.map((name) => ({ holds: 'ids of earlier windows', name })),
-    { holds: 'queue', name: names.queue },
-    { holds: 'waiters', name: names.waiting },
-    { holds: 'replicas and leases', name: names.replicas },
-    { holds: 'window leader', name: `mutex:${names.leader}` },
-    { holds: 'channel of wakes', name: names.wakeChannel },
+    { content: 'state', name: names.state },
+    { content: 'approved request ids', name: names.requests },
+    { content: 'hits of approvals', name: names.hits },
+    { content: 'held approvals', name: names.holds },
+    { content: 'held approvals by the time of their lapse', name: names.holdsByLapse },
+    ...limits.flatMap(({ name }) =>
+      name === undefined
+        ? []
+        : [{ content: `approvals in the limit ${name}`, name: names.limit(name) }],
+    ),
+    ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
+    { content: 'queue', name: names.queue },
+    { content: 'waiters', name: names.waiting },
+    { content: 'replicas and leases', name: names.replicas },
+    { content: 'window leader', name: `mutex:${names.leader}` },
+    { content: 'channel of wakes', name: names.wakeChannel },
   ];
 }
 
-/** A name on the shard of `name` that holds nothing. A call for it shows whether the shard answers. */
+/** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */
 export function probeName(name: string): string {
   return `${name}:probe`;
 }
@@ -150,7 +145,7 @@ export class KeyNaming {
 
   /**
    * For each shard, the name that the state of some key would have there.
-   * @param topology the shards of the store, and the shard that holds a name
+   * @param topology the shards of the store, and the shard of a name
    */
   namesOnEachShard({ primaries, shardOf }: Pick<Connections, 'primaries' | 'shardOf'>): string[] {
     const names = new Map<string, string>();

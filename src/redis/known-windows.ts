@@ -25,14 +25,14 @@ export interface AssumedKey {
 }
 
 /**
- * When the windows of recently checked keys end, as Redis said. Assumptions are hints: another replica's request may
- * have changed the key meanwhile.
+ * Remembers when the windows of recently checked keys end. An assumption may be wrong: another replica's request may have
+ * changed the key in the meantime.
  */
 export class KnownWindows {
   readonly #windows = new RecentValues<KeyWindow>(KEPT_KEYS);
   #marginMillis = LEAST_MARGIN_MILLIS;
 
-  /** Learns how long calls take at present. An assumption has to hold when the next call reaches Redis. */
+  /** Learns how long calls take at present. An assumption has to be right when the next call reaches Redis. */
   tookMillis(millis: number): void {
     this.#marginMillis = Math.max(LEAST_MARGIN_MILLIS, millis);
   }
@@ -57,7 +57,7 @@ export class KnownWindows {
   learn(assumed: Readonly<AssumedKey>, endsAt: number, neededAllNames: boolean, now: number): void {
     const { key } = assumed;
     const known = assumed.known ?? this.#windows.get(key);
-    const mayAssume = held(assumed, neededAllNames, now) ?? known?.mayAssume ?? true;
+    const mayAssume = wasRight(assumed, neededAllNames, now) ?? known?.mayAssume ?? true;
     if (known) {
       known.endsAt = endsAt;
       known.mayAssume = mayAssume;
@@ -65,8 +65,8 @@ export class KnownWindows {
   }
 }
 
-/** Whether the assumption held; undefined if the call did not show it. */
-function held(
+/** Whether the assumption was right; undefined if the call did not show it. */
+function wasRight(
   { assumption, windowEndsAt }: Readonly<AssumedKey>,
   neededAllNames: boolean,
   now: number,

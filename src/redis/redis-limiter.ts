@@ -15,6 +15,7 @@ import type {
   InstanceState,
   LimitsOf,
   RejectedAmendment,
+  ReleaseOptions,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -58,7 +59,7 @@ export interface RedisLimiterOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
-  /** Lua fragments in place of files. Tests control Redis's time with them. */
+  /** Lua fragments instead of files. Tests control Redis's time with them. */
   readonly luaReplacements?: Readonly<Record<string, string>>;
   /** Reads a server's time. Tests control it, see `CallerHistory`. */
   readonly readTime?: (server: Redis) => Promise<number>;
@@ -155,8 +156,8 @@ export class RedisLimiter implements StoreLimiter {
     return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
 
-  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
-    return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
+    return this.#scripts.release(this.#naming.namesOf(key), requestId, options);
   }
 
   async amend(
@@ -192,7 +193,7 @@ export class RedisLimiter implements StoreLimiter {
   async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
     const names = this.#naming.namesOf(key);
     const reply = await this.#scripts.examine(names, mostQueued);
-    return reply && { key, ...reply, names: storedNames(names, reply.further) };
+    return reply && { key, ...reply, names: storedNames(names, reply.limits) };
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {

@@ -10,7 +10,7 @@ import type { WakeMessages } from './waiting/wake-channel.js';
 const SHORTEST_MILLIS = 1000;
 /** Reports are removed if nobody has asked for them for so long. */
 const KEPT_MILLIS = 15_000;
-/** A report that has not changed for so long, although it was asked for, is that of a replica that has ended. */
+/** A report that has not changed for so long, although it was asked for, is the report of a replica that has ended. */
 const STALE_MILLIS = 10_000;
 /** How long the first reader waits for the reports that it asks for. Later readers get the last ones. */
 const PATIENCE_MILLIS = 250;

@@ -39,31 +39,31 @@ const LEAST_MEMORY = 16 * 1024;
  */
 export class KeyPatterns {
   readonly #expressions: readonly Expression[];
-  readonly #placesByKey = new Map<string, number[]>();
+  readonly #indexesByKey = new Map<string, number[]>();
 
   /** @param patterns without problems */
   constructor(patterns: readonly KeyPattern[]) {
     const expressions = [...patterns.entries()].filter(([, { isRegex }]) => isRegex);
     const memory = Math.max(LEAST_MEMORY, MEMORY / expressions.length);
     this.#expressions = expressions.map(
-      ([place, { pattern }]) => new Expression(place, pattern, memory),
+      ([index, { pattern }]) => new Expression(index, pattern, memory),
     );
-    for (const [place, { pattern, isRegex }] of patterns.entries()) {
+    for (const [index, { pattern, isRegex }] of patterns.entries()) {
       if (isRegex) continue;
-      const places = this.#placesByKey.get(pattern);
-      if (places) places.push(place);
-      else this.#placesByKey.set(pattern, [place]);
+      const indexes = this.#indexesByKey.get(pattern);
+      if (indexes) indexes.push(index);
+      else this.#indexesByKey.set(pattern, [index]);
     }
   }
 
-  /** @returns the positions of the matching patterns, in their order */
+  /** @returns the indexes of the matching patterns, in their order */
   matching(key: string): number[] {
-    const places = [...(this.#placesByKey.get(key) ?? [])];
+    const indexes = [...(this.#indexesByKey.get(key) ?? [])];
     const hasLineBreak = key.includes('\n');
     for (const expression of this.#expressions) {
-      if (expression.matches(key, hasLineBreak)) places.push(expression.place);
+      if (expression.matches(key, hasLineBreak)) indexes.push(expression.index);
     }
-    return places.sort((a, b) => a - b);
+    return indexes.sort((a, b) => a - b);
   }
 }
 
@@ -73,7 +73,7 @@ class Expression {
   readonly #automaton: RE2Set | undefined;
 
   constructor(
-    readonly place: number,
+    readonly index: number,
     pattern: string,
     memory: number,
   ) {

@@ -70,9 +70,9 @@ function fitting(texts: readonly string[]): KeyShape['fits'] {
     if (!key.startsWith(first) || !key.endsWith(last)) return false;
     let position = first.length;
     for (const text of between) {
-      const place = key.indexOf(text, position);
-      if (place < 0) return false;
-      position = place + text.length;
+      const start = key.indexOf(text, position);
+      if (start < 0) return false;
+      position = start + text.length;
     }
     return position <= key.length - last.length;
   };

@@ -14,8 +14,8 @@ const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 /** The cost of finding the patterns that match a new key. */
 export interface MatchingCost {
   readonly millis: number;
-  /** The position of the pattern that takes the longest. */
-  readonly place: number;
+  /** The index of the pattern that takes the longest. */
+  readonly index: number;
 }
 
 /** Builds keys from random pieces, the same in each process. */
@@ -42,18 +42,18 @@ class KeyMaker {
  * @returns the cost of the kind that takes the longest; undefined without expressions
  */
 export function measureMatching(patterns: readonly KeyPattern[]): MatchingCost | undefined {
-  const places = [...patterns.keys()].filter((place) => patterns[place]?.isRegex);
-  if (places.length === 0) return undefined;
+  const indexes = [...patterns.keys()].filter((index) => patterns[index]?.isRegex);
+  if (indexes.length === 0) return undefined;
   const maker = new KeyMaker();
   const keysOf = (pieces: readonly string[], length: number = LONGEST): string[] =>
     Array.from({ length: KEYS_OF_A_SHAPE }, () => maker.key(pieces, length));
 
-  const alone = places
-    .map((place) => {
-      const { pattern } = patterns[place] ?? { pattern: '' };
+  const alone = indexes
+    .map((index) => {
+      const { pattern } = patterns[index] ?? { pattern: '' };
       const pieces = piecesOf(pattern);
       const only = new KeyPatterns([{ pattern, isRegex: true }]);
-      return { place, pieces, millis: timeOf(only, keysOf(pieces)) };
+      return { index, pieces, millis: timeOf(only, keysOf(pieces)) };
     })
     .sort((a, b) => b.millis - a.millis)
     .slice(0, MOST_COSTLY);
@@ -71,7 +71,7 @@ export function measureMatching(patterns: readonly KeyPattern[]): MatchingCost |
   ];
   for (const keys of kinds) timeOf(all, keys());
   const millis = Math.max(...kinds.map((keys) => timeOf(all, keys())));
-  return { millis, place: alone[0]?.place ?? 0 };
+  return { millis, index: alone[0]?.index ?? 0 };
 }
 
 /** The texts in an expression and their characters. Keys of these pieces begin to match, and mostly fail later. */

@@ -67,8 +67,8 @@ export function parseRules(text: string, file = 'rules'): readonly Rule[] {
 function pathOfClash(rules: readonly Rule[]): Path | undefined {
   const names = new Set(rules.flatMap(({ name = [] }) => name));
   for (const [i, { limits = [] }] of rules.entries()) {
-    const place = limits.findIndex(({ name }) => names.has(name));
-    if (place >= 0) return ['keys', i, 'limits', place, 'name'];
+    const index = limits.findIndex(({ name }) => names.has(name));
+    if (index >= 0) return ['keys', i, 'limits', index, 'name'];
   }
   return undefined;
 }

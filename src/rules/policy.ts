@@ -1,11 +1,10 @@
 import { BOUNDS } from '../limiter/bounds.js';
-import type { FurtherLimit } from '../limiter/further-limits.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
+import type { Limits } from '../limiter/limits.js';
 import { DEFAULT_NAME } from './rule.js';
 
 /** Everything that rules say about a key. */
-export interface DeclaredPolicy {
-  readonly limits: KeyLimits;
+export interface DeclaredPolicy extends KeyLimits {
   readonly requestsCanSetRate: boolean;
   readonly requestsCanModQueue: boolean;
   /** The greatest values that requests may set. */
@@ -39,45 +38,30 @@ export interface KeyPolicy extends DeclaredPolicy {
 
 const NONE = -1;
 
-/** The policy with its ceilings among the limits, so that the limiter drops greater overrides that were set before. */
+/** Returns the policy with its ceilings, above which the limiter drops overrides that were set before. */
 export function completed(declared: DeclaredPolicy): KeyPolicy {
-  const { limits } = declared;
   return {
     ...declared,
-    limits: { ...limits, ceilings: ceilingsOf(declared) },
-    item: policyItem(declared, limits),
+    ceilings: ceilingsOf(declared),
+    item: policyItem(declared, declared.limits),
   };
 }
 
-/** The limits in force for a key. */
-interface LimitsInForce {
-  readonly maxRequests: number;
-  /** Undefined: as the policy says. */
-  readonly windowMillis?: number | undefined;
-  readonly further?: readonly FurtherLimit[] | undefined;
-}
-
 /**
- * The limits as draft-ietf-httpapi-ratelimit-headers-11 writes them: the key's own maximum, then the further limits.
- * The draft has only whole seconds for a window, so any other length is omitted.
+ * Returns the limits in force as draft-ietf-httpapi-ratelimit-headers-11 writes them. The draft has only whole seconds
+ * for a window, so any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
-export function policyItem(
-  policy: DeclaredPolicy,
-  { maxRequests, windowMillis = policy.limits.windowMillis, further }: LimitsInForce,
-): string {
-  const own = limitItem(policyName(policy), maxRequests, windowMillis);
-  if (!further) return own;
-  const items = further.map((limit) => limitItem(limit.name, limit.maximum, limit.windowMillis));
-  return [own, ...items].join(', ');
+export function policyItem(policy: DeclaredPolicy, limits: Limits): string {
+  return limits
+    .map(({ name = policyName(policy), maximum, windowMillis }) => {
+      const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
+      return `"${name}";q=${maximum}${length}`;
+    })
+    .join(', ');
 }
 
-function limitItem(name: string, maximum: number, windowMillis: number): string {
-  const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
-  return `"${name}";q=${maximum}${length}`;
-}
-
-/** The name by which clients know a policy. */
+/** Returns the name by which clients know a policy, and the own limits of its keys. */
 export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string {
   return ruleName;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
-import type { FurtherLimit } from '../limiter/further-limits.js';
+import { type Limit, ownLimit } from '../limiter/limits.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
@@ -70,13 +70,13 @@ export class RuleSet {
 }
 
 function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
+  const [own, ...further] = before.limits;
   return {
-    limits: {
-      windowMillis: rule.window_millis ?? before.limits.windowMillis,
-      maxRequests: rule.max_requests_per_window ?? before.limits.maxRequests,
-      maxRequestsInQueue: rule.max_requests_in_queue ?? before.limits.maxRequestsInQueue,
-      further: rule.limits ? furtherLimitsOf(rule.limits) : before.limits.further,
-    },
+    limits: [
+      ownLimit(rule.window_millis ?? own.windowMillis, rule.max_requests_per_window ?? own.maximum),
+      ...(rule.limits?.map(furtherLimit) ?? further),
+    ],
+    maxRequestsInQueue: rule.max_requests_in_queue ?? before.maxRequestsInQueue,
     requestsCanSetRate: rule.requests_can_set_rate ?? before.requestsCanSetRate,
     requestsCanModQueue: rule.requests_can_mod_queue ?? before.requestsCanModQueue,
     maxRequestsCeiling: rule.max_requests_ceiling ?? before.maxRequestsCeiling,
@@ -95,17 +95,15 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
   };
 }
 
-/** @returns undefined if there are none */
-function furtherLimitsOf(limits: readonly FurtherLimitRule[]): FurtherLimit[] | undefined {
-  if (limits.length === 0) return undefined;
-  return limits.map((limit) => ({
+function furtherLimit(limit: FurtherLimitRule): Limit {
+  return {
     name: limit.name,
     windowMillis: limit.window_millis,
     // The schema has made sure that there is one of the two.
     maximum: limit.max_requests_per_window ?? limit.max_hits_per_window ?? 0,
     counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
     keepsReleased: !limit.releases_return,
-  }));
+  };
 }
 
 function digestOf(rules: readonly Rule[]): string {

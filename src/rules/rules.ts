@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import { WatchedFiles } from '../config/watched-files.js';
+import { ownLimit } from '../limiter/limits.js';
 import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';
 import { completed, type KeyPolicy } from './policy.js';
@@ -32,11 +33,8 @@ type RulesSettings = Pick<
 /** What applies to a key that no rule matches. */
 export function defaultPolicy(settings: RulesSettings): KeyPolicy {
   return completed({
-    limits: {
-      windowMillis: settings.WINDOW_MILLIS,
-      maxRequests: settings.MAX_REQUESTS,
-      maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
-    },
+    limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS)],
+    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
     requestsCanSetRate: settings.REQUESTS_CAN_SET_RATE,
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
     maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,

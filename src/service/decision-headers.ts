@@ -1,8 +1,7 @@
 import type { Settings } from '../config/settings.js';
-import type { FurtherLimit } from '../limiter/further-limits.js';
 import type { Quota } from '../limiter/limiter.js';
 import { type KeyPolicy, policyItem, policyName } from '../rules/policy.js';
-import { type DenyingLimit, shownLimit } from './denying-limit.js';
+import { type NamedLimit, shownLimit } from './denying-limit.js';
 
 /** Names the outage policy that decided, if the store could not be asked. */
 export const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
@@ -17,13 +16,13 @@ export function retryAfterSeconds(millis: number): number {
 
 /**
  * Adds the headers that tell a client how much of its limits is left.
- * @param denying the limit that has denied the check of a key with further limits
+ * @param denying the limit that has denied the check, if its key has several
  */
 export type AddRateLimitHeaders = (
   headers: (string | number)[],
   quota: Quota,
   policy: KeyPolicy,
-  denying?: DenyingLimit,
+  denying?: NamedLimit,
 ) => void;
 
 /** The headers in the form that the settings name. */
@@ -36,56 +35,44 @@ export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRat
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  *
- * The text of the last quota is kept: the answers of one call to Redis share a quota.
+ * The texts of the last quota are kept: the answers of one call to Redis share a quota.
  */
 function draft(): AddRateLimitHeaders {
   let lastQuota: Quota | undefined;
   let lastPolicy: KeyPolicy | undefined;
+  let policyText = '';
   let quotaText = '';
   return (headers, quota, policy) => {
-    if (quota !== lastQuota || policy !== lastPolicy) quotaText = draftQuota(quota, policy);
+    if (quota !== lastQuota || policy !== lastPolicy) {
+      policyText = isAsDeclared(quota, policy) ? policy.item : policyItem(policy, quota.limits);
+      quotaText = draftQuota(quota, policy);
+    }
     lastQuota = quota;
     lastPolicy = policy;
-    const policyText = isAsDeclared(quota, policy) ? policy.item : policyItem(policy, quota);
     headers.push('RateLimit-Policy', policyText, 'RateLimit', quotaText);
   };
 }
 
 /** Whether the limits in force are those of the policy: no request has set others, and no older rules did. */
-function isAsDeclared(
-  { maxRequests, windowMillis, further }: Quota,
-  { limits }: KeyPolicy,
-): boolean {
+function isAsDeclared({ limits }: Quota, { limits: declared }: KeyPolicy): boolean {
   return (
-    maxRequests === limits.maxRequests &&
-    windowMillis === undefined &&
-    (further === limits.further || areAlike(further, limits.further))
-  );
-}
-
-function areAlike(some: readonly FurtherLimit[] = [], others: readonly FurtherLimit[] = []) {
-  return (
-    some.length === others.length &&
-    some.every(({ name, maximum, windowMillis }, i) => {
-      const other = others[i];
+    limits.length === declared.length &&
+    limits.every(({ name, maximum, windowMillis }, i) => {
+      const other = declared[i];
       return (
-        name === other?.name && maximum === other.maximum && windowMillis === other.windowMillis
+        other?.maximum === maximum && other.name === name && other.windowMillis === windowMillis
       );
     })
   );
 }
 
-function draftQuota({ remaining, resetMillis, further }: Quota, policy: KeyPolicy): string {
-  const own = remainingItem(policyName(policy), remaining, resetMillis);
-  if (!further) return own;
-  const items = further.map((limit) =>
-    remainingItem(limit.name, limit.remaining, limit.resetMillis),
-  );
-  return [own, ...items].join(', ');
-}
-
-function remainingItem(name: string, remaining: number, resetMillis: number): string {
-  return `"${name}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
+function draftQuota({ limits }: Quota, policy: KeyPolicy): string {
+  return limits
+    .map(
+      ({ name = policyName(policy), remaining, resetMillis }) =>
+        `"${name}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`,
+    )
+    .join(', ');
 }
 
 /** The headers that were common before the draft, with the seconds until there may be room. They show one limit. */
@@ -93,7 +80,7 @@ function legacy(
   headers: (string | number)[],
   quota: Quota,
   policy: KeyPolicy,
-  denying?: DenyingLimit,
+  denying?: NamedLimit,
 ): void {
   const { maximum, remaining, resetMillis } = shownLimit(quota, policy, denying);
   headers.push(

@@ -4,7 +4,7 @@ import type { CallerPresence } from '../limiter/caller-presence.js';
 import type { TraceIds } from '../tracing/trace-ids.js';
 import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
 import type { Caller } from './callers/caller.js';
-import type { TurnTaker } from './deciding/turns.js';
+import type { SliceTaker } from './deciding/slices.js';
 
 /** The headers of a request over HTTP, or the metadata of a call over gRPC, by names in lower case. */
 export interface RequestHeaders extends TraceHeaders {
@@ -28,7 +28,7 @@ export interface RequestContext {
 }
 
 /** A request whose client may disconnect while a check of it waits. */
-export interface ConnectedRequest extends RequestContext, TurnTaker {
+export interface ConnectedRequest extends RequestContext, SliceTaker {
   /** The name of its caller; without tokens its address over HTTP, and its connection over gRPC. */
   readonly owner: string;
   /** Runs `work` with a presence that ends when the client disconnects. */

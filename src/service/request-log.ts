@@ -10,7 +10,7 @@ type Level = 'debug' | 'info' | 'error' | 'silent';
 /** The status in the log if a waiting client disconnects. No client ever sees it. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** What every log line of a request has: its caller, the ids to find it by, and its place in a trace. */
+/** What every log line of a request has: its caller, the ids to find it by, and those of its trace and span. */
 export function logSubject({ correlationId, caller, span, headers }: RequestContext): object {
   return { correlationId, caller: caller?.name, ...(span?.ids ?? callersIds(headers.traceparent)) };
 }
@@ -31,7 +31,7 @@ export function levelOf(status: number, statuses: LoggedStatuses): Level {
 
 /**
  * Logs a denial that a shadow rule has let pass. Callers do so if they log denials.
- * @param limit the name of the limit that would have denied, if the key has further limits
+ * @param limit the name of the limit that would have denied, if the key has several
  */
 export function logShadowDenial(log: Logger, key: string, reason: string, limit?: string): void {
   log.info({ key, reason, limit }, 'shadow rule would have denied this');

@@ -13,7 +13,7 @@ import {
   tracedBulk,
   tracedDecider,
 } from './deciding/traced-decisions.js';
-import type { Turns } from './deciding/turns.js';
+import type { Slices } from './deciding/slices.js';
 import type { Fleet } from './fleet/fleet.js';
 
 /** The parts that the service is made of. */
@@ -21,7 +21,7 @@ export interface ServiceParts extends DecideParts {
   readonly limiter: Limiter;
   readonly fleet: Fleet;
   readonly access: Access;
-  readonly turns: Turns;
+  readonly slices: Slices;
   /** Undefined if requests are not traced. */
   readonly tracer?: Tracer | undefined;
 }
@@ -39,12 +39,12 @@ export interface Service {
   readonly access: Access;
   readonly fleet: Fleet;
   /** Shared by bulk requests and gRPC calls. */
-  readonly turns: Turns;
+  readonly slices: Slices;
 }
 
 /** Puts the service together. */
 export function createService(parts: ServiceParts): Service {
-  const { limiter, policyOf, access, fleet, turns, tracer } = parts;
+  const { limiter, policyOf, access, fleet, slices, tracer } = parts;
   const decide = checkDecider(parts);
   return {
     decide: tracer ? tracedDecider(decide, tracer) : decide,
@@ -56,6 +56,6 @@ export function createService(parts: ServiceParts): Service {
     policyOf,
     access,
     fleet,
-    turns,
+    slices,
   };
 }

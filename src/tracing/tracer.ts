@@ -10,7 +10,7 @@ interface RequestSpan extends RequestTrace {
 }
 
 export interface CheckSpan extends RequestSpan {
-  /** @param limit the name of the limit that denied, if the key has further limits */
+  /** @param limit the name of the limit that denied, if the key has several */
   decided(
     decision: Decision,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
@@ -43,7 +43,7 @@ export interface CallSpan extends SpanParent {
   failed(code: string, isFault: boolean): void;
 }
 
-/** The headers of a request that name its place in a trace. */
+/** The headers of a request that name its trace, and the caller's span. */
 export interface TraceHeaders {
   readonly traceparent?: unknown;
   readonly tracestate?: unknown;

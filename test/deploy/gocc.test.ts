@@ -73,8 +73,8 @@ const LIMITS = {
 
   test('a key whose requests go to both has the sum of their maxima', async () => {
     const key = uniqueKey();
-    let turn = 0;
-    upstreamOf = () => [goccUrl, sluice.url][(turn += 1) % 2]!;
+    let asked = 0;
+    upstreamOf = () => [goccUrl, sluice.url][(asked += 1) % 2]!;
     const statuses = [];
     for (let n = 0; n < 8; n += 1) statuses.push(await check(key));
     expect(statuses.filter((status) => status === 200)).toHaveLength(2 * MAXIMUM);

@@ -13,11 +13,12 @@ import { unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
+import { keyLimits } from '../support/limits.js';
 
 const redis = useRedis();
 
 const SETTINGS = {
-  limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 }),
+  limitsOf: () => keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 }),
   leaseMillis: 5000,
   maxIdsPerKey: 1000,
   maxHoldsPerKey: 100,

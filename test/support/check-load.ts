@@ -161,8 +161,8 @@ export class CheckLoad {
 
   #replace(key: LoadedKey): void {
     key.isFull = true;
-    const place = this.#open.indexOf(key);
-    if (place !== -1 && !this.#isOver) this.#open[place] = this.#newKey();
+    const index = this.#open.indexOf(key);
+    if (index !== -1 && !this.#isOver) this.#open[index] = this.#newKey();
   }
 
   #newKey(): LoadedKey {

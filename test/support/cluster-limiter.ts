@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 
 import { systemClock } from '../../src/common/clock.js';
-import type { Limits } from '../../src/limiter/limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
+import { type DeclaredLimits, keyLimits } from './limits.js';
 import type { RedisCluster } from './redis-cluster.js';
 import { unobserved } from './unguarded.js';
 
@@ -13,7 +13,7 @@ const TIMEOUT_MILLIS = 60_000;
 /** Starts a limiter in this process that keeps its state in a Redis Cluster. Calls of one tick are sent together. */
 export async function limiterInCluster(
   cluster: RedisCluster,
-  limits: Limits,
+  limits: DeclaredLimits,
 ): Promise<RedisLimiter> {
   const logger = pino({ level: 'silent' });
   const connections = connect(
@@ -30,7 +30,7 @@ export async function limiterInCluster(
   return new RedisLimiter({
     connections,
     rulesLoadedAt: () => 0,
-    limitsOf: () => limits,
+    limitsOf: () => keyLimits(limits),
     keyPrefix: 'sluice:',
     replicaId: 'replica',
     leaseMillis: 5_000,

@@ -36,7 +36,7 @@ export interface Flood {
   stop(): Promise<void>;
 }
 
-/** The last are those of callers whose tokens are changed, and of bodies without room. */
+/** The last are those of callers whose tokens are changed, and of bodies beyond the budget. */
 const STATUSES: readonly (number | undefined)[] = [200, 400, 401, 503];
 
 export function floodWithBodies(

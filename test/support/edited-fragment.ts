@@ -6,7 +6,7 @@ const LUA = new URL('../../lua/', import.meta.url);
  * The fragment of a file of `lua`, with other texts in it.
  * @param file its path in `lua`, without `.lua`
  * @returns the text by that path
- * @throws Error unless each text is there once: another place could mean something else
+ * @throws Error unless each text is there once: another line could mean something else
  */
 export function editedFragment(
   file: string,
@@ -14,8 +14,8 @@ export function editedFragment(
 ): Record<string, string> {
   let text = readFileSync(new URL(`${file}.lua`, LUA), 'utf8');
   for (const [here, there] of changes) {
-    const places = text.split(here).length - 1;
-    if (places !== 1) throw new Error(`lua/${file}.lua says ${places} times: ${here}`);
+    const count = text.split(here).length - 1;
+    if (count !== 1) throw new Error(`lua/${file}.lua says ${count} times: ${here}`);
     text = text.replace(here, there);
   }
   return { [file]: text };

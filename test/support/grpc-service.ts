@@ -3,7 +3,7 @@ import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort, type Pings } from '../../src/grpc/grpc-port.js';
 import { openAccess } from '../../src/service/callers/access.js';
-import { Turns } from '../../src/service/deciding/turns.js';
+import { Slices } from '../../src/service/deciding/slices.js';
 import type { Timeouts } from '../../src/net/timeouts.js';
 import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import { createService } from '../../src/service/service.js';
@@ -59,7 +59,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       recentDenials,
       fleet: fleetOf(metrics, limiter, recentDenials),
       access: openAccess(),
-      turns: new Turns(eventLoop),
+      slices: new Slices(eventLoop),
       settings,
     });
     const port = await openGrpcPort(

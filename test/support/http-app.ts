@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/service/callers/access.js';
-import { Turns } from '../../src/service/deciding/turns.js';
+import { Slices } from '../../src/service/deciding/slices.js';
 import { createHttpApp, type HttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import { requestListener } from '../../src/http/server/server.js';
 import { createService, type ServiceParts } from '../../src/service/service.js';
@@ -39,7 +39,7 @@ export function httpAppOver(
     recentDenials,
     fleet: fleetOf(metrics, limiter, recentDenials),
     access: openAccess(),
-    turns: new Turns(eventLoop),
+    slices: new Slices(eventLoop),
     settings,
   });
   const app = createHttpApp(

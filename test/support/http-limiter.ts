@@ -12,8 +12,10 @@ import type {
   RejectedAmendment,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
+import { ownLimit } from '../../src/limiter/limits.js';
 import { type DebugState, debugState } from './debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from './http-client.js';
+import { ownQuota } from './quota.js';
 
 /**
  * A limiter over HTTP, so that one behaviour suite can also run through HTTP. Information that HTTP does not
@@ -141,18 +143,20 @@ type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut
 function quotaIn(headers: Answer['headers']): Quota {
   const text = `${String(headers['ratelimit-policy'])};${String(headers.ratelimit)}`;
   const number = (name: string): number => Number(new RegExp(`;${name}=(\\d+)`).exec(text)?.[1]);
-  return { maxRequests: number('q'), remaining: number('r'), resetMillis: number('t') * 1000 };
+  return ownQuota({
+    windowMillis: number('w') * 1000,
+    maxRequests: number('q'),
+    remaining: number('r'),
+    resetMillis: number('t') * 1000,
+  });
 }
 
 function toInstance(body: KnownState): InstanceState {
+  const own = ownLimit(body.Config.WindowMillis, body.Config.MaxRequestsPerWindow);
   return {
     key: body.Key,
-    limits: {
-      windowMillis: body.Config.WindowMillis,
-      maxRequests: body.Config.MaxRequestsPerWindow,
-      maxRequestsInQueue: body.Config.MaxRequestsInQueue,
-    },
-    approved: body.NumApprovedThisWindow,
+    limits: [{ ...own, used: body.NumApprovedThisWindow, millisToWindowEnd: NaN }],
+    maxRequestsInQueue: body.Config.MaxRequestsInQueue,
     denied: body.NumDeniedThisWindow,
     waiting: body.NumWaiting,
     // The schema's tests show that it is left out if it is 0.

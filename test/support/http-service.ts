@@ -18,8 +18,8 @@ export interface HttpService {
   readonly limiter: Limiter;
   /** The unreadable requests so far. */
   readonly unreadable: readonly UnreadableRequest[];
-  /** How many requests were held, so far. */
-  readonly held: number;
+  /** How many requests were deferred, so far. */
+  readonly deferred: number;
   /** Why connections were dropped, so far. */
   readonly drops: readonly DropReason[];
   readonly server: KeptAliveServer;
@@ -57,7 +57,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
       ...rest
     } = options;
     const unreadable: UnreadableRequest[] = [];
-    let held = 0;
+    let deferred = 0;
     const drops: DropReason[] = [];
     const server = await listen(httpAppOver(limiter), {
       setting: 'PORT',
@@ -68,7 +68,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
         maxConnections,
         maxInFlight,
         onDropped: (reason) => drops.push(reason),
-        onHeld: () => (held += 1),
+        onDeferred: () => (deferred += 1),
       },
       ...rest,
     });
@@ -87,8 +87,8 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
       url,
       limiter,
       unreadable,
-      get held() {
-        return held;
+      get deferred() {
+        return deferred;
       },
       drops,
       server,

@@ -17,7 +17,7 @@ const END_STREAM = 1;
 const ACK = 1;
 const END_HEADERS = 4;
 const HEAD_BYTES = 9;
-/** Places in the static table of HPACK: https://www.rfc-editor.org/rfc/rfc7541#appendix-A */
+/** Indexes in the static table of HPACK: https://www.rfc-editor.org/rfc/rfc7541#appendix-A */
 const POST = 3;
 const SCHEME_HTTP = 6;
 /** Must follow if the server forbids a table: https://www.rfc-editor.org/rfc/rfc7541#section-4.2 */

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
 import { startDraining } from '../../src/http/replies/reply.js';
-import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
+import type { Limiter, LimitsOf } from '../../src/limiter/limiter.js';
 import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
@@ -12,6 +12,7 @@ import { ConnectionSubscriber } from '../../src/redis/connections/connection-sub
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
 import { httpAppOver, serve } from './http-app.js';
 import { HttpLimiter } from './http-limiter.js';
+import { type DeclaredLimits, keyLimits } from './limits.js';
 import { ManualClock } from './manual-clock.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { unobserved } from './unguarded.js';
@@ -29,13 +30,16 @@ export interface LimiterHarness {
   close(): Promise<void>;
 }
 
+/** The limits of all keys, or of each key as of now. */
+export type LimitsOfKeys = DeclaredLimits | ((key: string) => DeclaredLimits);
+
 export type HarnessFactory = (
-  limits: Limits | LimitsOf,
+  limits: LimitsOfKeys,
   bounds?: Partial<InstanceBounds>,
 ) => Promise<LimiterHarness>;
 
-function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
-  return typeof limits === 'function' ? limits : () => limits;
+function toLimitsOf(limits: LimitsOfKeys): LimitsOf {
+  return (key) => keyLimits(typeof limits === 'function' ? limits(key) : limits);
 }
 
 /** More than any test needs. */
@@ -52,7 +56,7 @@ export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),
-    quiet: nextTurn,
+    quiet: nextTick,
     close: () => limiter.close(),
   });
 };
@@ -101,8 +105,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     // rounds wait for calls that the answers cause.
     const quiet = async (): Promise<void> => {
       for (let round = 0; round < 4; round += 1) {
-        await nextTurn();
-        await nextTurn();
+        await nextTick();
+        await nextTick();
         await connections.commands.ping();
         await subscriptions.ping();
       }

@@ -101,6 +101,7 @@ export function luaScopes(text: string): LuaScopes {
         if (node.isLocal === true && identifier) declareNode(block, identifier);
         else if (identifier) visit(identifier, block);
         const inside = beginFunction(lineOf(node), block);
+        if (identifier?.indexer === ':') declare(inside, 'self', lineOf(node));
         for (const parameter of node.parameters as Node[]) declareNode(inside, parameter);
         visitAll(node.body, inside);
         return;

@@ -127,11 +127,11 @@ export class ProxyDirection {
 
   #passOn(data: Buffer, to: Socket, reset: () => void): void {
     const limit = this.#limit;
-    const room = limit ? limit.bytes - this.#bytesOut : Infinity;
-    const passed = data.subarray(0, room);
+    const left = limit ? limit.bytes - this.#bytesOut : Infinity;
+    const passed = data.subarray(0, left);
     this.#bytesOut += passed.length;
     to.write(passed);
-    if (limit && data.length > room) {
+    if (limit && data.length > left) {
       this.#limit = undefined;
       reset();
       limit.reached();

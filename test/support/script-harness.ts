@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import type { Amended, Amendment, Limits, RejectedAmendment } from '../../src/limiter/limiter.js';
+import type { Amended, Amendment, RejectedAmendment } from '../../src/limiter/limiter.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
@@ -12,6 +12,7 @@ import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
+import { type DeclaredLimits, keyLimits } from './limits.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
@@ -20,7 +21,11 @@ import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
 /** What the scripts of a test get where it does not say otherwise. */
-export const TEST_LIMITS: Limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
+export const TEST_LIMITS: DeclaredLimits = {
+  windowMillis: 1000,
+  maxRequests: 2,
+  maxRequestsInQueue: 3,
+};
 export const TEST_LEASE_MILLIS = 5000;
 /** For how long after a call Redis keeps a key for which somebody waits: 21 leases, at the least. */
 export const TEST_KEPT_MILLIS = 21 * TEST_LEASE_MILLIS;
@@ -30,6 +35,9 @@ export interface Overrides {
   readonly maxRequestsInQueue?: number;
   readonly windowMillis?: number;
 }
+
+/** With what counts of the key's own limit. */
+type WithUsed<Reply> = Reply & { readonly used: number };
 
 /** A number is a ticket, relative to {@link ScriptHarness.startMillis}, in microseconds. */
 export type Verdict =
@@ -64,7 +72,7 @@ export interface StoredKey {
 }
 
 export interface ReplicaOptions {
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<DeclaredLimits>;
   readonly leaseMillis?: number;
   readonly maxIdsPerKey?: number;
   readonly maxHoldsPerKey?: number;
@@ -78,7 +86,7 @@ export interface ReplicaOptions {
   readonly client?: Redis;
   /** `sentAgain` for calls that may have run before. */
   readonly guard?: typeof unguarded;
-  /** Lua fragments in place of files. */
+  /** Lua fragments instead of files. */
   readonly replacements?: Readonly<Record<string, string>>;
 }
 
@@ -153,7 +161,7 @@ export class ScriptHarness {
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    for (const { name } of options.limits?.further ?? []) this.#limits.add(name);
+    for (const { name } of options.limits?.further ?? []) if (name) this.#limits.add(name);
     const id = idOf(replicaId, options);
     const known = id === undefined ? undefined : this.#scripts.get(id);
     const scripts = known ?? this.#scriptsOf(replicaId, options);
@@ -162,11 +170,12 @@ export class ScriptHarness {
   }
 
   #scriptsOf(replicaId: string, options: ReplicaOptions): Scripts {
+    const limits = keyLimits({ ...TEST_LIMITS, ...options.limits });
     return new Scripts(
       scriptClientParts(options.client ?? this.client),
       options.guard ?? unguarded,
       {
-        limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
+        limitsOf: () => limits,
         replicaId,
         leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
         wakeArgument: naming.wakeArgument({ isCluster: false }),
@@ -264,7 +273,7 @@ export class ScriptHarness {
     if (!stored) return undefined;
     const { holdUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
     const { window, max, queueMax, overridden, approved, denied, turn } = others;
-    const { isServing, isUnsorted, isBlocked, holds } = others;
+    const { isServing, isUnsorted, holds } = others;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
@@ -274,7 +283,6 @@ export class ScriptHarness {
       born: born - this.startMillis,
       // Where they have changed since.
       ...(limitsSince !== born && { limitsSince: limitsSince - this.startMillis }),
-      ...(isBlocked && { isBlocked }),
       ...(holds && {
         held: holds.held,
         lapses: [holds.firstLapse - this.startMillis, holds.lastLapse - this.startMillis],
@@ -433,17 +441,17 @@ export class TestReplica {
     if (reply instanceof Error) throw reply;
   }
 
-  async inspect(): Promise<InspectReply | undefined> {
+  async inspect(): Promise<WithUsed<InspectReply> | undefined> {
     const [reply] = await this.scripts.inspect([this.harness.names]);
     if (reply instanceof Error) throw reply;
     await this.harness.expiry();
-    return reply;
+    return reply && { ...reply, used: reply.limits[0].used };
   }
 
-  async examine(mostQueued = 100): Promise<ExaminedKey | undefined> {
+  async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {
     const reply = await this.scripts.examine(this.harness.names, mostQueued);
     await this.harness.expiry();
-    return reply;
+    return reply && { ...reply, used: reply.limits[0].used };
   }
 
   #verdict(verdict: number): Verdict {

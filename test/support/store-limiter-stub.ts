@@ -9,6 +9,7 @@ import type {
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
+import { ownLimit } from '../../src/limiter/limits.js';
 import { Waiter } from '../../src/limiter/waiter.js';
 
 /** A check that the stub was asked for, and that the test decides. */
@@ -116,9 +117,8 @@ export class StoreLimiterStub implements StoreLimiter {
 }
 
 const NOTHING_MORE = {
-  millisToWindowEnd: 1,
   overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
-  isHeld: false,
+  isRecovering: false,
   queue: [],
   replicas: [],
   names: [],
@@ -128,8 +128,8 @@ const NOTHING_MORE = {
 export function instance(key: string): InstanceState {
   return {
     key,
-    limits: { windowMillis: 1, maxRequests: 1, maxRequestsInQueue: 1 },
-    approved: 77,
+    limits: [{ ...ownLimit(1, 1), used: 77, millisToWindowEnd: 1 }],
+    maxRequestsInQueue: 1,
     held: 0,
     denied: 0,
     waiting: 0,

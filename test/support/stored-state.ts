@@ -1,5 +1,4 @@
-import type { FurtherLimit } from '../../src/limiter/further-limits.js';
-import { furtherIn } from '../../src/redis/scripts/further-codec.js';
+import { type FurtherLimit, furtherIn } from './further-limits.js';
 
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
@@ -24,8 +23,6 @@ export interface StoredState {
   readonly holdAgain: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
-  /** The head of the queue needs more hits than are free. */
-  readonly isBlocked: boolean;
   /** When an approval was last released or corrected downwards; 0 if none was. */
   readonly released: number;
   /** 0 if no waiter was served. */
@@ -110,7 +107,6 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     holdAgain: number('hold_again'),
     isUnsorted: number('unsorted') === 1,
     isServing: number('serving') === 1,
-    isBlocked: number('blocked') === 1,
     released: number('released'),
     served: number('served'),
     holds: readHolds(fields.holds ?? '0'),

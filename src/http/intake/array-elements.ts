@@ -28,9 +28,9 @@ interface Piece extends Span {
 }
 
 /**
- * Reads the elements of the JSON array in a body, little by little. `JSON.parse` of a whole body of 1 MiB would hold the
+ * Reads the elements of the JSON array in a body, little by little. `JSON.parse` of a whole body of 1 MiB would block the
  * event loop for 200 ms if its sender chose the worst.
- * @yields after each step, so that others get their turn. A typical body takes one.
+ * @yields after each step, so that others get a slice. A typical body takes one step.
  * @throws ServiceError INVALID_BODY
  */
 export function* elementsIn(body: Buffer): Generator<undefined, readonly unknown[]> {

@@ -1,5 +1,5 @@
 import { serviceError } from '../../service/service-error.js';
-import type { BodyPlace } from './body-room.js';
+import type { BodyMemory } from './body-budget.js';
 
 /** More than a bulk request of the most elements needs, with the longest keys and overrides. */
 export const MAX_BODY_BYTES = 1024 * 1024;
@@ -14,7 +14,7 @@ export class BodyBuffer {
 
   /** @param announced how many bytes the sender has announced */
   constructor(
-    private readonly place: Pick<BodyPlace, 'take'>,
+    private readonly memory: Pick<BodyMemory, 'take'>,
     private readonly announced = MAX_BODY_BYTES,
   ) {}
 
@@ -37,7 +37,7 @@ export class BodyBuffer {
     const isFirst = before.length === 0;
     const doubled = Math.min(2 * before.length, this.announced);
     const size = isFirst ? length : Math.max(length, doubled);
-    this.place.take(size - before.length);
+    this.memory.take(size - before.length);
     // Not from Node's pool: a small piece of it would keep the whole pool in memory.
     this.#buffer = isFirst ? chunk : Buffer.allocUnsafeSlow(size);
     if (isFirst) return;

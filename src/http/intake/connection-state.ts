@@ -24,13 +24,13 @@ export function resumeReading(socket: Duplex): void {
  * Whether a connection is not read because of unanswered requests, by `pauseReading` or by Node. The flag is Node's
  * own; a pause within a body does not set it.
  */
-export function isHeldUp(socket: Duplex): boolean {
+export function isUnread(socket: Duplex): boolean {
   return paused.has(socket) || (socket as Duplex & { _paused?: boolean })._paused === true;
 }
 
 /**
  * Whether the client of a connection has disconnected, so that no answer can be written. Node ends a connection when its
- * client ends the sending side, and destroys it a few turns later: what is written in between is lost.
+ * client ends the sending side, and destroys it a few ticks later: what is written in between is lost.
  */
 export function hasDisconnected(socket: Duplex): boolean {
   return !socket.writable;

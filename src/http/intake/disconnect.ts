@@ -1,17 +1,17 @@
 import type { Socket } from 'node:net';
 
 import { CallerPresence } from '../../limiter/caller-presence.js';
-import { hasDisconnected, isHeldUp } from './connection-state.js';
+import { hasDisconnected, isUnread } from './connection-state.js';
 
-/** Longer than earlier answers take to go out. A connection is also held up until they are out. */
-const HELD_UP_MILLIS = 100;
+/** Longer than earlier answers take to go out. A connection is also unread until they are out. */
+const UNREAD_MILLIS = 100;
 
 /** The clients of the requests that wait on each connection; one listener for all of them. */
 const clientsOf = new WeakMap<Socket, WaitingClients>();
 
 /**
  * Runs `work` with a presence that ends when the connection closes. The connection is watched and not the response,
- * since the response to a pipelined request has no connection before its turn.
+ * since the response to a pipelined request has no connection before earlier ones are sent.
  */
 export async function untilDisconnect<T>(
   socket: Socket,
@@ -51,7 +51,7 @@ class WaitingClients {
 
   add(client: CallerPresence): void {
     this.#clients.add(client);
-    if (isHeldUp(this.socket)) this.#watch();
+    if (isUnread(this.socket)) this.#watch();
   }
 
   delete(client: CallerPresence): void {
@@ -60,15 +60,15 @@ class WaitingClients {
 
   readonly #watch = (): void => {
     const [longest] = this.#clients;
-    if (this.#isWatched || longest === undefined || !isHeldUp(this.socket)) return;
+    if (this.#isWatched || longest === undefined || !isUnread(this.socket)) return;
     this.#isWatched = true;
     setTimeout(() => {
       // After a standstill of the process, due timers run before decisions that have arrived are read.
       setImmediate(() => {
         this.#isWatched = false;
-        if (this.#clients.has(longest) && isHeldUp(this.socket)) this.socket.destroy();
+        if (this.#clients.has(longest) && isUnread(this.socket)) this.socket.destroy();
         else this.#watch();
       });
-    }, HELD_UP_MILLIS).unref();
+    }, UNREAD_MILLIS).unref();
   };
 }

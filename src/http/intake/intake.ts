@@ -92,7 +92,7 @@ function checkHost(request: Request): void {
   if (hosts === 0 && request.httpVersion === '1.1') throw serviceError('HOST_MISSING', {});
 }
 
-/** @param rawHeaders names and values in turn. Node's `headers` has one Host header, however many were sent. */
+/** @param rawHeaders alternately a name and its value. Node's `headers` has one Host header, however many were sent. */
 function countHostHeaders(rawHeaders: readonly string[]): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

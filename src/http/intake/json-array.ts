@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
-import type { Turns } from '../../service/deciding/turns.js';
+import type { Slices } from '../../service/deciding/slices.js';
 import { serviceError } from '../../service/service-error.js';
 import { elementsIn } from './array-elements.js';
 import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
-import type { BodyPlace, BodyRoom } from './body-room.js';
+import type { BodyBudget, BodyMemory } from './body-budget.js';
 
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 
@@ -15,19 +15,19 @@ export const BYTES_OF_ELEMENT = 128;
 
 /** What bulk requests share. */
 export interface ArrayParts {
-  readonly room: BodyRoom;
-  readonly turns: Pick<Turns, 'next'>;
+  readonly budget: BodyBudget;
+  readonly slices: Pick<Slices, 'next'>;
 }
 
 /**
- * Reads the JSON array in the body of a request that was taken in during the same tick, in turns with other requests,
+ * Reads the JSON array in the body of a request that was taken in during the same tick, in slices,
  * and passes it to `work`, unless the client disconnects before the end of the body.
  * @throws ServiceError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
  */
 export async function withJsonArray(
   request: Request,
   response: Response,
-  { room, turns }: ArrayParts,
+  { budget, slices }: ArrayParts,
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers } = request;
@@ -36,22 +36,22 @@ export async function withJsonArray(
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
   const { context } = response.locals;
-  const place = room.enter(context.owner);
+  const memory = budget.memoryFor(context.owner);
   try {
-    const body = await readBody(request, announced, place);
+    const body = await readBody(request, announced, memory);
     if (!body) return;
     const reading = elementsIn(body);
     let step;
     do {
-      await turns.next(context, 1);
+      await slices.next(context, 1);
       step = reading.next();
     } while (!step.done);
     const elements = step.value;
-    place.take(elements.length * BYTES_OF_ELEMENT);
-    // Called at once, so that the turn goes on.
+    memory.take(elements.length * BYTES_OF_ELEMENT);
+    // Called at once, so that the slice goes on.
     await work(elements);
   } finally {
-    place.leave();
+    memory.giveBack();
   }
 }
 
@@ -70,10 +70,10 @@ function rejectOtherTypes(headers: IncomingHttpHeaders): void {
 async function readBody(
   request: Request,
   announced: number,
-  place: BodyPlace,
+  memory: BodyMemory,
 ): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
-    let body: BodyBuffer | undefined = new BodyBuffer(place, announced);
+    let body: BodyBuffer | undefined = new BodyBuffer(memory, announced);
     let rejection: Error | undefined;
     request.on('data', (chunk: Buffer) => {
       try {
@@ -81,7 +81,7 @@ async function readBody(
       } catch (error) {
         rejection = error as Error;
         body = undefined;
-        place.leave();
+        memory.giveBack();
       }
     });
     request.once('end', () => {

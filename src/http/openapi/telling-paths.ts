@@ -2,7 +2,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
 import { FOR_BROWSERS, headersOf } from './answer-headers.js';
-import { instance, listing, missingInstance } from '../../api/answers.js';
+import { instance, listing, missingInstance } from '../../api/debug-body.js';
 import { PAGE_FILE_NAMES } from './page.js';
 import { type DescribedSettings, operationMaker, read } from './operation.js';
 import { ofInstance, ofRequest } from './parameters.js';

@@ -1,4 +1,4 @@
-/** Names and values in turn. */
+/** Alternately a name and its value. */
 export type Headers = readonly (string | number)[];
 
 export const CORRELATION_HEADER = 'X-Correlation-ID';

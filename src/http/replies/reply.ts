@@ -94,7 +94,7 @@ export async function writePart(response: Response, part: Buffer): Promise<boole
       socket.off('close', end);
       resolve();
     };
-    // A response that waits for its turn on a connection gets no event when the connection closes.
+    // A response that waits for earlier ones on its connection gets no event when the connection closes.
     socket.once('close', end);
     response.write(part, end);
   });

@@ -2,17 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler } from 'express';
 
-import type { FurtherState } from '../../limiter/further-limits.js';
-import type { InstanceState, Limiter } from '../../limiter/limiter.js';
+import type { Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
 import { inSlices } from '../../service/deciding/in-slices.js';
-import type { Turns } from '../../service/deciding/turns.js';
-import type { Instance, MissingInstance } from '../../api/answers.js';
+import type { Slices } from '../../service/deciding/slices.js';
+import { debugBody, type Instance, type MissingInstance } from '../../api/debug-body.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead, writePart } from '../replies/reply.js';
 
-/** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in turns. */
+/** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in slices. */
 const PAGE_PAUSE_MILLIS = 1;
 
 /**
@@ -23,7 +22,7 @@ export function debugAll(
   limiter: Limiter,
   rules: Pick<Rules, 'current'>,
   access: Pick<Access, 'mayUse'>,
-  turns: Pick<Turns, 'next'>,
+  slices: Pick<Slices, 'next'>,
 ): RequestHandler {
   return async (_request, response) => {
     const { context } = response.locals;
@@ -35,9 +34,9 @@ export function debugAll(
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries: string[] = [];
-      await inSlices(next.value, turns, context, (instance) => {
+      await inSlices(next.value, slices, context, (instance) => {
         if (!access.mayUse(instance.key, context)) return;
-        entries.push(`${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
+        entries.push(`${JSON.stringify(instance.key)}:${JSON.stringify(debugBody(instance))}`);
       });
       // Also after a page without a key that the caller may see: the next one may be found in the same tick.
       await delay(PAGE_PAUSE_MILLIS);
@@ -62,44 +61,8 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
     const { key } = request.params;
     const instance = await limiter.inspect(key);
     const body: Instance | MissingInstance = instance
-      ? toBody(instance)
+      ? debugBody(instance)
       : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
-  };
-}
-
-function toBody({
-  key,
-  limits,
-  approved,
-  held,
-  denied,
-  waiting,
-  pausedMillis,
-  further,
-}: InstanceState): Instance {
-  return {
-    Key: key,
-    Config: {
-      WindowMillis: limits.windowMillis,
-      MaxRequestsPerWindow: limits.maxRequests,
-      MaxRequestsInQueue: limits.maxRequestsInQueue,
-    },
-    NumApprovedThisWindow: approved,
-    NumDeniedThisWindow: denied,
-    NumWaiting: waiting,
-    ...(held > 0 ? { NumHeld: held } : {}),
-    ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
-    ...(further ? { Limits: further.map(toLimit) } : {}),
-    Found: true,
-  };
-}
-
-function toLimit({ name, windowMillis, counts, maximum, approved }: FurtherState) {
-  return {
-    Name: name,
-    WindowMillis: windowMillis,
-    ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
-    NumApprovedThisWindow: approved,
   };
 }

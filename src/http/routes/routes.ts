@@ -10,7 +10,7 @@ import type { Rules } from '../../rules/rules.js';
 import type { Service } from '../../service/service.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { guardsOf } from '../auth/guards.js';
-import { BodyRoom } from '../intake/body-room.js';
+import { BodyBudget } from '../intake/body-budget.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
@@ -117,7 +117,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
           .catch(next);
       });
     const routedCheck = checkWith(({ query }) => query);
-    const bulk = { ...service, settings, logger, room: new BodyRoom() };
+    const bulk = { ...service, settings, logger, budget: new BodyBudget() };
     route(app, '/rate', {
       POST: guards.guard('check', checkMany(bulk)),
       DELETE: guards.guard('release', releaseMany(bulk)),
@@ -140,7 +140,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
     app.use('/debug', guards.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.turns));
+    routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.slices));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
     for (const [path, handlers] of dashboardRoutes(
       { ...parts, ...service, guards },

@@ -1,16 +1,16 @@
 import type { Server as HttpServer } from 'node:http';
 import type { Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { pause } from '../../common/pause.js';
 import { firstPendingResponse } from '../intake/connection-state.js';
 
 const IDLE_SWEEP_MILLIS = 20;
 /** A request that arrives while these are ended (about 0.1 ms) is lost. */
-const ENDED_PER_TURN = 5;
+const ENDED_PER_TICK = 5;
 
 /**
- * Ends the connections that are idle, a few in each turn of the event loop, spread evenly over `millis`. Everything
+ * Ends the connections that are idle, a few in each tick, spread evenly over `millis`. Everything
  * that has arrived is read before, so that a request that was sent before the end of its connection is answered, and
  * not reset.
  * @param hurry ends them without pauses when it is aborted
@@ -39,14 +39,14 @@ async function endThose(
   hurry?: AbortSignal,
 ): Promise<void> {
   const startedAt = performance.now();
-  await fullTurn();
+  await fullTick();
   const idle = [...connections].filter(mayEnd);
-  for (let i = 0; i < idle.length; i += ENDED_PER_TURN) {
+  for (let i = 0; i < idle.length; i += ENDED_PER_TICK) {
     const early = startedAt + (millis * i) / idle.length - performance.now();
     if (early > 0) await pause(early, hurry);
     // The event loop reads before it gets there.
-    await nextTurn();
-    for (const socket of idle.slice(i, i + ENDED_PER_TURN)) if (mayEnd(socket)) socket.destroy();
+    await nextTick();
+    for (const socket of idle.slice(i, i + ENDED_PER_TICK)) if (mayEnd(socket)) socket.destroy();
   }
 }
 
@@ -59,8 +59,8 @@ export async function stopAccepting(
   connections: ReadonlySet<Socket>,
 ): Promise<void> {
   // Connections that wait to be accepted would be reset.
-  await fullTurn();
-  // server.close() calls it, and it would end all idle connections in this turn, including those with an unread
+  await fullTick();
+  // server.close() calls it, and it would end all idle connections in this tick, including those with an unread
   // request.
   server.closeIdleConnections = () => undefined;
   const closed = new Promise<void>((resolve) => {
@@ -76,10 +76,10 @@ export async function stopAccepting(
 }
 
 /** Resolves when the event loop has accepted and read everything that is there now. */
-async function fullTurn(): Promise<void> {
-  // The current turn may already be past that phase.
-  await nextTurn();
-  await nextTurn();
+async function fullTick(): Promise<void> {
+  // The current tick may already be past that phase.
+  await nextTick();
+  await nextTick();
 }
 
 /**

@@ -7,20 +7,20 @@ import { pauseReading, resumeReading } from '../intake/connection-state.js';
 import { firstPendingResponse } from '../intake/connection-state.js';
 
 /**
- * How many requests a connection may hold while it is read. Reading goes on that long since only a read shows that a
- * client disconnects. Node reads 64 KB at a time, so that the requests in 64 KB more may be held.
+ * How many requests a connection may defer while it is read. Reading goes on that long since only a read shows that a
+ * client disconnects. Node reads 64 KB at a time, so that the requests in 64 KB more may be deferred.
  */
-export const MAX_HELD_WHILE_READ = 1000;
-/** How many requests all connections together may hold; about 6 KB each. */
-export const MAX_HELD_IN_ALL = 10_000;
+export const MAX_DEFERRED_WHILE_READ = 1000;
+/** How many requests all connections together may defer; about 6 KB each. */
+export const MAX_DEFERRED_IN_ALL = 10_000;
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
 export interface PipelineOptions {
   /** How many requests of one connection may be served at a time, including those that wait for their turn. */
   readonly maxInFlight: number;
-  /** Called for each request that is held. */
-  readonly onHeld: () => void;
+  /** Called for each request that is deferred. */
+  readonly onDeferred: () => void;
   /** Called for each connection that is cut. */
   readonly onDropped: (reason: DropReason) => void;
 }
@@ -30,13 +30,13 @@ const SMALL_ANSWER = /^\/rate\/[^?]/;
 
 /**
  * Serves at most `maxInFlight` requests of a connection at a time. HTTP/1.1 allows a client to send more requests
- * before it gets answers. These are held, in their order, until earlier ones are answered. A request whose answer may
+ * before it gets answers. These are deferred, in their order, until earlier ones are answered. A request whose answer may
  * be large is served alone, when all answers before it are sent. A request without others on its connection costs
  * nothing.
  */
 export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
   const pipelines = new WeakMap<Socket, Pipeline>();
-  const port: Port = { ...options, serve, held: 0 };
+  const port: Port = { ...options, serve, deferred: 0 };
   return (request, response) => {
     // Node has given a response its connection if no earlier response needs it.
     if (response.socket !== null) {
@@ -55,16 +55,16 @@ export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
 
 interface Port extends PipelineOptions {
   readonly serve: Serve;
-  /** The requests that all its connections hold. */
-  held: number;
+  /** The requests that all its connections have deferred. */
+  deferred: number;
 }
 
 /** The requests of one connection that arrived before earlier ones were answered. */
 class Pipeline {
-  #held: [IncomingMessage, ServerResponse][] = [];
-  /** The requests that are served, and those whose answers went out in this turn of the event loop. */
+  #deferred: [IncomingMessage, ServerResponse][] = [];
+  /** The requests that are served, and those whose answers went out in this tick. */
   #inFlight = 0;
-  #answeredThisTurn = 0;
+  #answeredThisTick = 0;
   /** Whether the request that is served has to be the only one. */
   #isAlone = false;
 
@@ -73,7 +73,7 @@ class Pipeline {
     private readonly port: Port,
   ) {
     socket.once('close', () => {
-      this.#dropHeld();
+      this.#dropDeferred();
     });
   }
 
@@ -82,19 +82,19 @@ class Pipeline {
     if (this.socket.destroyed) return;
     if (this.#isEmpty) this.#countFirst();
     response.once('finish', this.#onAnswered);
-    if (this.#held.length === 0 && this.#hasRoomFor(request)) {
+    if (this.#deferred.length === 0 && this.#mayServe(request)) {
       this.#begin(request, response);
     } else {
-      this.#hold(request, response);
+      this.#defer(request, response);
     }
   }
 
-  /** Whether everything that was counted or held is answered. */
+  /** Whether everything that was counted or deferred is answered. */
   get #isEmpty(): boolean {
-    return this.#held.length === 0 && this.#inFlight === this.#answeredThisTurn;
+    return this.#deferred.length === 0 && this.#inFlight === this.#answeredThisTick;
   }
 
-  #hasRoomFor(request: IncomingMessage): boolean {
+  #mayServe(request: IncomingMessage): boolean {
     if (this.#inFlight === 0) return true;
     return !this.#isAlone && !isLarge(request) && this.#inFlight < this.port.maxInFlight;
   }
@@ -113,46 +113,46 @@ class Pipeline {
     first?.once('finish', this.#onAnswered);
   }
 
-  #hold(request: IncomingMessage, response: ServerResponse): void {
-    if (this.port.held === MAX_HELD_IN_ALL) {
-      this.#dropHeld();
+  #defer(request: IncomingMessage, response: ServerResponse): void {
+    if (this.port.deferred === MAX_DEFERRED_IN_ALL) {
+      this.#dropDeferred();
       this.socket.destroy();
       this.port.onDropped('too_many_held');
       return;
     }
-    this.port.onHeld();
+    this.port.onDeferred();
     const isBodyKept = keepsBody(request);
     // A body that nobody reads would stop the reading of the connection.
     if (!isBodyKept) void discardBody(request);
-    this.#held.push([request, response]);
-    this.port.held += 1;
-    // Holding many bodies would take much memory.
-    if (isBodyKept || this.#held.length === MAX_HELD_WHILE_READ) pauseReading(this.socket);
+    this.#deferred.push([request, response]);
+    this.port.deferred += 1;
+    // Many deferred bodies would take much memory.
+    if (isBodyKept || this.#deferred.length === MAX_DEFERRED_WHILE_READ) pauseReading(this.socket);
   }
 
-  /** Makes room in the next turn of the event loop, so that other connections are served in between. */
+  /** Serves the next requests in the next tick, so that other connections are served in between. */
   readonly #onAnswered = (): void => {
-    if (this.#answeredThisTurn === 0) setImmediate(this.#makeRoom);
-    this.#answeredThisTurn += 1;
+    if (this.#answeredThisTick === 0) setImmediate(this.#serveNext);
+    this.#answeredThisTick += 1;
   };
 
-  readonly #makeRoom = (): void => {
-    this.#inFlight -= this.#answeredThisTurn;
-    this.#answeredThisTurn = 0;
+  readonly #serveNext = (): void => {
+    this.#inFlight -= this.#answeredThisTick;
+    this.#answeredThisTick = 0;
     // A connection that is ending takes no more answers.
     while (this.socket.writable) {
-      const [next] = this.#held;
-      if (!next || !this.#hasRoomFor(next[0])) break;
-      this.#held.shift();
-      this.port.held -= 1;
+      const [next] = this.#deferred;
+      if (!next || !this.#mayServe(next[0])) break;
+      this.#deferred.shift();
+      this.port.deferred -= 1;
       this.#begin(...next);
     }
-    if (this.#held.length === 0) resumeReading(this.socket);
+    if (this.#deferred.length === 0) resumeReading(this.socket);
   };
 
-  #dropHeld(): void {
-    this.port.held -= this.#held.length;
-    this.#held = [];
+  #dropDeferred(): void {
+    this.port.deferred -= this.#deferred.length;
+    this.#deferred = [];
   }
 }
 

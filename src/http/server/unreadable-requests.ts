@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
-import { isHeldUp } from '../intake/connection-state.js';
+import { isUnread } from '../intake/connection-state.js';
 import { ERRORS } from '../../service/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
 import { levelOf, type LoggedStatuses } from '../../service/request-log.js';
@@ -34,7 +34,7 @@ export function answerUnreadable(
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const errorCode = errorCodeFor(code);
     // The request is not late: the service does not read the rest of it.
-    if (errorCode === 'REQUEST_TIMEOUT' && isHeldUp(socket)) return;
+    if (errorCode === 'REQUEST_TIMEOUT' && isUnread(socket)) return;
     if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
       return;

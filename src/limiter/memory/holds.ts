@@ -1,4 +1,4 @@
-import type { MemoryRoom } from './memory-room.js';
+import type { MemoryBudget } from './memory-budget.js';
 import { Moments } from './moments.js';
 
 /** What a hold takes, measured. */
@@ -31,7 +31,7 @@ export class Holds {
 
   constructor(
     private readonly max: number,
-    private readonly room: MemoryRoom,
+    private readonly budget: MemoryBudget,
   ) {}
 
   /** The hits of all held approvals. */
@@ -55,7 +55,7 @@ export class Holds {
 
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, hits: number, millis: number): boolean {
-    if (!this.room.take(BYTES_PER_HOLD)) return false;
+    if (!this.budget.take(BYTES_PER_HOLD)) return false;
     this.#put(id, { hits, millis, lapsesAt: now + millis });
     return true;
   }
@@ -146,7 +146,7 @@ export class Holds {
   #remove(id: string, { hits }: Hold): void {
     this.#holds.delete(id);
     this.#hits -= hits;
-    this.room.giveBack(BYTES_PER_HOLD);
+    this.budget.giveBack(BYTES_PER_HOLD);
     if (this.#holds.size > 0) return;
     this.#firstLapse = Infinity;
     this.#order.clear();

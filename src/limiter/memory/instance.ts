@@ -5,12 +5,14 @@ import type {
   InstanceState,
   KeyLimits,
   Quota,
-  WithLimits,
 } from '../limiter.js';
-import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
-import type { MemoryRoom } from './memory-room.js';
-import { moreRoomAt, unlessPaused } from './room-at.js';
-import { Window } from './window.js';
+import { forEachLimit } from '../limits.js';
+import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
+import { unlessPaused } from './limits/room-at.js';
+import { Window } from './limits/window.js';
+import type { MemoryBudget } from './memory-budget.js';
+import { FifoQueue } from './queue/fifo-queue.js';
+import type { WaitingQueue } from './queue/waiting-queue.js';
 
 export type InstanceDecision =
   | 'approved'
@@ -27,23 +29,19 @@ export type InstanceDecision =
 /** More is no estimate that was too low, and would close the key for everybody. */
 const MOST_TIMES_MAXIMUM = 10;
 
-interface Queued extends Terms {
-  readonly arrival: number;
-}
-
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
  * `lua/` have the same rules, operation by operation.
  */
 export class Instance {
+  /** Those of the own limit. Idle removal and the denials follow them. */
   readonly #window: Window;
   readonly #approvals: Approvals;
-  /** The waiting requests by their ids, in the order of arrival. */
-  readonly #queue = new Map<string, Queued>();
+  readonly #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
   #expires: number;
-  /** The limits in force: the length of the window and the maxima are one unit, and change together. */
-  #limits: KeyLimits;
+  /** The rules in force: the length of the window and the maxima are one unit, and change together. */
+  #rules: KeyLimits;
   /**
    * The maxima that requests have set. They override the limits, and stay until the key is removed or the limits'
    * ceilings no longer allow them.
@@ -56,16 +54,16 @@ export class Instance {
   constructor(
     readonly key: string,
     now: number,
-    private readonly policy: { readonly current: WithLimits },
+    private readonly policy: { readonly current: KeyLimits },
     bounds: InstanceBounds,
-    room: MemoryRoom,
+    budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
-    this.#limits = policy.current.limits;
-    this.#window = new Window(now, this.#limits.windowMillis);
-    this.#approvals = new Approvals(bounds, room);
-    if (this.#limits.further) this.#approvals.takeFurther(now, this.#limits.further);
+    this.#rules = policy.current;
+    const { limits } = this.#rules;
+    this.#window = new Window(now, limits[0].windowMillis);
+    this.#approvals = new Approvals(now, this.#window, limits, bounds, budget);
     this.#expires = this.#idleAt;
   }
 
@@ -77,28 +75,15 @@ export class Instance {
    * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
    */
   get roomAt(): number {
-    const own = this.#ownRoomAt;
-    const { further, holds } = this.#approvals;
-    if (further.length === 0) return unlessPaused(own, this.#isOwnFull, this.#pausedUntil);
-    const full = further.filter((window) => !window.fits(1, holds));
-    const isFull = full.length > 0 || this.#isOwnFull;
-    const times = (isFull ? full : further).map((window) => window.roomAt(holds));
-    if (!isFull || this.#isOwnFull) times.push(own);
+    const { limits } = this.#approvals;
+    const full = limits.filter(({ isFull }) => isFull);
+    const isFull = full.length > 0;
+    const times = (isFull ? full : limits).map(({ roomAt }) => roomAt);
     const time = isFull ? Math.max(...times) : Math.min(...times);
     const roomAt = unlessPaused(time, isFull, this.#pausedUntil);
-    // The rules that come into force at the boundary may have no such limit.
-    return this.#awaitsBoundary ? Math.min(roomAt, this.#window.end) : roomAt;
-  }
-
-  /** The same for the maximum per window. */
-  get #ownRoomAt(): number {
-    const { firstLapse, held } = this.#approvals;
-    const { end: windowEnd } = this.#window;
-    return moreRoomAt({ windowEnd, firstLapse, held, maximum: this.#maxRequests });
-  }
-
-  get #isOwnFull(): boolean {
-    return this.#approvals.hits >= this.#approvals.capacity(this.#maxRequests);
+    // The rules that come into force at the boundary may not have the limit that is full.
+    if (limits.length === 1 || !this.#awaitsBoundary) return roomAt;
+    return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
   }
 
   isIdle(now: number): boolean {
@@ -117,28 +102,28 @@ export class Instance {
     this.#expires = this.#idleAt;
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
+    this.#setMaximum();
     this.#serveQueue(now);
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
     const approvals = this.#approvals;
-    const max = this.#maxRequests;
-    // A head that needs more than is free is not overtaken.
-    const mayBeNext = this.#queue.size === 0 && !this.#isPaused && !approvals.isFull(terms);
-    if (mayBeNext && approvals.fit(terms, max)) {
+    const fits = approvals.fit(terms);
+    const areFull = approvals.areFull(terms);
+    if (this.#isNext && fits && !areFull) {
       return approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
     }
-    if (hits > 1 && (hits > max || approvals.exceedFurther(hits))) return 'too_many_hits';
+    if (hits > 1 && approvals.exceed(hits)) return 'too_many_hits';
     if (!request.canWait) {
-      if (approvals.isFull(terms) && approvals.fit(terms, max)) return 'key_full';
+      if (areFull && fits) return 'key_full';
       this.#denied += 1;
       return this.#isPaused ? 'paused' : 'denied';
     }
     // With a maximum of 0 no turn ever comes.
-    const places = max === 0 ? 0 : this.#maxRequestsInQueue;
+    const places = approvals.own.maximum === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.set(requestId, { arrival: now, ...terms });
+    this.#queue.add({ requestId, arrival: now, ...terms });
     return 'waiting';
   }
 
@@ -149,10 +134,13 @@ export class Instance {
     this.#serveQueue(now);
   }
 
-  /** Releases an approval with all of its hits. */
-  release(now: number, requestId: string): boolean {
+  /**
+   * Releases an approval with all of its hits.
+   * @param isUnused nobody has got it, so that it counts in no limit
+   */
+  release(now: number, requestId: string, isUnused = false): boolean {
     this.#roll(now);
-    const isReleased = this.#approvals.release(now, requestId, false);
+    const isReleased = this.#approvals.release(now, requestId, isUnused);
     this.#serveQueue(now);
     return isReleased;
   }
@@ -167,7 +155,7 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
-    const { maxHits = MOST_TIMES_MAXIMUM * this.#maxRequests } = amendment;
+    const { maxHits = MOST_TIMES_MAXIMUM * this.#approvals.own.maximum } = amendment;
     const amended = this.#approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#serveQueue(now);
     return amended;
@@ -176,13 +164,12 @@ export class Instance {
   /** Withdraws a waiter, or an approval that nobody has got. */
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.delete(requestId)) this.#approvals.release(now, requestId, true);
+    if (!this.#queue.remove(requestId)) this.#approvals.release(now, requestId, true);
     this.#serveQueue(now);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
   forgetEndedWindow(now: number): void {
-    if (now >= this.#window.end) this.#approvals.endWindow();
     this.#approvals.forgetEnded(now);
   }
 
@@ -192,40 +179,31 @@ export class Instance {
   }
 
   inspect(now: number): InstanceState {
-    const windowHasEnded = now >= this.#window.end;
-    const { holds, hitsOfWindow, further } = this.#approvals;
-    const held = holds?.heldAt(now)?.hits ?? 0;
+    const { holds, limits } = this.#approvals;
     return {
       key: this.key,
-      limits: {
-        windowMillis: windowHasEnded
-          ? this.#window.nextMillis(this.#window.millis)
-          : this.#window.millis,
-        maxRequests: this.#maxRequests,
-        maxRequestsInQueue: this.#maxRequestsInQueue,
-      },
-      approved: held + (windowHasEnded ? 0 : hitsOfWindow),
-      held,
-      denied: windowHasEnded ? 0 : this.#denied,
+      limits: forEachLimit(limits, (limit) => limit.state(now)),
+      maxRequestsInQueue: this.#maxRequestsInQueue,
+      held: holds?.heldAt(now)?.hits ?? 0,
+      denied: now >= this.#window.end ? 0 : this.#denied,
       waiting: this.#queue.size,
       pausedMillis: Math.max(0, this.#pausedUntil - now),
-      ...(further.length > 0 && { further: further.map((window) => window.state(now, holds)) }),
     };
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    const queue = [...this.#queue.values()].slice(0, mostQueued);
     const places = this.#queue.size;
     return {
       ...this.inspect(now),
-      millisToWindowEnd: this.#window.millisLeft(now),
       overridden: {
         maxRequests: this.#overriddenMax !== undefined,
         maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
         windowMillis: this.#window.hasOverride,
       },
-      isHeld: false,
-      queue: queue.map(({ arrival }) => ({ replica: undefined, waitedMillis: now - arrival })),
+      isRecovering: false,
+      queue: this.#queue
+        .first(mostQueued)
+        .map(({ arrival }) => ({ replica: undefined, waitedMillis: now - arrival })),
       replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
       names: [],
     };
@@ -233,16 +211,8 @@ export class Instance {
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    const { hits, further, holds } = this.#approvals;
-    const quota = {
-      maxRequests: this.#maxRequests,
-      remaining: this.#isPaused ? 0 : Math.max(0, this.#maxRequests - hits),
-      resetMillis: unlessPaused(this.#ownRoomAt, this.#isOwnFull, this.#pausedUntil) - now,
-      ...(this.#window.isOverridden ? { windowMillis: this.#window.millis } : undefined),
-    };
-    if (further.length === 0) return quota;
-    const ofFurther = further.map((window) => window.quota(now, holds, this.#pausedUntil));
-    return { ...quota, further: ofFurther };
+    const { limits } = this.#approvals;
+    return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
   }
 
   /**
@@ -251,16 +221,11 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const { further, holds } = this.#approvals;
-    const most = hits === 1 ? this.#approvals.capacity(this.#maxRequests) : this.#maxRequests;
-    const room = Math.max(0, most - this.#approvals.hits);
-    const missing = before + Math.min(hits, most) - room;
-    const turns = further.map((window) => window.millisToTurn(now, before, hits, holds));
-    const toRoom = Math.max(this.roomAt - now, ...turns);
-    if (missing <= 0) return toRoom;
-    const laterMillis = this.#window.nextMillis(this.policy.current.limits.windowMillis);
-    const toWindow = this.#window.millisToMissing(now, missing, most, laterMillis);
-    return Math.max(toRoom, toWindow);
+    const laterMillis = this.#window.nextMillis(this.policy.current.limits[0].windowMillis);
+    const turns = this.#approvals.limits.map((limit, i) =>
+      limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
+    );
+    return Math.max(this.roomAt - now, ...turns);
   }
 
   /**
@@ -269,15 +234,21 @@ export class Instance {
    */
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    return maxWaitMillis === 0 || !this.#approvals.expectRelease(this.#window);
+    return maxWaitMillis === 0 || !this.#approvals.expectRelease;
   }
 
-  get #maxRequests(): number {
-    return this.#overriddenMax ?? this.#limits.maxRequests;
+  /** Whether a check that joined the queue now would be the next to be approved. */
+  get #isNext(): boolean {
+    return this.#queue.size === 0 && !this.#isPaused;
+  }
+
+  /** The maximum of the own limit, which a request may have set. */
+  #setMaximum(): void {
+    this.#approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
   }
 
   get #maxRequestsInQueue(): number {
-    return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
+    return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
   }
 
   get #isPaused(): boolean {
@@ -290,37 +261,36 @@ export class Instance {
    */
   #takeMaxima(now: number): boolean {
     if (this.#awaitsBoundary) return false;
-    this.#takeLimits(now, this.policy.current.limits);
+    this.#takeRules(now, this.policy.current);
     return true;
   }
 
   /** Whether the rules have another window, so that they come into force with the next one. */
   get #awaitsBoundary(): boolean {
-    const { windowMillis } = this.policy.current.limits;
+    const { windowMillis } = this.policy.current.limits[0];
     return windowMillis !== this.#window.millis && !this.#window.isOverridden;
   }
 
-  #takeLimits(now: number, limits: KeyLimits): void {
-    const { further } = this.#limits;
-    this.#limits = limits;
-    if (limits.further === further) return;
-    this.#approvals.takeFurther(now, limits.further);
+  #takeRules(now: number, rules: KeyLimits): void {
+    const before = this.#rules;
+    if (rules === before) return;
+    this.#rules = rules;
+    this.#setMaximum();
+    if (rules.limits === before.limits) return;
+    const [, ...further] = rules.limits;
+    this.#approvals.takeFurther(now, further);
     // A longer window may end after the key would be removed.
-    const used = this.#approvals.further.filter(
-      (window) => !window.isUnused(this.#approvals.holds),
-    );
+    const used = this.#approvals.limits.filter((limit) => limit.used > 0);
     this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
-    const { further } = this.#approvals;
-    if (further.length === 0) return this.#window.idleAt;
-    return Math.max(this.#window.idleAt, ...further.map(({ end }) => end));
+    return Math.max(this.#window.idleAt, ...this.#approvals.limits.map(({ end }) => end));
   }
 
   #forgetOverridesAboveCeilings(): void {
-    const { ceilings } = this.#limits;
+    const { ceilings } = this.#rules;
     if (!ceilings) return;
     if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
     if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
@@ -331,32 +301,29 @@ export class Instance {
 
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    this.#approvals.roll(now);
+    const rules = this.policy.current;
+    const hasRolled = this.#approvals.roll(now, rules.limits[0].windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
-    if (now < this.#window.end) return;
-    this.#takeLimits(now, this.policy.current.limits);
-    this.#window.rollTo(now, this.#limits.windowMillis);
-    this.#approvals.endWindow();
+    if (!hasRolled) return;
+    this.#takeRules(now, rules);
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;
   }
 
   /**
-   * Every operation that may have made room calls this. So while somebody waits, the window is full, or the head needs
-   * more than is free.
+   * Every operation that may have made room calls this. So while somebody waits, a limit is full, or the head needs more
+   * than is free.
    */
   #serveQueue(now: number): void {
     if (this.#queue.size === 0 || this.#isPaused) return;
-    const granted: string[] = [];
-    for (const [requestId, terms] of this.#queue) {
-      const fits =
-        !this.#approvals.isFull(terms) && this.#approvals.fitAlone(terms, this.#maxRequests);
-      // Without memory for its id the head keeps waiting, as in a full window.
-      if (!fits || !this.#approvals.add(now, requestId, terms)) break;
-      this.#queue.delete(requestId);
-      granted.push(requestId);
-    }
+    // Without memory for its id the head keeps waiting, as in a full window.
+    const granted = this.#queue.takeNext(
+      (waiter) =>
+        !this.#approvals.areFull(waiter) &&
+        this.#approvals.fitAlone(waiter) &&
+        this.#approvals.add(now, waiter.requestId, waiter),
+    );
     if (granted.length === 0) return;
     // The limits that they count in may be newer than the last check.
     this.#expires = Math.max(this.#expires, this.#idleAt);

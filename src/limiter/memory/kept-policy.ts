@@ -1,7 +1,7 @@
-import type { Policies, WithLimits } from '../limiter.js';
+import type { KeyLimits, Policies } from '../limiter.js';
 
 /** The policy of a key, which is looked up again only if another may apply. */
-export class KeptPolicy<Policy extends WithLimits> {
+export class KeptPolicy<Policy extends KeyLimits> {
   #from: Policies<Policy>['current'];
   #policy: Policy;
 

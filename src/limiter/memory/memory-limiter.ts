@@ -13,18 +13,19 @@ import type {
   Decision,
   InstanceDetail,
   InstanceState,
+  KeyLimits,
   Limiter,
   Policies,
   Quota,
   RejectedAmendment,
+  ReleaseOptions,
   StoreCondition,
-  WithLimits,
 } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
-import { MemoryRoom } from './memory-room.js';
+import { bytesOf, MemoryBudget } from './memory-budget.js';
 
 /** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -32,27 +33,23 @@ const SWEEP_INTERVAL_MILLIS = 1000;
 const KEYS_BETWEEN_PAUSES = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
 
-/** What a key takes without its ids, measured, and what each of its characters takes. */
-const BYTES_PER_KEY = 1200;
-const BYTES_PER_CHARACTER = 2;
-
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
 
-interface Entry<Policy extends WithLimits> {
+interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;
   readonly policy: KeptPolicy<Policy>;
   /** Set while somebody waits. It serves the queue when there may be room. */
   timer?: { readonly dueAt: number; readonly cancel: () => void } | undefined;
 }
 
-interface Waiting<Policy extends WithLimits> {
+interface Waiting<Policy extends KeyLimits> {
   readonly waiter: Waiter;
   readonly entry: Entry<Policy>;
 }
 
 /** The embedded limiter. Its whole state is in the memory of this process. */
-export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Limiter {
+export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
   readonly #waiters = new Map<string, Waiting<Policy>>();
   readonly #approvals: ApprovalBatches;
@@ -65,7 +62,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
 
   readonly #bounds: MemoryBounds;
-  readonly #room: MemoryRoom;
+  readonly #budget: MemoryBudget;
 
   /** @param bounds by default infinite */
   constructor(
@@ -74,7 +71,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     bounds: Partial<MemoryBounds> = {},
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
-    this.#room = new MemoryRoom(this.#bounds.maxBytes);
+    this.#budget = new MemoryBudget(this.#bounds.maxBytes);
     this.#approvals = new ApprovalBatches(eventLoop, clock);
   }
 
@@ -130,11 +127,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async release(key: string, requestId: string): Promise<boolean> {
+  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
     const now = this.#now();
     const entry = this.#find(key, now);
     if (!entry) return false;
-    const isReleased = entry.instance.release(now, requestId);
+    const isReleased = entry.instance.release(now, requestId, options?.isUnused);
     // The limit that has room last may be another now.
     this.#settleWhenRoom(entry);
     return isReleased;
@@ -202,7 +199,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   ping(): Promise<StoreCondition> {
-    const isFull = this.#entries.size >= this.#bounds.maxKeys || this.#room.isFull;
+    const isFull = this.#entries.size >= this.#bounds.maxKeys || this.#budget.isFull;
     return Promise.resolve(isFull ? 'full' : 'ok');
   }
 
@@ -242,18 +239,18 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
 
   #create(key: string, now: number): Entry<Policy> {
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
-    if (!this.#room.take(bytesOf(key))) throw new StoreFullError();
+    if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
     const instance: Instance = new Instance(
       key,
       now,
       policy,
       this.#bounds,
-      this.#room,
+      this.#budget,
       (requestIds) => {
         const quota = instance.quota(this.#now());
         for (const requestId of requestIds) this.#approve(requestId, quota);
-        // Of those that are held now, one may be the first to lapse.
+        // A hold that begins now may be the first to lapse.
         this.#settleWhenRoom(entry);
       },
     );
@@ -268,7 +265,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #remove(key: string, entry: Entry<Policy>): void {
     entry.timer?.cancel();
     entry.instance.clear();
-    this.#room.giveBack(bytesOf(key));
+    this.#budget.giveBack(bytesOf(key));
     this.#entries.delete(key);
     this.#lastKey = undefined;
   }
@@ -355,8 +352,4 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
     else this.#stopSweeping = undefined;
   }
-}
-
-function bytesOf(key: string): number {
-  return BYTES_PER_KEY + BYTES_PER_CHARACTER * key.length;
 }

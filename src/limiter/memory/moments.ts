@@ -17,42 +17,42 @@ export class Moments {
 
   add(moment: Moment): void {
     const heap = this.#heap;
-    let place = heap.length;
+    let index = heap.length;
     heap.push(moment);
-    while (place > 0) {
-      const parent = (place - 1) >> 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
       const above = heap[parent];
       if (!above || above.at <= moment.at) break;
-      heap[place] = above;
-      place = parent;
+      heap[index] = above;
+      index = parent;
     }
-    heap[place] = moment;
+    heap[index] = moment;
   }
 
   removeFirst(): void {
     const heap = this.#heap;
     const last = heap.pop();
     if (!last || heap.length === 0) return;
-    let place = 0;
+    let index = 0;
     for (;;) {
-      const left = heap[2 * place + 1];
-      const right = heap[2 * place + 2];
+      const left = heap[2 * index + 1];
+      const right = heap[2 * index + 2];
       const next = right && left && right.at < left.at ? right : left;
       if (!next || next.at >= last.at) break;
-      heap[place] = next;
-      place = 2 * place + (next === right ? 2 : 1);
+      heap[index] = next;
+      index = 2 * index + (next === right ? 2 : 1);
     }
-    heap[place] = last;
+    heap[index] = last;
   }
 
   /** Visits the moments up to a time, in any order, and looks at few others. */
   visitUntil(time: number, visit: (moment: Moment) => void): void {
-    const places = [0];
-    for (let place = places.pop(); place !== undefined; place = places.pop()) {
-      const moment = this.#heap[place];
+    const indices = [0];
+    for (let index = indices.pop(); index !== undefined; index = indices.pop()) {
+      const moment = this.#heap[index];
       if (!moment || moment.at > time) continue;
       visit(moment);
-      places.push(2 * place + 1, 2 * place + 2);
+      indices.push(2 * index + 1, 2 * index + 2);
     }
   }
 

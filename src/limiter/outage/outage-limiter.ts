@@ -10,6 +10,7 @@ import type {
   InstanceState,
   Limiter,
   RejectedAmendment,
+  ReleaseOptions,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -83,9 +84,10 @@ export class OutageLimiter implements Limiter {
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
 
-  async release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
+  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
     return (
-      (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId, trace)
+      (await this.substitute.release(key, requestId, options)) ||
+      this.primary.release(key, requestId, options)
     );
   }
 
@@ -110,7 +112,7 @@ export class OutageLimiter implements Limiter {
   }
 
   giveBack(key: string, requestId: string): void {
-    void this.substitute.release(key, requestId).then((isReleased) => {
+    void this.substitute.release(key, requestId, { isUnused: true }).then((isReleased) => {
       if (!isReleased) this.primary.giveBack(key, requestId);
     });
   }

@@ -8,6 +8,7 @@ import type {
   Decision,
   Limiter,
   RejectedAmendment,
+  ReleaseOptions,
 } from '../limiter.js';
 
 /** Decides while the store is down. */
@@ -17,7 +18,7 @@ export interface Substitute {
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
   /** @returns false if the substitute gave no such approval, or does not remember it */
-  release(key: string, requestId: string): Promise<boolean>;
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
   /** @returns undefined where `release` returns false */
   amend(
     key: string,
@@ -52,7 +53,7 @@ export function decideLocally(limiter: Limiter): Substitute {
       const decision = await limiter.check(request, caller);
       return decision.outcome === 'withdrawn' ? decision : { ...decision, outagePolicy: 'local' };
     },
-    release: (key, requestId) => limiter.release(key, requestId),
+    release: (key, requestId, options) => limiter.release(key, requestId, options),
     amend: (key, requestId, amendment) => limiter.amend(key, requestId, amendment),
     close: () => limiter.close(),
   };

@@ -6,7 +6,7 @@ const FIRST_PROBE_MILLIS = 50;
 
 export interface BreakerParts {
   readonly clock: Clock;
-  /** Asks the shard whether it accepts calls again. @param name a name in Redis that the shard holds */
+  /** Asks the shard whether it accepts calls again. @param name a name in Redis that is stored on the shard */
   readonly probe: (name: string) => Promise<unknown>;
   readonly onOpen: (cause: unknown) => void;
   readonly onClose: () => void;
@@ -47,7 +47,7 @@ export class Breaker {
 
   /**
    * The shard is known to be down, without a call that failed.
-   * @param name a name in Redis that the shard holds
+   * @param name a name in Redis that is stored on the shard
    */
   open(name: string, cause: unknown): void {
     if (this.#isDisposed || this.#isOpen) return;

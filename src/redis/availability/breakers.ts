@@ -56,7 +56,7 @@ export class Breakers {
   /**
    * Tests whether the shard answers and allows writes, as checks need it. Writes nothing.
    * https://redis.io/docs/latest/commands/setrange/
-   * @param name a name in Redis that the shard holds
+   * @param name a name in Redis that is stored on the shard
    */
   async probe(name: string): Promise<StoreCondition> {
     const { connections, timeoutMillis } = this.parts;

@@ -6,7 +6,7 @@ const STEPS = 10;
  *
  * A process that stalls, as in a burst of TLS handshakes, neither sends nor reads, so that a stall says nothing about
  * the other side. And after a stall Node runs the timers that are due before it reads.
- * @returns what cancels it
+ * @returns a function that cancels it
  */
 export function runningTime(millis: number, onOver: () => void): () => void {
   const step = Math.max(1, millis / STEPS);

@@ -40,8 +40,8 @@ const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
 /** Messages of ioredis for calls whose connection broke. */
 const NOT_ANSWERED = /^(Connection is closed\.$|Reached the max retries per request limit)/;
 const GAVE_UP = /^Too many Cluster redirections\. Last error: (?:\w+: )?/;
-/** The place in a script, which Redis 6 puts before the command's message. */
-const PLACE_IN_SCRIPT =
+/** The line of a script, which Redis 6 puts before the command's message. */
+const LINE_OF_SCRIPT =
   /^(?:ERR )?(?:Error running script .*?: )?@?user_script:\s?\d+: (?:@?user_script: \d+: )?-?/;
 
 export function classifyFailure(error: unknown): Failure {
@@ -49,7 +49,7 @@ export function classifyFailure(error: unknown): Failure {
   if (error instanceof NotConnectedError || error instanceof NotWantedError) return 'passing';
   const isGivenUp = GAVE_UP.test(error.message);
   if (error.name === 'ReplyError' || isGivenUp) {
-    const said = error.message.replace(GAVE_UP, '').replace(PLACE_IN_SCRIPT, '');
+    const said = error.message.replace(GAVE_UP, '').replace(LINE_OF_SCRIPT, '');
     const failure = REPLIES.find(([pattern]) => pattern.test(said))?.[1];
     return failure ?? (isGivenUp ? 'unknown' : 'fault');
   }
@@ -74,9 +74,7 @@ export function explained(error: unknown, connectionError: Error | undefined): u
 
 /** Whether a primary says that it has become a replica, so that the connection to it is useless. */
 export function isDemoted(error: unknown): boolean {
-  return (
-    error instanceof Error && error.message.replace(PLACE_IN_SCRIPT, '').startsWith('READONLY')
-  );
+  return error instanceof Error && error.message.replace(LINE_OF_SCRIPT, '').startsWith('READONLY');
 }
 
 /** The error for the callers of the limiter. */

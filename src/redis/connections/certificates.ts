@@ -73,8 +73,8 @@ export async function watchCertificates(
 function parse(files: readonly NamedFile[], contents: readonly Buffer[]): Certificates {
   /** The result of `make` for a file's content; undefined if the settings name no such file. */
   const read = <T>(variable: string, takes: string, make: (pem: string) => T): T | undefined => {
-    const place = files.findIndex((file) => file.variable === variable);
-    const [file, content] = [files[place], contents[place]];
+    const index = files.findIndex((file) => file.variable === variable);
+    const [file, content] = [files[index], contents[index]];
     if (!file || !content) return undefined;
     try {
       return make(content.toString());
@@ -85,7 +85,7 @@ function parse(files: readonly NamedFile[], contents: readonly Buffer[]): Certif
   const ca = read(CA, 'PEM certificates of authorities', checkedAuthorities);
   const takesPair = 'a PEM certificate, and those of its chain after it';
   const cert = read(CERTIFICATE, takesPair, checkedChain);
-  const takesKey = `a PEM private key without a passphrase, that of the certificate in ${CERTIFICATE}`;
+  const takesKey = `the PEM private key of the certificate in ${CERTIFICATE}, without a passphrase`;
   const key = read(KEY, takesKey, (pem) => {
     // A secure context would accept a pair of two kinds, such as an RSA key with an EC certificate.
     if (new X509Certificate(cert ?? '').checkPrivateKey(createPrivateKey(pem))) return pem;

@@ -78,7 +78,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   commands.on('refresh', () => {
     // Nodes that are gone would stay in it.
     lookedUp.clear();
-    subscriber.place();
+    subscriber.assign();
   });
   commands.on('+node', (node: Redis) => limitHandshake(node, 2 * settings.timeoutMillis));
   const renew = (shard: string): void => {

@@ -15,7 +15,7 @@ export interface Connections {
 
   /** The slot of a name in Redis; without a cluster the same for all names. */
   slotOf(name: string): number;
-  /** An identifier of the primary that holds a name, as far as is known. */
+  /** An identifier of the primary of a name, as far as is known. */
   shardOf(name: string): string;
   /** The connection to a node, by the identifiers of `shardOf`, if it is known. */
   nodeAt(shard: string): Redis | undefined;

@@ -8,7 +8,7 @@ import type { Subscriber, SubscriberEvents } from './subscriber.js';
 
 /** A subscriber's view of a cluster. */
 export interface Topology {
-  /** The primary that holds a name. */
+  /** The primary of a name. */
   shardOf(name: string): string;
   /** A connection to a node, whose address a new connection can use. */
   nodeAt(shard: string): Redis | undefined;
@@ -16,14 +16,14 @@ export interface Topology {
   refresh(): void;
 }
 
-/** The connection to a primary that holds at least one channel, or will hold one. */
+/** The connection to a primary that has at least one channel, or will have one. */
 interface Connection {
   readonly client: Redis;
   readonly heartbeat: Heartbeat;
 }
 
 /**
- * Sharded subscriptions: a connection to each primary that holds a channel, so that messages stay on
+ * Sharded subscriptions: a connection to each primary that has a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
  *
  * ioredis has sharded subscriptions, but they do not report when a subscription was made again, and they compare the
@@ -49,7 +49,7 @@ export class ShardedSubscriber implements Subscriber {
 
   subscribe(channel: string): void {
     this.#channels.set(channel, undefined);
-    this.#place(channel);
+    this.#assign(channel);
   }
 
   unsubscribe(channel: string): void {
@@ -58,10 +58,10 @@ export class ShardedSubscriber implements Subscriber {
     this.#leave(channel, shard);
   }
 
-  /** Brings every channel to the primary that holds it now. */
-  place(): void {
+  /** Brings every channel to its primary of now. */
+  assign(): void {
     if (this.#isClosed) return;
-    for (const channel of this.#channels.keys()) this.#place(channel);
+    for (const channel of this.#channels.keys()) this.#assign(channel);
     const used = new Set(this.#channels.values());
     for (const [shard, connection] of this.#connections) {
       if (!used.has(shard)) this.#disconnect(shard, connection);
@@ -74,12 +74,12 @@ export class ShardedSubscriber implements Subscriber {
     for (const [shard, connection] of this.#connections) this.#disconnect(shard, connection);
   }
 
-  #place(channel: string): void {
+  #assign(channel: string): void {
     const before = this.#channels.get(channel);
     const shard = this.topology.shardOf(channel);
     if (shard === before) return;
     const client = this.#clientOf(shard) ?? this.#connect(shard);
-    // The channel is placed again when the topology is known.
+    // The channel is assigned again when the topology is known.
     if (!client) return;
     this.#leave(channel, before);
     this.#channels.set(channel, shard);
@@ -145,7 +145,7 @@ export class ShardedSubscriber implements Subscriber {
     for (const listener of this.#listeners) listener.onSubscribed(channel);
   }
 
-  /** Places all channels of a shard again: it is not known which of them are still subscribed. */
+  /** Assigns all channels of a shard again: it is not known which of them are still subscribed. */
   #doubt(shard: string): void {
     for (const [channel, at] of this.#channels) {
       if (at === shard) this.#channels.set(channel, undefined);

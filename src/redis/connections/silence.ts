@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
@@ -23,7 +23,7 @@ export async function isDead(client: Redis, timeoutMillis: number): Promise<bool
     await new Promise<void>((resolve) => runningTime(2 * timeoutMillis, resolve));
     await withinDeadline(other.ping(), timeoutMillis);
     // Replies that arrived together with this one may be read after it.
-    await nextTurn();
+    await nextTick();
   } catch {
     return false;
   } finally {

@@ -163,7 +163,11 @@ export class CheckCalls {
       this.#noteFull(batches);
       return this.#send(batches, options, isWanted);
     }
-    const decoded = decodeCheckReplies(batches, reply as CheckReplies);
+    const decoded = decodeCheckReplies(
+      batches,
+      reply as CheckReplies,
+      this.parts.settings.limitsOf,
+    );
     if (decoded.every(isDecision)) return decoded;
     const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
       hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,

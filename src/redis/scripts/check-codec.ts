@@ -1,13 +1,18 @@
-import type { KeyLimits, OverrideCeilings, RequestTrace } from '../../limiter/limiter.js';
+import type {
+  KeyLimits,
+  LimitsOf,
+  OverrideCeilings,
+  Quota,
+  RequestTrace,
+} from '../../limiter/limiter.js';
+import { ownLimit } from '../../limiter/limits.js';
 import type { KeyNames } from '../key-names.js';
-import type { TakenOfLimits } from './quota-codec.js';
+import { encodeLimits, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import {
   type CallerSettings,
-  encodeLimits,
   keysForNewWindow,
   keysInWindow,
   keysOf,
-  maximumIn,
   sharedArguments,
 } from './shared-arguments.js';
 
@@ -98,16 +103,10 @@ export interface QueueNews {
 export interface CheckBatchReply {
   /** Until the window ends or a hold lapses, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
-  readonly maxRequests: number;
-  /**
-   * The limits in force, as Redis writes them. Undefined if no check has a place in the queue, no request has set the
-   * window's length, and the key has no further limits.
-   */
-  readonly limits?: string | undefined;
+  /** What the limits have left after these checks. */
+  readonly quota: Quota;
   /** Undefined if no check has a place in the queue. */
   readonly queueNews?: QueueNews | undefined;
-  /** What is not left of the limits after these checks. */
-  readonly approved: TakenOfLimits;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
   /** Too much was assumed of the key. */
@@ -246,14 +245,16 @@ export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_
 
 /**
  * @param reply of `lua/check.lua`
+ * @param limitsOf the limits of the caller's rules, which are in force where the reply names no others
  * @returns for each batch, in their order, its reply, or the error with which it failed alone
  */
 export function decodeCheckReplies(
   batches: readonly CheckBatch[],
   reply: CheckReplies,
+  limitsOf: LimitsOf,
 ): (CheckBatchReply | Error | typeof NEEDS_ALL_NAMES)[] {
   let position = 0;
-  return batches.map(({ checks }) => {
+  return batches.map(({ checks, names }) => {
     const micros = reply[position];
     if (micros === undefined) return new Error('check.lua left a batch unanswered');
     if (micros === NEEDS_ALL_NAMES || micros instanceof Error) {
@@ -261,16 +262,21 @@ export function decodeCheckReplies(
       return micros;
     }
     const max = reply[position + 1] as number | string;
-    const approved = reply[position + 2] as TakenOfLimits;
+    const used = reply[position + 2] as UsedOfLimits;
     const end = position + 3 + checks.length;
     const verdicts = reply.slice(position + 3, end) as number[];
     position = end;
     const millisToRoom = Number(micros) / 1000;
-    if (typeof max === 'number') return { millisToRoom, maxRequests: max, approved, verdicts };
+    if (typeof max === 'number') {
+      const [{ windowMillis }] = limitsOf(names.key).limits;
+      const quota = quotaIn([ownLimit(windowMillis, max)], used, millisToRoom);
+      return { millisToRoom, quota, verdicts };
+    }
     const [limits = '', ...numbers] = max.split(' ');
     const [wakeNumber, at] = numbers.map(Number);
     const queueNews =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
-    return { millisToRoom, maxRequests: maximumIn(limits), limits, queueNews, approved, verdicts };
+    const quota = quotaIn(limitsIn(limits).limits, used, millisToRoom);
+    return { millisToRoom, quota, queueNews, verdicts };
   });
 }

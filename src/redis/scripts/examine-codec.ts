@@ -1,6 +1,7 @@
 import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import { decodeInstance, fieldsIn } from './inspect-codec.js';
+import { limitsIn } from './limits-codec.js';
 
 /** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
@@ -20,13 +21,11 @@ export function decodeExamined(reply: unknown): ExaminedKey | undefined {
   if (!fields || !inspected) return undefined;
   return {
     ...inspected,
-    millisToWindowEnd: fields.number('window_left'),
     overridden: {
-      maxRequests: fields.number('max_is_set') === 1,
-      maxRequestsInQueue: fields.number('queue_max_is_set') === 1,
+      ...limitsIn(fields.text('limits')).overridden,
       windowMillis: fields.number('window_is_set') === 1,
     },
-    isHeld: fields.number('is_recovering') === 1,
+    isRecovering: fields.number('is_recovering') === 1,
     queue: inGroups(fields.list('queue'), 2).map(
       ([replica, waitedMillis]) => ({ replica, waitedMillis }) as QueuedRequest,
     ),

@@ -1,25 +1,16 @@
-import type { FurtherState } from '../../limiter/further-limits.js';
-import type { Limits } from '../../limiter/limiter.js';
+import type { InstanceState } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import { furtherStatesIn } from './further-codec.js';
+import { limitsIn, limitStatesIn } from './limits-codec.js';
 
-export interface InspectReply {
-  readonly limits: Limits;
-  readonly approved: number;
-  readonly denied: number;
-  readonly waiting: number;
-  readonly held: number;
-  readonly pausedMillis: number;
-  /** Undefined if there are none. */
-  readonly further?: readonly FurtherState[];
-}
+/** What Redis says of a key. */
+export type InspectReply = Omit<InstanceState, 'key'>;
 
 /** The KEYS of `lua/inspect.lua` for one limiter key. */
 export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] {
   return [state, waiting, replicas];
 }
 
-/** What `lua/inspect.lua` replies for a key: names and values in turn; empty if there is no such key. */
+/** What `lua/inspect.lua` replies for a key: alternately a name and its value; empty if there is no such key. */
 export type NamedFields = readonly unknown[];
 
 /** What `lua/inspect.lua` replies. */
@@ -41,21 +32,15 @@ export function decodeInstances(replies: InspectReplies): (InspectReply | undefi
 /** @throws Error if a field is missing or of another type */
 export function decodeInstance(fields: Fields | undefined): InspectReply | undefined {
   if (!fields) return undefined;
-  const limits = {
-    windowMillis: fields.number('window'),
-    maxRequests: fields.number('max'),
-    maxRequestsInQueue: fields.number('queue_max'),
-  };
-  const further = furtherStatesIn(fields.text('further_limits'), fields.text('further_used'));
-  const state = {
-    limits,
-    approved: fields.number('used'),
+  const { limits, maxRequestsInQueue } = limitsIn(fields.text('limits'));
+  return {
+    limits: limitStatesIn(limits, fields.text('used')),
+    maxRequestsInQueue,
     denied: fields.number('denied'),
     waiting: fields.number('waiting'),
     held: fields.number('held'),
     pausedMillis: fields.number('pause_left'),
   };
-  return further ? { ...state, further } : state;
 }
 
 /** The fields of a reply, by name. Each throws an Error if there is no such field of its type. */

@@ -18,9 +18,9 @@ export class LibraryLoader {
    * @returns when this shard has it. Rejects with the error of this shard.
    */
   async load(library: Library, shard: string): Promise<void> {
-    const place = placeOf(shard, library);
-    if (!this.#loading.has(place)) this.#loadOnAll(library);
-    await this.#loading.get(place);
+    const pair = pairOf(shard, library);
+    if (!this.#loading.has(pair)) this.#loadOnAll(library);
+    await this.#loading.get(pair);
   }
 
   #loadOnAll(library: Library): void {
@@ -31,21 +31,21 @@ export class LibraryLoader {
   }
 
   #loadOn(shard: string, primary: Redis, library: Library): Promise<unknown> {
-    const place = placeOf(shard, library);
-    const underWay = this.#loading.get(place);
+    const pair = pairOf(shard, library);
+    const underWay = this.#loading.get(pair);
     if (underWay) return underWay;
     const loading = primary
       .call('FUNCTION', 'LOAD', library.text)
       .catch((error: unknown) => {
         if (!alreadyExists(error)) throw error;
       })
-      .finally(() => this.#loading.delete(place));
-    this.#loading.set(place, loading);
+      .finally(() => this.#loading.delete(pair));
+    this.#loading.set(pair, loading);
     return loading;
   }
 }
 
-function placeOf(shard: string, { name }: Library): string {
+function pairOf(shard: string, { name }: Library): string {
   return `${shard} ${name}`;
 }
 

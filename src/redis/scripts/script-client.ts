@@ -151,12 +151,12 @@ export class ScriptClient {
         return await this.#send('evalsha', script.sha1, call, isWanted);
       } catch (error) {
         if (!isReplyLike(error, UNKNOWN_SCRIPT) || !isWanted()) throw error;
-        const place = `${script.sha1} ${this.#shardOf(call)}`;
-        const evaluating = this.#evaluating.get(place);
+        const pair = `${script.sha1} ${this.#shardOf(call)}`;
+        const evaluating = this.#evaluating.get(pair);
         if (!evaluating) {
           const evaluated = this.#send('eval', script.text, call, isWanted);
-          this.#evaluating.set(place, evaluated);
-          return await evaluated.finally(() => this.#evaluating.delete(place));
+          this.#evaluating.set(pair, evaluated);
+          return await evaluated.finally(() => this.#evaluating.delete(pair));
         }
         // Its own caller handles its error.
         await evaluating.catch(() => undefined);

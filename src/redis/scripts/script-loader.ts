@@ -37,7 +37,7 @@ const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
 /**
  * Reads `lua/<name>.lua`, and puts the fragments that it requires, directly or indirectly, before it.
- * @param replacements texts in place of files, by fragment name. Tests control time with them.
+ * @param replacements texts instead of files, by fragment name. Tests control time with them.
  * @throws Error if a fragment requires itself, directly or indirectly, or a file is missing
  */
 export function loadScript(

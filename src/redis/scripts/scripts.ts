@@ -1,5 +1,11 @@
 import type { CallGuard } from '../availability/call-guard.js';
-import type { Amended, Amendment, RejectedAmendment, RequestTrace } from '../../limiter/limiter.js';
+import type {
+  Amended,
+  Amendment,
+  RejectedAmendment,
+  ReleaseOptions,
+  RequestTrace,
+} from '../../limiter/limiter.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../key-names.js';
 import { CheckCalls } from './check-calls.js';
@@ -31,7 +37,7 @@ import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments
 import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 
 export interface ScriptSettings extends CallerSettings {
-  /** Lua fragments in place of files, see {@link loadScript}. */
+  /** Lua fragments instead of files, see {@link loadScript}. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -137,8 +143,13 @@ export class Scripts {
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */
-  async release(names: KeyNames, requestId: string, trace?: RequestTrace): Promise<boolean> {
-    const released = await this.#run(this.#release, names, [requestId], {
+  async release(
+    names: KeyNames,
+    requestId: string,
+    { isUnused = false, trace }: ReleaseOptions = {},
+  ): Promise<boolean> {
+    const args = [requestId, isUnused ? 1 : 0];
+    const released = await this.#run(this.#release, names, args, {
       isRepeatable: false,
       traces: trace && [trace],
     });

@@ -1,5 +1,4 @@
-import type { TakenOfLimits } from './quota-codec.js';
-import { maximumIn } from './shared-arguments.js';
+import type { UsedOfLimits } from './limits-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
@@ -34,10 +33,8 @@ export interface SettleReply {
   readonly places: number;
   /** The limits in force, as Redis writes them; '' if Redis knows no such key. */
   readonly limits: string;
-  /** The maximum per window; 0 if Redis knows no such key. */
-  readonly max: number;
-  /** What is not left of the limits after this call. */
-  readonly approved: TakenOfLimits;
+  /** What counts of the limits after this call. */
+  readonly used: UsedOfLimits;
   /** When Redis ran this call, by its clock, in milliseconds since 1970. */
   readonly at: number;
   /** The ids of the waiters that were put back in the queue. This call may have approved them then. */
@@ -57,13 +54,13 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, wakeNumber, waiting, limits, approved, microsToLook, at, places, missing, ...ids] =
+  const [micros, wakeNumber, waiting, limits, used, microsToLook, at, places, missing, ...ids] =
     reply as [
       number,
       number,
       number,
       string,
-      TakenOfLimits,
+      UsedOfLimits,
       number,
       number,
       number,
@@ -79,8 +76,7 @@ export function decodeSettleReply(reply: unknown): SettleReply {
     waiting,
     places,
     limits,
-    max: isKnown ? maximumIn(limits) : 0,
-    approved,
+    used,
     at,
     putBack: ids.slice(0, missing),
     granted: granted.map(([id = '']) => id),

@@ -1,6 +1,6 @@
-import type { Limits, LimitsOf } from '../../limiter/limiter.js';
+import type { KeyLimits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import { encodeFurther } from './further-codec.js';
+import { encodeLimits } from './limits-codec.js';
 
 /** The caller's settings, which every script call has. */
 export interface CallerSettings {
@@ -30,37 +30,10 @@ export interface CallerSettings {
 export function sharedArguments(
   { replicaId, leaseMillis, wakeArgument, maxIdsPerKey, historyOf }: CallerSettings,
   names: KeyNames,
-  limits: Limits,
+  limits: KeyLimits,
 ): readonly (string | number)[] {
   const history = historyOf(names.state);
   return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey, history];
-}
-
-/** The text of `lua/lib/limits-text.lua`. */
-export function encodeLimits(limits: Limits): string {
-  const { windowMillis, maxRequests, maxRequestsInQueue, further } = limits;
-  const own = `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
-  return further ? own + encodeFurther(further) : own;
-}
-
-/** The maximum in a text of `lua/lib/limits-text.lua`. */
-export function maximumIn(limits: string): number {
-  return partIn(limits, 1);
-}
-
-/** The length of a window, in milliseconds, in such a text. */
-export function windowMillisIn(limits: string): number {
-  return partIn(limits, 0);
-}
-
-/** The length of a window in such a text, if a request has set it. */
-export function overriddenWindowIn(limits: string): number | undefined {
-  return /^\d+\*/.test(limits) ? windowMillisIn(limits) : undefined;
-}
-
-/** A `*` may follow the digits. */
-function partIn(limits: string, place: number): number {
-  return parseInt(limits.split(':')[place] ?? '', 10);
 }
 
 /** The KEYS of a limiter key for a plain check in a window that goes on: `key_names.IN_WINDOW` in `lua/lib/key-names.lua`. */

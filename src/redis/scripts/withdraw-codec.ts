@@ -1,5 +1,6 @@
 import type { KeyNames } from '../key-names.js';
-import { type CallerSettings, encodeLimits, keysOf, sharedArguments } from './shared-arguments.js';
+import { encodeLimits } from './limits-codec.js';
+import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 
 /** Requests for one key for which nobody waits any more. */
 export interface Withdrawal {

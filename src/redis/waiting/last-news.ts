@@ -1,6 +1,6 @@
 import type { QueueNews } from '../scripts/check-codec.js';
+import { limitsIn } from '../scripts/limits-codec.js';
 import type { KnownWindow } from '../scripts/settle-codec.js';
-import { windowMillisIn } from '../scripts/shared-arguments.js';
 import type { News } from './news.js';
 import type { Heard } from './wake-numbers.js';
 import { WindowTiming } from './window-timing.js';
@@ -18,7 +18,7 @@ export class LastNews {
    */
   constructor(windowMillis: () => number, graceMillis: number) {
     this.timing = new WindowTiming(
-      () => (this.#limits === '' ? windowMillis() : windowMillisIn(this.#limits)),
+      () => (this.#limits === '' ? windowMillis() : limitsIn(this.#limits).limits[0].windowMillis),
       graceMillis,
     );
   }

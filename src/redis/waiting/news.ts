@@ -1,23 +1,16 @@
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import { quotaIn } from '../scripts/quota-codec.js';
+import { limitsIn, quotaIn } from '../scripts/limits-codec.js';
 import type { SettleReply } from '../scripts/settle-codec.js';
 import type { Wake } from './wake-channel.js';
 
 /** What Redis tells of a queue. */
 export type News = Wake | SettleReply;
 
-/** What the limits have left after these approvals. */
-export function quotaOf({
-  max: maxRequests,
-  approved,
-  millisToRoom,
-  limits = '',
-}: News): Quota | undefined {
-  if (maxRequests === undefined || approved === undefined || millisToRoom === undefined) {
-    return undefined;
-  }
-  return quotaIn({ maxRequests, approved, millisToRoom, limits });
+/** What the limits have left after these approvals; undefined if that is not known. */
+export function quotaOf({ limits, used, millisToRoom }: News): Quota | undefined {
+  if (!limits || used === undefined || millisToRoom === undefined) return undefined;
+  return quotaIn(limitsIn(limits).limits, used, millisToRoom);
 }
 
 /** Until when the approval of a waiter surely counts, by this replica's clock. Infinite if it is not held. */

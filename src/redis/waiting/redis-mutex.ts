@@ -36,7 +36,7 @@ type Run = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
 /** A `Mutex` of redis-semaphore has one time-out for its whole life, so each term has a `Mutex` of its own. */
 class RedisElectionMutex implements ElectionMutex {
-  #held: Mutex | undefined;
+  #acquired: Mutex | undefined;
 
   constructor(
     private readonly commands: Redis | Cluster,
@@ -54,8 +54,8 @@ class RedisElectionMutex implements ElectionMutex {
   }
 
   async release(): Promise<void> {
-    const held = this.#held;
-    if (held) await this.run(() => held.release());
+    const acquired = this.#acquired;
+    if (acquired) await this.run(() => acquired.release());
   }
 
   #mutex(millis: number, options: { readonly acquiredExternally?: true } = {}): Mutex {
@@ -71,7 +71,7 @@ class RedisElectionMutex implements ElectionMutex {
 
   async #take(mutex: Mutex): Promise<boolean> {
     const isTaken = await this.run(() => mutex.tryAcquire());
-    if (isTaken) this.#held = mutex;
+    if (isTaken) this.#acquired = mutex;
     return isTaken;
   }
 }

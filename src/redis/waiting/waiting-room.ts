@@ -208,7 +208,7 @@ export class WaitingRoom {
         parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
       ),
       latestTime: () => parts.latestTime(names.state),
-      windowMillis: () => parts.limitsOf(key).windowMillis,
+      windowMillis: () => parts.limitsOf(key).limits[0].windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,
       line: this.#line,

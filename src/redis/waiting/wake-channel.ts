@@ -3,25 +3,25 @@ import { z } from 'zod';
 
 import type { Connections } from '../connections/connections.js';
 
-/** The message of `publish_wake` in `lua/lib/instance.lua`. */
-const wakeSchema = z.object({
-  /** When the waiters were approved, by Redis's clock. Replicas of an older version do not send it. */
-  at: z.number().optional(),
-  /** One more than that of the key's last wake. Replicas of the version before do not send it. */
-  number: z.number().optional(),
-  /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
-  millisToRoom: z.number(),
-  /** How many wait, on all replicas. */
-  waiting: z.number(),
-  /** The limits in force, as Redis writes them. Replicas of an older version do not send them. */
-  limits: z.string().optional(),
-  /** The maximum per window. Replicas of an older version do not send this and the next. */
-  max: z.number().optional(),
-  /** What is not left of the limits: `TakenOfLimits`. */
-  approved: z.union([z.number(), z.string()]).optional(),
-  /** The ids of the waiters just approved. */
-  granted: z.array(z.string()),
-});
+/** The message of `news.publish` in `lua/lib/news.lua`. Replicas of an older version do not send the optional parts. */
+const wakeSchema = z
+  .object({
+    /** When the waiters were approved, by Redis's clock. */
+    at: z.number().optional(),
+    /** One more than the number of the key's last wake. */
+    number: z.number().optional(),
+    /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
+    millisToRoom: z.number(),
+    /** How many wait, on all replicas. */
+    waiting: z.number(),
+    /** The limits in force, as Redis writes them. */
+    limits: z.string().optional(),
+    /** What counts of the limits: `UsedOfLimits`. */
+    approved: z.union([z.number(), z.string()]).optional(),
+    /** The ids of the waiters just approved. */
+    granted: z.array(z.string()),
+  })
+  .transform(({ approved: used, ...wake }) => ({ ...wake, used }));
 
 /** The message of a window leader that resigns. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });

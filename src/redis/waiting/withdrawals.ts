@@ -185,9 +185,8 @@ export class Withdrawals {
     if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
       return true;
     const { limitsOf, leaseMillis, clock } = this.parts;
-    const { windowMillis, further = [] } = limitsOf(key);
-    const windows = further.map((limit) => limit.windowMillis);
-    const longest = Math.max(windowMillis, ...windows, leaseMillis, holdMillis);
+    const windows = limitsOf(key).limits.map(({ windowMillis }) => windowMillis);
+    const longest = Math.max(...windows, leaseMillis, holdMillis);
     return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
   }
 

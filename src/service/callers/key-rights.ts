@@ -34,7 +34,9 @@ export class KeyRights {
   }
 
   #find(key: string): ReadonlySet<string> {
-    const places = this.#patterns.matching(key);
-    return places.length === 0 ? NOBODY : new Set(places.map((place) => this.#owners[place] ?? ''));
+    const indexes = this.#patterns.matching(key);
+    return indexes.length === 0
+      ? NOBODY
+      : new Set(indexes.map((index) => this.#owners[index] ?? ''));
   }
 }

@@ -34,7 +34,7 @@ const tokens = z.unknown().transform((value, context): readonly string[] => {
   return list as string[];
 });
 
-/** The messages show no value: a value in the wrong place might be a token. */
+/** The messages show no value: a value in the wrong field might be a token. */
 const fileSchema = z
   .array(
     z.strictObject(

@@ -9,7 +9,7 @@ import {
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
-import { type DenyingLimit, denyingLimit } from '../denying-limit.js';
+import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
 import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
@@ -33,8 +33,8 @@ export interface DecideParts {
 export interface Decided {
   readonly decision: Decision;
   readonly policy: KeyPolicy;
-  /** The limit that has denied the check of a key with further limits. */
-  readonly limit?: DenyingLimit | undefined;
+  /** The limit that has denied the check, if its key has several. */
+  readonly limit?: NamedLimit | undefined;
 }
 
 /**

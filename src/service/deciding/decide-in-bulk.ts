@@ -1,19 +1,19 @@
-import type { Turns, TurnTaker } from './turns.js';
+import type { Slices, SliceTaker } from './slices.js';
 
 /** What is done with the elements of a bulk request. */
 export interface BulkWork {
-  readonly taker: TurnTaker;
-  readonly turns: Pick<Turns, 'next'>;
-  /** Deals with the element at a place. Throws, or calls one of the callbacks, once. */
-  deal(place: number, onDone: () => void, onFailed: (error: unknown) => void): void;
+  readonly taker: SliceTaker;
+  readonly slices: Pick<Slices, 'next'>;
+  /** Deals with the element at an index. Throws, or calls one of the callbacks, once. */
+  deal(index: number, onDone: () => void, onFailed: (error: unknown) => void): void;
   /** Takes the error of an element that could not be dealt with. */
-  fail(place: number, error: unknown): void;
+  fail(index: number, error: unknown): void;
   /** Whether more elements may begin. Those that have begun go on. */
   readonly mayBegin: boolean;
 }
 
 /**
- * Deals with the elements of a bulk request, in their order, as fast as the turns allow. A failure of one element does
+ * Deals with the elements of a bulk request, in their order, as fast as the slices allow. A failure of one element does
  * not affect the others.
  * @returns when every element that began is dealt with
  */
@@ -26,20 +26,20 @@ export function inBulk(count: number, work: BulkWork): Promise<void> {
       pending -= 1;
       if (pending === 0) resolve();
     };
-    const deal = (place: number): void => {
+    const deal = (index: number): void => {
       const fail = (error: unknown): void => {
-        work.fail(place, error);
+        work.fail(index, error);
         settled();
       };
       try {
-        work.deal(place, settled, fail);
+        work.deal(index, settled, fail);
       } catch (error) {
         fail(error);
       }
     };
     const begin = async (): Promise<void> => {
       for (let begun = 0; begun < count && work.mayBegin;) {
-        const end = begun + (await work.turns.next(work.taker, count - begun));
+        const end = begun + (await work.slices.next(work.taker, count - begun));
         pending += end - begun;
         for (; begun < end; begun += 1) deal(begun);
       }

@@ -10,8 +10,8 @@ export interface Together {
   /** For the approvals that are released. */
   readonly log: () => Logger;
   decide(check: CheckRequest): Promise<Decided>;
-  /** Runs `work`, which decides a check and does not throw, when its turn has come. */
-  inTurn(check: CheckRequest, work: () => Promise<void>): Promise<void>;
+  /** Runs `work`, which decides a check and does not throw, as soon as the caller's share of the store allows. */
+  inShare(check: CheckRequest, work: () => Promise<void>): Promise<void>;
   /** Withdraws the checks that wait, and lets no check wait from now on. */
   withdrawWaiting(): void;
   /** Takes each error that is not thrown, since another error is thrown, or another check is denied. */
@@ -36,7 +36,7 @@ export async function decideTogether(
   const state = { isOver: false };
 
   const decideOne = async (check: CheckRequest): Promise<void> => {
-    // It may have waited for its turn.
+    // It may have waited for the caller's share.
     if (state.isOver || together.isCancelled) return;
     try {
       const result = await together.decide(check);
@@ -52,7 +52,7 @@ export async function decideTogether(
   for (const canWait of [true, false]) {
     if (state.isOver) break;
     const asked = checks.filter((check) => check.canWait === canWait);
-    await Promise.all(asked.map((check) => together.inTurn(check, () => decideOne(check))));
+    await Promise.all(asked.map((check) => together.inShare(check, () => decideOne(check))));
   }
   if (state.isOver || together.isCancelled) await releaseAll(decided, together);
   const isDenied = [...decided.values()].some(isDenial);
@@ -78,13 +78,7 @@ async function releaseAll(
 ): Promise<void> {
   await Promise.all(
     [...decided].map(async ([check, { decision }]) => {
-      if (decision.outcome !== 'approved') return;
-      // A release gives nothing back to such a limit, and nobody has got the approval.
-      if (decision.quota?.further?.some(({ keepsReleased }) => keepsReleased)) {
-        together.limiter.giveBack(check.key, decision.requestId);
-        return;
-      }
-      await release(check, decision.requestId, together);
+      if (decision.outcome === 'approved') await release(check, decision.requestId, together);
     }),
   );
 }
@@ -101,7 +95,7 @@ async function release(
   const logger = log();
   logger.debug({ key, requestId }, 'nobody uses the approval; released');
   try {
-    await limiter.release(key, requestId);
+    await limiter.release(key, requestId, { isUnused: true });
   } catch (error) {
     if (!(error instanceof StoreUnavailableError)) {
       logger.warn({ err: error, key, requestId }, 'approval that nobody uses not released');

@@ -1,22 +1,22 @@
-import type { Turns, TurnTaker } from './turns.js';
+import type { Slices, SliceTaker } from './slices.js';
 
-/** How long a request goes on before it asks for its turn again. */
+/** How long a request works before it asks for its next slice. */
 const SLICE_MILLIS = 0.25;
 
 /**
- * Does `work` for each of many items in turns with other costly requests: an item may be a key that is matched for the
- * first time.
+ * Does `work` for each of many items, in slices between those of other costly requests: an item may be a key that is
+ * matched for the first time.
  */
 export async function inSlices<T>(
   items: Iterable<T>,
-  turns: Pick<Turns, 'next'>,
-  taker: TurnTaker,
+  slices: Pick<Slices, 'next'>,
+  taker: SliceTaker,
   work: (item: T) => void,
 ): Promise<void> {
   let end = -Infinity;
   for (const item of items) {
     if (performance.now() >= end) {
-      await turns.next(taker, 1);
+      await slices.next(taker, 1);
       end = performance.now() + SLICE_MILLIS;
     }
     work(item);

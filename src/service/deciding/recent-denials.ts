@@ -21,7 +21,7 @@ export interface DeniedKey {
   readonly count: number;
   readonly byReason: Readonly<Record<Denial['reason'], number>>;
   readonly lastReason: Denial['reason'];
-  /** The limit that denied last, if the key has further limits. */
+  /** The limit that denied last, if the key has several. */
   readonly lastLimit?: string | undefined;
   /** Whether a shadow rule let the last denial pass. */
   readonly isShadow: boolean;
@@ -59,7 +59,7 @@ export class RecentDenials {
 
   /**
    * @param caller the name of the caller that was denied, if there are tokens
-   * @param limit the name of the limit that denied, if the key has further limits
+   * @param limit the name of the limit that denied, if the key has several
    */
   record(
     key: string,
@@ -82,11 +82,9 @@ export class RecentDenials {
     run.isShadow = policy.isShadow;
     run.caller = caller;
     run.last = now;
-    const { windowMillis, further = [] } = policy.limits;
     run.quietMillis = Math.max(
       QUIET_MILLIS,
-      windowMillis,
-      ...further.map((one) => one.windowMillis),
+      ...policy.limits.map(({ windowMillis }) => windowMillis),
     );
   }
 

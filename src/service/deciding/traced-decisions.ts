@@ -60,7 +60,7 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
 /** Returns a function that releases approvals, each release with a span if there is a tracer. */
 export function releaseBy(limiter: Pick<Limiter, 'release'>, tracer: Tracer | undefined): Release {
   return (key, requestId, context) =>
-    inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, trace));
+    inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, { trace }));
 }
 
 /** Returns a function that changes approvals, each change with a span if there is a tracer. */
@@ -140,7 +140,7 @@ function parentOf({ bulkSpan, headers }: RequestContext, tracer: Tracer): SpanPa
   return bulkSpan ?? tracer.callerOf(headers);
 }
 
-/** An element begins when its turn has come, every other request when it has arrived. */
+/** An element begins in a slice of its bulk request, every other request when it has arrived. */
 function startOf({ bulkSpan, startedAt }: RequestContext): number {
   return bulkSpan ? performance.now() : startedAt;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
-import type { Amendment, KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
+import type { FurtherLimit } from '../../support/further-limits.js';
+import type { Amendment } from '../../../src/limiter/limiter.js';
 import { extent } from '../../support/extent.js';
 import {
   createMemoryHarness,
@@ -9,11 +9,12 @@ import {
   type LimiterHarness,
   redisHarnessFactory,
 } from '../../support/limiter-harness.js';
+import type { DeclaredLimits } from '../../support/limits.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
 
-const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
 /** Lower than some maxima. */
 const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
@@ -38,7 +39,7 @@ type Step =
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
-  | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
+  | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };
 
 const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
   fc.record({
@@ -147,12 +148,12 @@ class Subject {
   private constructor(private readonly harness: LimiterHarness) {}
 
   static async create(createHarness: HarnessFactory): Promise<Subject> {
-    const limitsOf: LimitsOf = (key) => subject.limitsOf(key);
+    const limitsOf = (key: string): DeclaredLimits => subject.limitsOf(key);
     const subject: Subject = new Subject(await createHarness(limitsOf, BOUNDS));
     return subject;
   }
 
-  limitsOf(key: string): KeyLimits {
+  limitsOf(key: string): DeclaredLimits {
     return this.#limits[this.#keys.indexOf(key)]!;
   }
 

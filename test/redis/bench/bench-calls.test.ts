@@ -1,21 +1,22 @@
 import { loadScript, type Script } from '../../../src/redis/scripts/script-loader.js';
 import type { KeyNaming } from '../../../src/redis/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import type { Limits } from '../../../src/limiter/limiter.js';
+import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { keyLimits } from '../../support/limits.js';
 
 interface ScriptCalls {
   readonly naming: KeyNaming;
-  readonly scriptsOn: (client: unknown, limits: Limits) => Scripts;
+  readonly scriptsOn: (client: unknown, limits: KeyLimits) => Scripts;
   readonly checkCommand: (
     script: Pick<Script, 'library'>,
     batches: readonly object[],
-    limits: Limits,
+    limits: KeyLimits,
   ) => string[];
 }
 
-const LIMITS: Limits = { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 0 };
+const LIMITS = keyLimits({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 0 });
 
 const redis = useRedis();
 

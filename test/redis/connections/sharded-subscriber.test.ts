@@ -88,7 +88,7 @@ async function subscribersOf(channel: string): Promise<{ a: unknown; b: unknown 
   return { a: atA, b: atB };
 }
 
-/** Resolves when the subscriber has so many connections to the shard. */
+/** Resolves when the subscriber has `count` connections to the shard. */
 async function untilConnections(shard: string, count: number): Promise<void> {
   await until(async () => {
     const list = (await nodeAt(shard).client('LIST')) as string;
@@ -139,10 +139,10 @@ describe('a channel', () => {
     unknownShards.add('b');
     subscriber.subscribe(onB);
     await subscribe(onA);
-    subscriber.place();
+    subscriber.assign();
     expect(recorder.times(onB)).toBe(0);
     unknownShards.clear();
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onB);
     await expectMessage('b', onB);
   });
@@ -191,7 +191,7 @@ describe('a channel', () => {
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(0);
     expect(log.messages).toContain('subscribe failed');
-    subscriber.place();
+    subscriber.assign();
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(1);
     await expectMessage('a', onA);
@@ -202,7 +202,7 @@ describe('when channels are placed again', () => {
   test('a moved channel is subscribed on its new shard, and reported', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onA, 2);
     await until(async () => (await subscribersOf(onA)).a === 0);
     expect(await subscribersOf(onA)).toEqual({ a: 0, b: 1 });
@@ -211,7 +211,7 @@ describe('when channels are placed again', () => {
 
   test('a channel that has not moved is left alone', async () => {
     await subscribe(onA, onB);
-    subscriber.place();
+    subscriber.assign();
     await caughtUp('a');
     await caughtUp('b');
     expect([recorder.times(onA), recorder.times(onB)]).toEqual([1, 1]);
@@ -221,11 +221,11 @@ describe('when channels are placed again', () => {
     await subscribe(onA);
     shards.set(onA, 'b');
     unknownShards.add('b');
-    subscriber.place();
+    subscriber.assign();
     await caughtUp('a');
     expect(await subscribersOf(onA)).toEqual({ a: 1, b: 0 });
     unknownShards.clear();
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onA, 2);
     await until(async () => (await subscribersOf(onA)).a === 0);
   });
@@ -234,7 +234,7 @@ describe('when channels are placed again', () => {
     await subscribe(onB);
     subscriber.subscribe(onA);
     shards.set(onA, 'b');
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onA);
     await expectMessage('b', onA);
     expect(recorder.times(onA)).toBe(1);
@@ -244,9 +244,9 @@ describe('when channels are placed again', () => {
   test('a channel that moves away and back is subscribed', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
-    subscriber.place();
+    subscriber.assign();
     shards.set(onA, 'a');
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onA, 2);
     await until(async () => (await subscribersOf(onA)).b === 0);
     await expectMessage('a', onA);
@@ -255,12 +255,12 @@ describe('when channels are placed again', () => {
   test('connections without channels are closed', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
-    subscriber.place();
+    subscriber.assign();
     await untilConnections('a', 0);
     await recorder.untilSubscribed(onA, 2);
     subscriber.unsubscribe(onA);
     subscriber.unsubscribe(onB);
-    subscriber.place();
+    subscriber.assign();
     await untilConnections('b', 0);
     expect(refreshes).toBe(0);
     await subscribe(onB);
@@ -294,7 +294,7 @@ describe('when a connection is cut', () => {
     await killSubscriberConnections(a.client);
     await until(() => refreshes > 0);
     shards.set(onA, 'b');
-    subscriber.place();
+    subscriber.assign();
     await recorder.untilSubscribed(onA, 2);
     await expectMessage('b', onA);
     await untilConnections('a', 0);
@@ -316,7 +316,7 @@ describe('when the subscriber is closed', () => {
     subscriber.close();
     const before = await received();
     subscriber.subscribe(onA);
-    subscriber.place();
+    subscriber.assign();
     // Comes after any connection that the subscriber would have made.
     const last = a.client.duplicate();
     await last.ping();

@@ -14,11 +14,13 @@ import { scriptClientParts } from '../../support/script-client-parts.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
+import { keyLimits } from '../../support/limits.js';
 
+const LIMITS = keyLimits({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 });
 const redis = useRedis();
 const { approved, denied, storeFull } = VERDICT;
 const SETTINGS = {
-  limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 }),
+  limitsOf: () => LIMITS,
   replicaId: 'r1',
   leaseMillis: 5000,
   maxIdsPerKey: 1000,

@@ -475,7 +475,7 @@ describe('a queue that looks full', () => {
     expect(await living.checkOrWait(['f'])).toEqual(['queue full']);
     await key.setTime(TEST_LEASE_MILLIS);
     expect(await living.checkOrWait(['f'])).toEqual([TEST_LEASE_MILLIS * 1000]);
-    expect(await living.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+    expect(await living.inspect()).toMatchObject({ used: 2, waiting: 1 });
   });
 
   test('keeps the waiters of living replicas in their order, and serves no others', async () => {

@@ -125,7 +125,7 @@ test('inspect needs only three of the keys', async () => {
     await replica.inspect();
   }
   await key.setTime(500);
-  expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+  expect(await replica.inspect()).toMatchObject({ used: 2, waiting: 1 });
 });
 
 test('examine needs only four of the keys', async () => {
@@ -139,5 +139,5 @@ test('examine needs only four of the keys', async () => {
     await key.setTime(now);
     await replica.examine();
   }
-  expect(await replica.examine()).toMatchObject({ approved: 2, waiting: 1 });
+  expect(await replica.examine()).toMatchObject({ used: 2, waiting: 1 });
 });

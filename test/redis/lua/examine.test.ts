@@ -37,9 +37,8 @@ test('lists the waiters with their replicas, in the order of the queue, and the 
 
   expect(await first.examine()).toEqual({
     ...(await first.inspect()),
-    millisToWindowEnd: 600,
     overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
-    isHeld: false,
+    isRecovering: false,
     queue: [
       { replica: 'r1', waitedMillis: 400 },
       { replica: 'r2', waitedMillis: 300 },
@@ -69,9 +68,9 @@ test('shows the places of a replica whose lease has run out, but not its waiters
 test('says that a key is held after Redis was down', async () => {
   await queue();
   await key.setTime(50_000);
-  expect((await first.examine())?.isHeld).toBeUndefined();
+  expect((await first.examine())?.isRecovering).toBeUndefined();
   await first.settle({ c: 0, e: 250_000 }, 100);
-  expect(await first.examine()).toMatchObject({ isHeld: true, waiting: 3 });
+  expect(await first.examine()).toMatchObject({ isRecovering: true, waiting: 3 });
 });
 
 test('looks at a bounded number of entries of a long queue', async () => {

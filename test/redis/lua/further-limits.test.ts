@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { FurtherLimit } from '../../support/further-limits.js';
 import {
   type ReplicaOptions,
   ScriptHarness,
@@ -154,7 +154,7 @@ describe('an approval', () => {
 });
 
 describe('the reply to a check', () => {
-  test('has what is not left of each, and when it has room', async () => {
+  test('has what is left of each limit, and when it has room', async () => {
     await key.setTime(250);
     await replica.checkHits('a', 7);
     await key.setTime(1000);
@@ -167,8 +167,13 @@ describe('the reply to a check', () => {
       },
     ]);
     expect(reply).toMatchObject({
-      limits: '1000:20:3,ten=10000:3:requests,tokens=10000:50:hits',
-      approved: '8:250000,ten=2:9250000,tokens=8:9250000',
+      quota: {
+        limits: [
+          { maximum: 20, remaining: 12, resetMillis: 250 },
+          { ...TEN, remaining: 1, resetMillis: 9250 },
+          { ...TOKENS, remaining: 42, resetMillis: 9250 },
+        ],
+      },
     });
   });
 });
@@ -376,9 +381,10 @@ test('a look at the key shows its limits as of now, and writes nothing', async (
   await replica.checkHits('a', 7);
   await key.setTime(9999);
   const expected = (tokens: number, requests: number, millisToWindowEnd: number) => ({
-    further: [
-      { ...TEN, approved: requests, millisToWindowEnd },
-      { ...TOKENS, approved: tokens, millisToWindowEnd },
+    limits: [
+      {},
+      { ...TEN, used: requests, millisToWindowEnd },
+      { ...TOKENS, used: tokens, millisToWindowEnd },
     ],
   });
   expect(await replica.inspect()).toMatchObject(expected(7, 1, 1));

@@ -124,6 +124,14 @@ describe('a waiter with hits', () => {
     });
   });
 
+  test('is not overtaken either if the version before has noted that it does not fit', async () => {
+    await replica.release('a');
+    await redis.client.hset(key.names.state, { serving: 0, blocked: 1 });
+    expect(await replica.check(['f'])).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({ state: { isServing: true }, queue: [['w@r1', 1]] });
+    expect(await redis.client.hget(key.names.state, 'blocked')).toBe('0');
+  });
+
   test('is approved as soon as all hits are free, and then those behind it', async () => {
     await replica.checkOrWait(['e', 'f']);
     await replica.release('a');
@@ -239,7 +247,10 @@ describe('batches of one call', () => {
   test('have hits for each check, which are decided in their order', async () => {
     const replies = await replica.scripts.check([batch({ a: 1, b: 2, c: 3, d: 2, e: 1 })]);
     expect(replies).toMatchObject([
-      { approved: 5, verdicts: [approved, approved, denied, approved, denied] },
+      {
+        quota: { limits: [{ remaining: 0 }] },
+        verdicts: [approved, approved, denied, approved, denied],
+      },
     ]);
   });
 
@@ -263,7 +274,7 @@ describe('batches of one call', () => {
   test('with hits of an existing key are decided as a whole in a full Redis', async () => {
     await replica.check(['a']);
     const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch({ b: 4 })]));
-    expect(reply).toMatchObject({ verdicts: [approved], approved: 5 });
+    expect(reply).toMatchObject({ verdicts: [approved], quota: { limits: [{ remaining: 0 }] } });
     expect(await storedHits()).toEqual({ b: '4' });
   });
 });

@@ -153,7 +153,7 @@ describe('a held approval', () => {
   test('keeps its key, in which windows follow back to back', async () => {
     await replica.renewHold('a', { holdMillis: 60_000 });
     await key.setTime(59_700);
-    expect(await replica.inspect()).toMatchObject({ approved: 1, held: 1 });
+    expect(await replica.inspect()).toMatchObject({ used: 1, held: 1 });
     expect(await replica.check(['b', 'c'])).toEqual(['approved', 'denied']);
     expect((await key.stored()).state).toMatchObject({ start: 59_000 });
   });
@@ -621,7 +621,7 @@ describe('a look at the key', () => {
     await wide.check(['c']);
     const before = await key.stored();
     const holds = await storedHolds();
-    for (const [now, approved, held] of [
+    for (const [now, used, held] of [
       [499, 6, 5],
       [500, 4, 3],
       [1000, 3, 3],
@@ -629,14 +629,8 @@ describe('a look at the key', () => {
       [1500, 0, 0],
     ]) {
       await key.setTime(now!);
-      expect([now, await wide.inspect()]).toEqual([
-        now,
-        expect.objectContaining({ approved, held }),
-      ]);
-      expect([now, await wide.examine()]).toEqual([
-        now,
-        expect.objectContaining({ approved, held }),
-      ]);
+      expect([now, await wide.inspect()]).toEqual([now, expect.objectContaining({ used, held })]);
+      expect([now, await wide.examine()]).toEqual([now, expect.objectContaining({ used, held })]);
     }
     await key.setTime(4000);
     expect([await wide.inspect(), await wide.examine()]).toEqual([undefined, undefined]);
@@ -648,7 +642,7 @@ describe('a look at the key', () => {
     await replica.checkHold('a', 500);
     await replica.renewHold('a', { holdMillis: 9000 });
     await key.setTime(8999);
-    expect(await replica.inspect()).toMatchObject({ approved: 1, held: 1 });
+    expect(await replica.inspect()).toMatchObject({ used: 1, held: 1 });
     await key.setTime(9000);
     expect(await replica.inspect()).toBeUndefined();
   });
@@ -826,7 +820,7 @@ describe('a key with more holds than are read whole', () => {
   test('is looked at without a look at those that have not lapsed', async () => {
     await key.setTime(250);
     const work = async (): Promise<void> => {
-      expect(await many1.inspect()).toMatchObject({ approved: MANY - 2, held: MANY - 2 });
+      expect(await many1.inspect()).toMatchObject({ used: MANY - 2, held: MANY - 2 });
       expect(await many1.examine()).toMatchObject({ held: MANY - 2 });
     };
     // The one that is the next to lapse is read as well.

@@ -1,4 +1,5 @@
-import { ScriptHarness, TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
+import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -25,8 +26,9 @@ test('reports the limits and counts of the window', async () => {
   await fill();
   await key.setTime(999);
   expect(await replica.inspect()).toEqual({
-    limits: TEST_LIMITS,
-    approved: 2,
+    limits: [{ ...ownLimit(1000, 2), used: 2, millisToWindowEnd: 1 }],
+    maxRequestsInQueue: 3,
+    used: 2,
     held: 0,
     denied: 1,
     waiting: 2,
@@ -38,8 +40,9 @@ test('reports a window that has ended as empty, with its waiters', async () => {
   await fill();
   await key.setTime(1000);
   expect(await replica.inspect()).toEqual({
-    limits: TEST_LIMITS,
-    approved: 0,
+    limits: [{ ...ownLimit(1000, 2), used: 0, millisToWindowEnd: 1000 }],
+    maxRequestsInQueue: 3,
+    used: 0,
     held: 0,
     denied: 0,
     waiting: 2,
@@ -53,22 +56,20 @@ test.each([-1, -50_000])(
     await fill();
     await replica.pause(400);
     await key.setTime(now);
-    const expected = { approved: 2, held: 0, denied: 1, waiting: 2, pausedMillis: 400 };
+    const limits = [{ used: 2, millisToWindowEnd: 1000 }];
+    const expected = { limits, held: 0, denied: 1, waiting: 2, pausedMillis: 400 };
     expect(await replica.inspect()).toMatchObject(expected);
-    expect(await replica.examine()).toMatchObject({ ...expected, millisToWindowEnd: 1000 });
+    expect(await replica.examine()).toMatchObject(expected);
   },
 );
 
 test('reports the limits that the last check left', async () => {
   await replica.check(['a'], { maxRequests: 7 });
   const changed = key.replica('r2', { limits: { maxRequestsInQueue: 9 } });
-  expect((await changed.inspect())?.limits).toEqual({ ...TEST_LIMITS, maxRequests: 7 });
+  const limits = [{ windowMillis: 1000, maximum: 7 }];
+  expect(await changed.inspect()).toMatchObject({ limits, maxRequestsInQueue: 3 });
   await changed.check(['b']);
-  expect((await changed.inspect())?.limits).toEqual({
-    windowMillis: 1000,
-    maxRequests: 7,
-    maxRequestsInQueue: 9,
-  });
+  expect(await changed.inspect()).toMatchObject({ limits, maxRequestsInQueue: 9 });
 });
 
 test('does not count the waiters of replicas whose lease ran out', async () => {
@@ -88,7 +89,7 @@ test('does not count the waiters of replicas whose lease ran out', async () => {
 test('finds a key until the end of the third window without a check', async () => {
   await replica.check(['a']);
   await key.setTime(3999);
-  expect(await replica.inspect()).toMatchObject({ approved: 0 });
+  expect(await replica.inspect()).toMatchObject({ used: 0 });
   await key.setTime(4000);
   expect(await replica.inspect()).toBeUndefined();
 });
@@ -97,7 +98,7 @@ test('finds a key with waiters as long as the lease runs', async () => {
   await fill();
   await key.setTime(4999);
   expect(await replica.inspect()).toMatchObject({
-    approved: 0,
+    used: 0,
     held: 0,
     denied: 0,
     waiting: 2,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
-import type { Limits } from '../../../src/limiter/limiter.js';
+import type { FurtherLimit } from '../../support/further-limits.js';
+import type { DeclaredLimits } from '../../support/limits.js';
 import { beforeOrder, orderOfFew } from '../../support/before-order.js';
 import {
   type ReplicaOptions,
@@ -59,7 +59,7 @@ const callAbout = (requestId: fc.Arbitrary<string>) =>
     replicaId,
     windowMillis: fc.constantFrom(1000, 1000, 1000, 250),
     /** Those of the replica's rules. */
-    limits: fc.constant<Partial<Limits>>({}),
+    limits: fc.constant<Partial<DeclaredLimits>>({}),
     step: fc.oneof(
       fc.record({
         script: fc.constant('check' as const),
@@ -108,7 +108,7 @@ const callAbout = (requestId: fc.Arbitrary<string>) =>
     ),
   });
 
-/** One of so many ids. */
+/** One of `count` ids. */
 const requestIdOf = (count: number): fc.Arbitrary<string> =>
   fc.integer({ min: 1, max: count }).map((number) => `id${number}`);
 
@@ -117,7 +117,7 @@ const call = callAbout(requestIdOf(15));
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
 /** A hold, an approval and a waiter. Random calls may have none of them, and then a property says nothing. */
-const holdAndQueue = (limits: Partial<Limits>): Call[] => {
+const holdAndQueue = (limits: Partial<DeclaredLimits>): Call[] => {
   const about = { millis: 0, replicaId: 'r1', windowMillis: 1000, limits } as const;
   const [held, approved, waiting] = ['id1', 'id2', 'id3'] as const;
   return [
@@ -367,7 +367,7 @@ describe('after any calls of the scripts, in any order', () => {
           queuesSeen += 1;
           // A lost key is in its recovery hold until all waiters are back.
           if (state!.holdUntil !== 'no') return;
-          if (state!.isBlocked) return;
+          if (state!.isServing) return;
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
       ),
@@ -515,7 +515,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           if (script === 'inspect') return;
           const stored = readStoredState(await redis.client.hgetall(key.names.state));
           const { queue } = await key.stored();
-          if (!stored || queue.length === 0 || stored.holdUntil > 0 || stored.isBlocked) return;
+          if (!stored || queue.length === 0 || stored.holdUntil > 0 || stored.isServing) return;
           seen += 1;
           const isFull = stored.further.some(({ taken, maximum }) => taken >= maximum);
           expect(isFull || stored.approved >= stored.max).toBe(true);

@@ -77,7 +77,7 @@ test('while a window is being served no check is approved before the waiters', a
   expect(await other.check(['x'])).toEqual(['denied']);
   const [ticket] = await other.checkOrWait(['y']);
   expect(ticket).toBeGreaterThan(MANY);
-  expect(await other.inspect()).toMatchObject({ approved: 1 + 4 * MOST_SERVED - MOST_SERVED });
+  expect(await other.inspect()).toMatchObject({ used: 1 + 4 * MOST_SERVED - MOST_SERVED });
 });
 
 test('9000 waiters are served at the end of a window, and reported in order', async () => {
@@ -100,7 +100,7 @@ test('9000 waiters of a dead replica take no place from living replicas', async 
   await key.setTime(5000);
   const other = key.replica('r2', { limits, history: { since: 0 } });
   expect(await other.checkOrWait(['new'])).toEqual([5_000_000]);
-  expect(await other.inspect()).toMatchObject({ approved: 1, waiting: 1 });
+  expect(await other.inspect()).toMatchObject({ used: 1, waiting: 1 });
 });
 
 test('waiters of replicas that die one after the other do not accumulate', async () => {

@@ -225,6 +225,9 @@ describe('after Redis has lost a key', () => {
         ],
       },
     ]);
-    expect(reply).toMatchObject({ maxRequests: 1, limits: '60000:1*:3' });
+    expect(reply).toMatchObject({
+      quota: { limits: [{ maximum: 1 }] },
+      queueNews: { limits: '60000:1*:3' },
+    });
   });
 });

@@ -7,7 +7,7 @@ import { startOfControlledTime } from '../../support/redis-time.js';
 import { extent } from '../../support/extent.js';
 import { useRedis } from '../../support/use-redis.js';
 
-/** Decides nothing, so that every check takes the way of those that are not plain. */
+/** Decides nothing, so that every check is decided like one that is not plain. */
 const NOTHING_IS_PLAIN = {
   'lib/plain-checks': 'return { decide = function() end }',
 };
@@ -75,8 +75,8 @@ async function run(
         })),
       },
     ]);
-    const { millisToRoom, approved, verdicts } = reply as CheckBatchReply;
-    seen.push({ reply: [millisToRoom, approved, ...verdicts], stored: await key.stored() });
+    const { millisToRoom, quota, verdicts } = reply as CheckBatchReply;
+    seen.push({ reply: [millisToRoom, quota, ...verdicts], stored: await key.stored() });
   }
   return seen;
 }

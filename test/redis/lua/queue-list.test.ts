@@ -129,7 +129,7 @@ test.each(['queue', 'waiting', 'replicas'] as const)(
       ['a@r1', 1],
       ['b@r2', 2],
     ]);
-    expect(await r1.inspect()).toMatchObject({ approved: 1, waiting: 2 });
+    expect(await r1.inspect()).toMatchObject({ used: 1, waiting: 2 });
   },
 );
 

@@ -60,7 +60,7 @@ describe.each([
     const { granted } = await replica.settle({ b: 1 }, 0);
     expect(granted).toEqual(['b']);
     // A waiter that is forgotten is put back, and approved again by a key that is made again.
-    expect((await other.inspect())?.approved).toBe(isRemembered ? undefined : 1);
+    expect((await other.inspect())?.used).toBe(isRemembered ? undefined : 1);
   });
 
   test('a check that is sent again is approved once', async () => {
@@ -272,5 +272,5 @@ test('an approval to a replica with an expired lease keeps its key as long as an
   expect((await replica.settle({ b: 1 })).granted).toEqual(['b']);
   await key.setTime(4100);
   await replica.release('unknown');
-  expect(await replica.settle({ b: 1 })).toMatchObject({ granted: ['b'], waiting: 0, approved: 0 });
+  expect(await replica.settle({ b: 1 })).toMatchObject({ granted: ['b'], waiting: 0, used: 0 });
 });

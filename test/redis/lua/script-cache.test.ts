@@ -19,7 +19,7 @@ test('a Redis that forgets its scripts between any two calls is not noticed', as
     await forget();
     await replica.withdraw([ids[3]!]);
     await forget();
-    expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+    expect(await replica.inspect()).toMatchObject({ used: 2, waiting: 1 });
     await key.setTime(round * 10_000 + 1000);
     await forget();
     expect((await replica.settle()).granted).toEqual([ids[4]]);

@@ -6,7 +6,9 @@ import { unguarded } from '../../support/unguarded.js';
 import { scriptClientParts } from '../../support/script-client-parts.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { keyLimits } from '../../support/limits.js';
 
+const LIMITS = keyLimits({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 });
 const redis = useRedis();
 
 async function scan(pattern: string): Promise<string[]> {
@@ -30,7 +32,7 @@ test.each([
     const unique = uniqueKey();
     const naming = new KeyNaming(unique + awkward);
     const scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
-      limitsOf: () => ({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 }),
+      limitsOf: () => LIMITS,
       replicaId: 'r1',
       leaseMillis: 600_000,
       maxIdsPerKey: 1000,

@@ -54,12 +54,8 @@ function versionBefore(): TestReplica {
   return key.replica('before', {
     replacements: {
       ...editedFragment('lib/stored', ["'set_at', 'wake',", "'set_at',"]),
-      ...editedFragment(
-        'lib/instance',
-        ['"number":%.0f,', ''],
-        ['    state.wake,\n', ''],
-        ["    stored.set_more(state, 'wake', state.wake + 1)\n", ''],
-      ),
+      ...editedFragment('lib/news', ['"number":%.0f,', ''], ['    state.wake,\n', '']),
+      ...editedFragment('lib/instance', ["    more.set(state, 'wake', state.wake + 1)\n", '']),
     },
   });
 }
@@ -84,8 +80,7 @@ describe('the reply to checks', () => {
     await r1.release('a');
     await key.setTime(10);
     expect(await check(r1, ['f'])).toMatchObject({
-      maxRequests: 2,
-      limits: '1000:2:3',
+      quota: { limits: [{ maximum: 2 }] },
       queueNews: { limits: '1000:2:3', wakeNumber: 1, at: key.startMillis + 10 },
     });
   });
@@ -107,7 +102,7 @@ describe('the reply to checks', () => {
     ['find the queue full', true],
   ])('does without if they %s', async (_what, canWait) => {
     const reply = await check(r1, ['f'], canWait);
-    expect([reply.limits, reply.queueNews]).toEqual([undefined, undefined]);
+    expect(reply.queueNews).toBeUndefined();
   });
 
   test('has only the limits if they have no place in the queue of a key with further limits', async () => {
@@ -116,7 +111,7 @@ describe('the reply to checks', () => {
     ] as const;
     const replica = key.replica('r1', { limits: { further } });
     expect(await check(replica, ['f'], false)).toMatchObject({
-      limits: '1000:2:3,hourly=9000:9:hits',
+      quota: { limits: [{ maximum: 2 }, { name: 'hourly', remaining: 9 }] },
       queueNews: undefined,
     });
   });

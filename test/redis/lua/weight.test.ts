@@ -8,11 +8,17 @@ import { unguarded } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
+import { keyLimits } from '../../support/limits.js';
 
+const LIMITS = keyLimits({
+  windowMillis: 3_600_000,
+  maxRequests: 10_000,
+  maxRequestsInQueue: 1000,
+});
 const redis = useRedis();
 const { approved, denied } = VERDICT;
 
-/** lua/lib/weight.lua: after so many elements a call leaves the other keys to the next one. */
+/** lua/lib/weight.lua: a call that has read this many elements leaves the other keys to the next call. */
 const MOST_READ = 1000;
 const HOLDS = 600;
 const FIRST_HOLD_MILLIS = 5;
@@ -24,7 +30,7 @@ beforeEach(async () => {
   prefix = `${uniqueKey()}:`;
   naming = new KeyNaming(prefix);
   scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
-    limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 10_000, maxRequestsInQueue: 1000 }),
+    limitsOf: () => LIMITS,
     replicaId: 'r1',
     leaseMillis: 600_000,
     maxIdsPerKey: 100_000,
@@ -80,7 +86,7 @@ async function keysToServe(count: number, waiters: number): Promise<KeyNames[]> 
   for (const names of keys) {
     await decide(batch(names, ['x'], {}, { maxRequests: 1 }));
     await decide(batch(names, ids(waiters), { canWait: true }));
-    // As if the maximum were that of the rules again.
+    // As if the rules' maximum were in force again.
     await redis.client.hset(names.state, 'limits', '3600000:10000:1000', 'serving', 1);
   }
   return keys;

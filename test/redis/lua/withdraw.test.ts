@@ -1,4 +1,4 @@
-import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
 import { KeyNaming, type KeyNames } from '../../../src/redis/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
@@ -181,7 +181,7 @@ test('the reply says how many were withdrawn or released', async () => {
 describe('several keys in one call', () => {
   const SMALL = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 1 };
   const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
-  let limits: Map<string, KeyLimits>;
+  let limits: Map<string, DeclaredLimits>;
   let names: KeyNames[];
   let scripts: Scripts;
   beforeEach(async () => {
@@ -190,7 +190,7 @@ describe('several keys in one call', () => {
     scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
       replicaId: 'r1',
       leaseMillis: 5000,
-      limitsOf: (name) => limits.get(name) ?? SMALL,
+      limitsOf: (name) => keyLimits(limits.get(name) ?? SMALL),
       wakeArgument: 'PUBLISH :wake',
       maxIdsPerKey: 1000,
       maxHoldsPerKey: 100,
@@ -201,8 +201,10 @@ describe('several keys in one call', () => {
     await scripts.check(names.map((of) => ({ names: of, overrides, waiting: undefined, checks })));
   });
 
-  const approved = async (): Promise<unknown[]> =>
-    (await scripts.inspect(names)).map((state) => state && 'approved' in state && state.approved);
+  const used = async (): Promise<unknown[]> =>
+    (await scripts.inspect(names)).map(
+      (state) => state && 'limits' in state && state.limits[0].used,
+    );
 
   test('are withdrawn separately', async () => {
     const replies = await scripts.withdraw([
@@ -211,7 +213,7 @@ describe('several keys in one call', () => {
       { names: names[2]!, requestIds: ['id'] },
     ]);
     expect(replies).toEqual([1, 0, 1]);
-    expect(await approved()).toEqual([0, 1, 0]);
+    expect(await used()).toEqual([0, 1, 0]);
   });
 
   test('a key that fails affects no other', async () => {

@@ -134,7 +134,7 @@ describe('with an approval', () => {
       if (request.method === 'POST') response.end(id);
       else response.writeHead(404).end();
     });
-    // In place of the ten seconds between two renewals.
+    // Instead of the ten seconds between two renewals.
     const sleep = join(folder, 'sleep');
     await writeFile(sleep, '#!/bin/sh\n');
     await chmod(sleep, 0o755);

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import fc from 'fast-check';
 
@@ -23,9 +23,9 @@ const gatewayOf = useGateways();
 
 type Descriptors = readonly { readonly name: string; readonly hits: number }[];
 
-/** Asks, lets the event loop run some turns, or cancels a call: 0 is the last one, 1 the one before. */
+/** Asks, lets some ticks pass, or cancels a call: 0 is the last one, 1 the one before. */
 type Step =
-  { readonly ask: Descriptors } | { readonly turns: number } | { readonly cancel: number };
+  { readonly ask: Descriptors } | { readonly ticks: number } | { readonly cancel: number };
 
 const steps = fc.array(
   fc.oneof(
@@ -41,7 +41,7 @@ const steps = fc.array(
         ),
       }),
     },
-    { weight: 2, arbitrary: fc.record({ turns: fc.nat(6) }) },
+    { weight: 2, arbitrary: fc.record({ ticks: fc.nat(6) }) },
     { weight: 3, arbitrary: fc.record({ cancel: fc.nat(3) }) },
   ),
   { minLength: 5, maxLength: 40 },
@@ -104,7 +104,7 @@ async function expectExact(app: GrpcApp, gateway: Gateway, all: readonly Step[])
   for (const step of all) {
     if ('ask' in step) ask(step.ask);
     else if ('cancel' in step) calls.at(-1 - step.cancel)?.cancel();
-    else for (let turn = 0; turn < step.turns; turn += 1) await nextTurn();
+    else for (let tick = 0; tick < step.ticks; tick += 1) await nextTick();
   }
   // Calls that still wait are cancelled. A later answer on the same connection shows that the service has read it all.
   await gateway.askFor(uniqueKey());

@@ -117,7 +117,7 @@ test('calls that are cancelled as they arrive leave no waiter in the queue', asy
   const key = uniqueKey();
   await approve(app.url, key);
   const gateway = gatewayOf(app);
-  for (let turn = 0; turn < 20; turn += 1) {
+  for (let round = 0; round < 20; round += 1) {
     const calls = Array.from({ length: 5 }, () => gateway.begin({ descriptors: [of(key)] }));
     calls[0]!.cancel();
     setImmediate(() => calls[1]!.cancel());

@@ -5,8 +5,9 @@ import { smallLimiter } from '../../support/http-service.js';
 import type { LogLine } from '../../support/replica-process.js';
 import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { until } from '../../support/until.js';
+import { quotaOf } from '../../support/quota.js';
 
-const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1000 };
+const QUOTA = quotaOf(1000);
 const FAULT = new TypeError('of the test');
 
 const start = useGrpcServices();

@@ -3,8 +3,9 @@ import { codesOf, headersOf, of, useGateways } from '../../support/grpc-gateway.
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { until } from '../../support/until.js';
+import { quotaOf } from '../../support/quota.js';
 
-const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1500 };
+const QUOTA = quotaOf(1500);
 
 const start = useGrpcServices();
 const gatewayOf = useGateways();

@@ -7,8 +7,9 @@ import { type RedisProcess, startRedisProcess } from '../../support/redis-proces
 import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { quotaOf } from '../../support/quota.js';
 
-const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1000 };
+const QUOTA = quotaOf(1000);
 
 const gatewayOf = useGateways();
 const start = useGrpcServices();

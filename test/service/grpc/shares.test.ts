@@ -11,8 +11,9 @@ import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
+import { quotaOf } from '../../support/quota.js';
 
-const QUOTA = { maxRequests: 1000, remaining: 0, resetMillis: 1000 };
+const QUOTA = quotaOf(1000);
 
 const start = useGrpcServices();
 const gatewayOf = useGateways();

@@ -80,7 +80,7 @@ test('chunks of a body are put together', async () => {
   expect(await answerTo(`${head}1\r\n{\r\n7\r\n"a":1}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test('requests that are held on their connection are rejected for their bodies too, in their order', async () => {
+test('requests that are deferred on their connection are rejected for their bodies too, in their order', async () => {
   const key = uniqueKey();
   const connection = await openConnection(app.url);
   connection.write(

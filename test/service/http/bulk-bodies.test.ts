@@ -258,7 +258,7 @@ describe('pipelined bulk requests', () => {
     ]);
   });
 
-  test('keep their bodies while they are held, small and large, and requests behind them are served', async () => {
+  test('keep their bodies while they are deferred, small and large, and requests behind them are served', async () => {
     const { limiter, asked, unblock } = watchedLimiter(true);
     const service = await startService({ limiter, maxInFlight: 1 });
     const connection = await openConnection(service.url);
@@ -271,14 +271,14 @@ describe('pipelined bulk requests', () => {
         callText('POST', [{ key }]) +
         requestText('GET', '/healthz'),
     );
-    await until(() => service.held > 0 && asked.length === 1);
+    await until(() => service.deferred > 0 && asked.length === 1);
     unblock();
     await connection.receives(/OK$/);
     connection.disconnect();
 
     expect(connection.received.match(/"request_id"/g)).toHaveLength(1 + 1 + 1000);
     expect(connection.received.match(/"status":429/g)).toHaveLength(1);
-    expect(service.held).toBe(4);
+    expect(service.deferred).toBe(4);
   });
 
   test('do not hide that the client of a check that waits disconnects', async () => {

@@ -31,14 +31,14 @@ test('the approvals of a bulk request are given back if its client disconnects b
   connection.write(callText('POST', [...keys.map((key) => ({ key })), 5].slice(-1000)));
   await until(() => decided() === 999);
   const last = keys.at(-1)!;
-  expect(await limiter.inspect(last)).toMatchObject({ approved: 1 });
+  expect(await limiter.inspect(last)).toMatchObject({ limits: [{ used: 1 }] });
   connection.disconnect();
   await connection.closed;
   tell();
-  await until(async () => (await limiter.inspect(last))?.approved === 0);
+  await until(async () => (await limiter.inspect(last))?.limits[0].used === 0);
 
   for (const key of keys.slice(1))
-    expect(await limiter.inspect(key)).toMatchObject({ approved: 0 });
+    expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 0 }] });
 });
 
 test('releases are carried out even if their client disconnects', async () => {
@@ -66,7 +66,8 @@ test('releases are carried out even if their client disconnects', async () => {
   go();
   await until(() => asked === 1000);
   const last = held.at(-1)!;
-  await until(async () => (await limiter.inspect(last.key))?.approved === 0);
+  await until(async () => (await limiter.inspect(last.key))?.limits[0].used === 0);
 
-  for (const { key } of held) expect(await limiter.inspect(key)).toMatchObject({ approved: 0 });
+  for (const { key } of held)
+    expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 0 }] });
 });

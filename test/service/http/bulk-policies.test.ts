@@ -103,8 +103,8 @@ describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_
     expect(
       await releaseMany(
         app.url,
-        [own, foreign].map((result, place) => ({
-          key: [`${key}-b`, other][place],
+        [own, foreign].map((result, index) => ({
+          key: [`${key}-b`, other][index],
           request_id: (result as { request_id: string }).request_id,
         })),
         bearer(team),

@@ -10,7 +10,12 @@ afterEach(async () => {
   await fake.close();
 });
 
-const COUNTS = `*1\r\n*10\r\n${':1\r\n'.repeat(5)}:6\r\n:7\r\n:8\r\n${'$0\r\n\r\n'.repeat(2)}`;
+/** What `lua/inspect.lua` replies for one key. */
+const COUNTS = `*1\r\n*12\r\n${[
+  ...[bulk('limits'), bulk('1000:5:6'), bulk('used'), bulk('1:1')],
+  ...[bulk('denied'), ':1\r\n', bulk('waiting'), ':6\r\n'],
+  ...[bulk('held'), ':7\r\n', bulk('pause_left'), ':8\r\n'],
+].join('')}`;
 
 /** A service on a server that gives these replies to `SCAN` and to each script. */
 async function startOn(

@@ -64,7 +64,7 @@ describe('a port with MAX_CONNECTIONS=2', () => {
   });
 
   test('logs the first drop at once, and further drops in one line a second', async () => {
-    for (let turn = 0; turn < 10; turn += 1) await expectDropped();
+    for (let round = 0; round < 10; round += 1) await expectDropped();
     await until(() => dropsLogged().reduce((sum, dropped) => sum + dropped, 0) === 10);
 
     expect(dropsLogged()).toEqual([1, 9]);

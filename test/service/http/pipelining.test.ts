@@ -20,10 +20,10 @@ const redis = useRedis();
 const tls = useTls();
 const startService = useHttpServices();
 
-/** The default bound, how many more are held before reading stops, and how many a port holds. */
+/** The default bound, how many more are deferred before reading stops, and how many a port defers. */
 const BOUND = 100;
-const HELD_WHILE_READ = 1000;
-const HELD_IN_ALL = 10_000;
+const DEFERRED_WHILE_READ = 1000;
+const DEFERRED_IN_ALL = 10_000;
 
 const ONE_HOUR = 3_600_000;
 const SHORT: Timeouts = {
@@ -144,7 +144,7 @@ describe.each(bothLimiters(redis))(
       connection.disconnect();
     });
 
-    test('free all their places when their client disconnects, and held ones are never decided', async () => {
+    test('free all their places when their client disconnects, and deferred ones are never decided', async () => {
       await start();
       const own = uniqueKey();
       const connection = await openConnection(app.url);
@@ -173,7 +173,7 @@ describe.each(bothLimiters(redis))(
       expect(answeredIds(connection.received)).toEqual(inOrder(5));
     });
 
-    test('do not keep a replica from stopping, and held ones are not decided', async () => {
+    test('do not keep a replica from stopping, and deferred ones are not decided', async () => {
       await start();
       const own = uniqueKey();
       const connection = await openConnection(app.url);
@@ -230,16 +230,16 @@ test('one connection with 30,000 checks does not keep another from being served'
   many.write(requestText('POST', ratePath(uniqueKey())).repeat(30_000));
   await until(() => decided > 0);
   const between: number[] = [];
-  for (let turn = 1; turn <= 10; turn += 1) {
+  for (let round = 1; round <= 10; round += 1) {
     const before = decided;
     other.write(requestText('GET', '/healthz'));
-    await other.receives(new RegExp(`^(?:[^]*?OK){${2 * turn}}$`));
+    await other.receives(new RegExp(`^(?:[^]*?OK){${2 * round}}$`));
     between.push(decided - before);
   }
   many.disconnect();
   other.disconnect();
 
-  // The client is read in the same turns of the event loop, and may need some of them.
+  // The client is read in the same ticks, and may need some of them.
   expect(Math.max(...between)).toBeLessThanOrEqual(10 * BOUND);
 });
 
@@ -249,7 +249,7 @@ describe('requests beyond the bound of a connection', () => {
     const service = await startService({ limiter, maxInFlight: 3 });
     const connection = await openConnection(service.url);
     connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
-    await until(() => service.held === 7);
+    await until(() => service.deferred === 7);
     expect(asked()).toBe(3);
     unblock();
     await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){10}/);
@@ -258,7 +258,7 @@ describe('requests beyond the bound of a connection', () => {
     // The connection counts its requests correctly over several reads.
     connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
     await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){20}/);
-    expect(service.held).toBe(14);
+    expect(service.deferred).toBe(14);
     connection.disconnect();
   });
 
@@ -270,7 +270,7 @@ describe('requests beyond the bound of a connection', () => {
     connection.disconnect();
 
     expect(answeredIds(connection.received)).toEqual(inOrder(50));
-    expect(service.held).toBe(49);
+    expect(service.deferred).toBe(49);
   });
 
   test('may have bodies of any size', async () => {
@@ -284,8 +284,8 @@ describe('requests beyond the bound of a connection', () => {
         body +
         requestText('GET', '/healthz'),
     );
-    // The body has been read once the request behind it is held.
-    await until(() => service.held === 2);
+    // The body has been read once the request behind it is deferred.
+    await until(() => service.deferred === 2);
     unblock();
 
     await connection.receives(/request_id[^]*request_id[^]*OK$/);
@@ -301,7 +301,7 @@ describe('requests beyond the bound of a connection', () => {
       requestText('POST', ratePath(uniqueKey())) +
         requestText('POST', ratePath(uniqueKey()), headers),
     );
-    await until(() => service.held === 1);
+    await until(() => service.deferred === 1);
     expect(connection.received).toBe('');
     unblock();
     await connection.receives(/request_id[^]*HTTP\/1\.1 100 Continue\r\n\r\n/);
@@ -311,25 +311,25 @@ describe('requests beyond the bound of a connection', () => {
     connection.disconnect();
   });
 
-  test('have no time limit while they are held or unread', async () => {
+  test('have no time limit while they are deferred or unread', async () => {
     const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1, timeouts: SHORT });
     const connection = await openConnection(service.url);
-    const count = 2 * HELD_WHILE_READ;
+    const count = 2 * DEFERRED_WHILE_READ;
     // One read ends in the middle of a request, and its rest stays unread.
     connection.write(
       numbered(count, (headers) =>
         requestText('POST', ratePath(uniqueKey()), { ...headers, 'X-Long': 'x'.repeat(100) }),
       ),
     );
-    await until(() => service.held >= HELD_WHILE_READ);
+    await until(() => service.deferred >= DEFERRED_WHILE_READ);
     // When these are cut, any earlier request with a time limit would also have been cut.
-    for (let turn = 0; turn < 2; turn += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const sentinel = await openConnection(service.url);
       sentinel.write('POST');
       await sentinel.closed;
     }
-    expect(service.held).toBeLessThan(count - 1);
+    expect(service.deferred).toBeLessThan(count - 1);
     unblock();
     await untilAnswered(connection, count);
     connection.disconnect();
@@ -338,27 +338,27 @@ describe('requests beyond the bound of a connection', () => {
     expect(service.drops).toEqual([]);
   });
 
-  test('are held up to a common bound for all connections', async () => {
+  test('are deferred up to a common bound for all connections', async () => {
     const { limiter, asked, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
-    const text = requestText('POST', ratePath(uniqueKey())).repeat(HELD_WHILE_READ);
-    const holding: RawConnection[] = [];
-    while (service.held + HELD_WHILE_READ <= HELD_IN_ALL) {
+    const text = requestText('POST', ratePath(uniqueKey())).repeat(DEFERRED_WHILE_READ);
+    const full: RawConnection[] = [];
+    while (service.deferred + DEFERRED_WHILE_READ <= DEFERRED_IN_ALL) {
       const connection = await openConnection(service.url);
       connection.write(text);
-      holding.push(connection);
-      await until(() => service.held === holding.length * (HELD_WHILE_READ - 1));
+      full.push(connection);
+      await until(() => service.deferred === full.length * (DEFERRED_WHILE_READ - 1));
     }
     const beyond = await openConnection(service.url);
     beyond.write(text);
     await beyond.closed;
-    expect(service.held).toBe(HELD_IN_ALL);
+    expect(service.deferred).toBe(DEFERRED_IN_ALL);
     expect(service.drops).toEqual(['too_many_held']);
-    expect(asked()).toBe(holding.length + 1);
+    expect(asked()).toBe(full.length + 1);
 
     unblock();
-    for (const connection of holding) {
-      await untilAnswered(connection, HELD_WHILE_READ);
+    for (const connection of full) {
+      await untilAnswered(connection, DEFERRED_WHILE_READ);
       connection.disconnect();
     }
   });
@@ -381,7 +381,7 @@ test('checks that may wait but need not do not get their connection cut', async 
   const app = await startTestApp({ MAX_REQUESTS: '1000000', WINDOW_MILLIS: String(ONE_HOUR) });
   const connection = await openConnection(app.url);
   const key = uniqueKey();
-  const count = 10 * HELD_WHILE_READ;
+  const count = 10 * DEFERRED_WHILE_READ;
   connection.write(
     numbered(count, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
   );
@@ -392,7 +392,7 @@ test('checks that may wait but need not do not get their connection cut', async 
   expect(answeredIds(connection.received)).toEqual(inOrder(count));
 });
 
-test('a held request of a full key is denied like any other', async () => {
+test('a deferred request of a full key is denied like any other', async () => {
   const service = await startService({ maxInFlight: 1 });
   const { key } = await fullKey(service);
   const connection = await openConnection(service.url);

@@ -67,7 +67,7 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
 
 test('GET /readyz is 503 while the event loop is delayed, and each change is logged once', async () => {
   const app = await startTestApp({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
-  // Each turn of the event loop takes longer than the limit.
+  // Each tick takes longer than the limit.
   const busy = setInterval(holdEventLoop, 0, 300);
   const overloaded = await until(async () => {
     const answer = await readyz(app);

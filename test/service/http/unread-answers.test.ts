@@ -4,6 +4,7 @@ import { pino } from 'pino';
 
 import type { WatchedFiles } from '../../../src/config/watched-files.js';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import { type KeyPair, watchKeyPair } from '../../../src/net/key-pair.js';
 import type { Timeouts } from '../../../src/net/timeouts.js';
 import { ratePath, send } from '../../support/http-client.js';
@@ -57,8 +58,8 @@ function endlessLimiter() {
   const limiter = smallLimiter();
   const state: InstanceState = {
     key: 'x'.repeat(512),
-    limits: { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 },
-    approved: 0,
+    limits: [{ ...ownLimit(1000, 1), used: 0, millisToWindowEnd: 1000 }],
+    maxRequestsInQueue: 1,
     held: 0,
     denied: 0,
     waiting: 0,
@@ -102,8 +103,8 @@ describe.each([
       await until(async () => {
         most = Math.max(most, await memory());
         if (most - before > MOST_GROWTH_BYTES) return true;
-        const held = (await measure()).value('ratelimit_held_requests_total');
-        return held >= CONNECTIONS * (REQUESTS - 1);
+        const deferred = (await measure()).value('ratelimit_held_requests_total');
+        return deferred >= CONNECTIONS * (REQUESTS - 1);
       });
       for (const client of clients) client.destroy();
 
@@ -127,7 +128,7 @@ test.each(LARGE)(
     const connection = await openConnection(service.url);
     connection.write(requestText('POST', ratePath(uniqueKey())) + text.repeat(3));
     connection.write(requestText('POST', ratePath(uniqueKey())));
-    await until(() => service.held > 0);
+    await until(() => service.deferred > 0);
     unblock();
     await connection.receives(/request_id[^]*(HTTP\/1\.1 200[^]*){3}request_id[^]*\}$/);
     connection.disconnect();

@@ -17,15 +17,16 @@ afterEach(killReplicas);
  */
 const FLOOD = `
   import { getHeapStatistics } from 'node:v8';
+  import { ownLimit } from '${DIST}/limiter/limits.js';
   import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
-  import { memoryIn } from '${DIST}/limiter/memory/memory-room.js';
+  import { memoryIn } from '${DIST}/limiter/memory/memory-budget.js';
 
   let now = 0;
   const timers = [];
   const clock = { now: () => now, after: (_millis, callback) => (timers.push(callback), () => {}) };
-  const limits = { windowMillis: 3_160_000, maxRequests: 1e9, maxRequestsInQueue: 0 };
+  const policy = { limits: [ownLimit(3_160_000, 1e9)], maxRequestsInQueue: 0 };
   const maxBytes = memoryIn(getHeapStatistics().heap_size_limit);
-  const limiter = new MemoryLimiter({ current: { policyOf: () => ({ limits }) } }, clock, { maxBytes });
+  const limiter = new MemoryLimiter({ current: { policyOf: () => policy } }, clock, { maxBytes });
 
   const CHECKS = 160_000;
   const flood = async () => {
@@ -44,19 +45,19 @@ const FLOOD = `
   };
   const first = await flood();
   const condition = await limiter.ping();
-  now += limits.windowMillis;
+  now += policy.limits[0].windowMillis;
   for (const timer of timers.splice(0)) timer();
   console.log(JSON.stringify([first, condition, await flood()]));
 `;
 
 /** Prints how many bytes a key with one approval takes. */
 const MEASURE = `
+  import { ownLimit } from '${DIST}/limiter/limits.js';
   import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
 
   const KEYS = 20_000;
   const clock = { now: () => 0, after: () => () => {} };
-  const limits = { windowMillis: 3_600_000, maxRequests: 10, maxRequestsInQueue: 0 };
-  const policy = { limits };
+  const policy = { limits: [ownLimit(3_600_000, 10)], maxRequestsInQueue: 0 };
   const limiter = new MemoryLimiter({ current: { policyOf: () => policy } }, clock);
   const used = () => {
     gc();

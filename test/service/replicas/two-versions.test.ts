@@ -42,14 +42,14 @@ describe('two versions of Sluice with different scripts', () => {
 
   /** Checks, waits and releases, at both versions in turn. */
   async function load(client: number, key: string, endsAt: number): Promise<void> {
-    for (let turn = client; performance.now() < endsAt; turn += 1) {
-      const { url } = replicas[turn % 2]!;
+    for (let round = client; performance.now() < endsAt; round += 1) {
+      const { url } = replicas[round % 2]!;
       const query = client % 4 === 0 ? '' : 'canWait=true';
       const { status, requestId } = await requestRate(url, key, query).answer;
       expect([200, 429]).toContain(status);
       if (requestId === undefined || client % 2 === 0) continue;
       // The other version releases it.
-      const other = replicas[(turn + 1) % 2]!;
+      const other = replicas[(round + 1) % 2]!;
       const released = await fetch(`${other.url}/rate/${key}/${requestId}`, { method: 'DELETE' });
       // Its window may have ended.
       expect([200, 404]).toContain(released.status);

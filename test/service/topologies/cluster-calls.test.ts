@@ -39,7 +39,8 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
   const times = (count: number, outcome: string): string[] => Array<string>(count).fill(outcome);
 
   async function expectTwoApprovals(keys: readonly string[]): Promise<void> {
-    for (const key of keys) expect(await limiter.inspect(key)).toMatchObject({ approved: 2 });
+    for (const key of keys)
+      expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 2 }] });
   }
 
   async function keysOn(primary: ClusterNode, count: number): Promise<string[]> {

@@ -32,7 +32,7 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
       rounds.push(await Promise.all(checks));
     }
     const remaining = rounds.map((round) =>
-      round.map((each) => [each.outcome, 'quota' in each && each.quota?.remaining]),
+      round.map((each) => [each.outcome, 'quota' in each && each.quota?.limits[0].remaining]),
     );
     expect(remaining).toEqual(
       [
@@ -44,7 +44,7 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
     );
     for (const [i, key] of keys.entries()) {
       expect(await limiter.release(key, requestIdOf(rounds[0]![i]!))).toBe(true);
-      expect(await limiter.inspect(key)).toMatchObject({ approved: 2 });
+      expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 2 }] });
     }
   });
 });

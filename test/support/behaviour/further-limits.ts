@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
 import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
-import type { Decision, KeyLimits } from '../../../src/limiter/limiter.js';
+import type { Decision } from '../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { useKey } from './use-key.js';
 
 /** Ten times as many as its window allows, so that only the further limits deny. */
-const OWN: KeyLimits = { windowMillis: 1000, maxRequests: 20, maxRequestsInQueue: 5 };
+const OWN: DeclaredLimits = { windowMillis: 1000, maxRequests: 20, maxRequestsInQueue: 5 };
 
 const MINUTE: FurtherLimit = {
   name: 'minute',
@@ -28,7 +29,7 @@ const STARTS: FurtherLimit = { ...MINUTE, name: 'starts', keepsReleased: true };
 /** The behaviour of every limiter for several limits of a key. */
 export function describeFurtherLimits(name: string, createHarness: HarnessFactory): void {
   describe(`further limits: ${name}`, () => {
-    let limits: KeyLimits;
+    let limits: DeclaredLimits;
     beforeEach(() => {
       limits = { ...OWN, further: [MINUTE, TOKENS] };
     });
@@ -38,10 +39,10 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
     );
     const amend = (id: string, hits: number) => harness.limiter.amend(key, id, { hits });
     const approvedOf = async (limit: FurtherLimit): Promise<number | undefined> =>
-      (await inspect())?.further?.find((one) => one.name === limit.name)?.approved;
+      (await inspect())?.limits.find(({ name }) => name === limit.name)?.used;
     /** Other rules, of which the limiter learns. */
     const setFurther = async (...further: FurtherLimit[]): Promise<void> => {
-      limits = { ...OWN, further: further.length > 0 ? further : undefined };
+      limits = { ...OWN, further };
       harness.limiter.limitsChanged();
       await harness.quiet();
     };
@@ -51,20 +52,18 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await check({ hits: 4 })).toMatchObject({
           outcome: 'approved',
           quota: {
-            maxRequests: 20,
-            remaining: 16,
-            resetMillis: 1000,
-            further: [
+            limits: [
+              { ...ownLimit(1000, 20), remaining: 16, resetMillis: 1000 },
               { ...MINUTE, remaining: 2, resetMillis: 60_000 },
               { ...TOKENS, remaining: 46, resetMillis: 10_000 },
             ],
           },
         });
         expect(await inspect()).toMatchObject({
-          approved: 4,
-          further: [
-            { ...MINUTE, approved: 1, millisToWindowEnd: 60_000 },
-            { ...TOKENS, approved: 4, millisToWindowEnd: 10_000 },
+          limits: [
+            { ...ownLimit(1000, 20), used: 4, millisToWindowEnd: 1000 },
+            { ...MINUTE, used: 1, millisToWindowEnd: 60_000 },
+            { ...TOKENS, used: 4, millisToWindowEnd: 10_000 },
           ],
         });
       });
@@ -76,9 +75,8 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(denied).toMatchObject({ outcome: 'denied', reason: 'limit_reached' });
         expect(exceeded(denied)).toEqual(['minute', 59_000]);
         expect(await inspect()).toMatchObject({
-          approved: 0,
           denied: 1,
-          further: [{ approved: 3 }, { approved: 6 }],
+          limits: [{ used: 0 }, { used: 3 }, { used: 6 }],
         });
       });
 
@@ -109,13 +107,13 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(
           decisions.map((decision) => [
             decision.outcome,
-            quotaOf(decision).further?.map(({ remaining }) => remaining),
+            quotaOf(decision).limits.map(({ remaining }) => remaining),
           ]),
         ).toEqual([
-          ['approved', [2, 45]],
-          ['approved', [1, 40]],
-          ['approved', [0, 35]],
-          ['denied', [0, 35]],
+          ['approved', [15, 2, 45]],
+          ['approved', [10, 1, 40]],
+          ['approved', [5, 0, 35]],
+          ['denied', [5, 0, 35]],
         ]);
       });
     });
@@ -140,7 +138,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       test('keep the key until the last of them ends', async () => {
         await approve();
         await harness.advance(59_999);
-        expect(await inspect()).toMatchObject({ further: [{ approved: 1 }, { approved: 0 }] });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }, { used: 1 }, { used: 0 }] });
         await harness.advance(1);
         expect(await inspect()).toBeUndefined();
       });
@@ -190,7 +188,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await setFurther(STARTS);
         const first = await approve();
         expect(await release(first)).toBe(true);
-        expect([await approvedOf(STARTS), (await inspect())?.approved]).toEqual([1, 0]);
+        expect([await approvedOf(STARTS), (await inspect())?.limits[0].used]).toEqual([1, 0]);
         const second = await approve();
         await harness.advance(1000);
         expect(await release(second)).toBe(false);
@@ -339,7 +337,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         const waiter = await wait();
         await setFurther();
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-        expect((await inspect())?.further).toBeUndefined();
+        expect((await inspect())?.limits).toHaveLength(1);
       });
 
       test('that raise its maximum serve as many as fit', async () => {
@@ -456,9 +454,8 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       expect(await check()).toMatchObject({
         reason: 'paused',
         quota: {
-          remaining: 0,
-          resetMillis: 2500,
-          further: [
+          limits: [
+            { remaining: 0, resetMillis: 2500 },
             { remaining: 0, resetMillis: 2500 },
             { remaining: 0, resetMillis: 2500 },
           ],

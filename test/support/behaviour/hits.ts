@@ -1,11 +1,12 @@
-import type { CheckRequest, Decision, Limits } from '../../../src/limiter/limiter.js';
+import type { CheckRequest, Decision } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { uniqueKey } from '../unique-key.js';
 import type { WatchedCheck } from '../watched-check.js';
 import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
-const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for checks that ask for many approvals at once. */
 export function describeHits(name: string, createHarness: HarnessFactory): void {
@@ -22,17 +23,20 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(4)).toMatchObject({
           outcome: 'approved',
           requestId: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown,
-          quota: { maxRequests: 10, remaining: 6 },
+          quota: { limits: [{ maximum: 10, remaining: 6 }] },
         });
-        expect(await inspect()).toMatchObject({ approved: 4, denied: 0 });
-        expect(await check(1)).toMatchObject({ quota: { remaining: 5 } });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], denied: 0 });
+        expect(await check(1)).toMatchObject({ quota: { limits: [{ remaining: 5 }] } });
       });
 
       test('may take all that are left', async () => {
         await approve(3);
-        expect(await check(7)).toMatchObject({ outcome: 'approved', quota: { remaining: 0 } });
+        expect(await check(7)).toMatchObject({
+          outcome: 'approved',
+          quota: { limits: [{ remaining: 0 }] },
+        });
         expect(await check(1)).toMatchObject({ outcome: 'denied' });
-        expect(await inspect()).toMatchObject({ approved: 10, denied: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], denied: 1 });
       });
 
       test('of one more than are left counts as one denial, and takes nothing', async () => {
@@ -40,9 +44,9 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(8)).toMatchObject({
           outcome: 'denied',
           reason: 'limit_reached',
-          quota: { remaining: 7 },
+          quota: { limits: [{ remaining: 7 }] },
         });
-        expect(await inspect()).toMatchObject({ approved: 3, denied: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], denied: 1 });
         expect(await check(7)).toMatchObject({ outcome: 'approved' });
       });
 
@@ -50,28 +54,30 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(11)).toMatchObject({
           outcome: 'denied',
           reason: 'too_many_hits',
-          quota: { maxRequests: 10 },
+          quota: { limits: [{ maximum: 10 }] },
         });
         expect(await check(11, { canWait: true })).toMatchObject({ reason: 'too_many_hits' });
-        expect(await inspect()).toMatchObject({ approved: 0, denied: 0, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], denied: 0, waiting: 0 });
       });
 
       test('counts only in its window', async () => {
         await approve(10);
         await harness.advance(WINDOW);
-        expect(await check(10)).toMatchObject({ outcome: 'approved', quota: { remaining: 0 } });
+        expect(await check(10)).toMatchObject({
+          outcome: 'approved',
+          quota: { limits: [{ remaining: 0 }] },
+        });
       });
 
       test('can have overrides, which apply to the check itself', async () => {
         expect(await check(11, { maxRequests: 12 })).toMatchObject({
           outcome: 'approved',
-          quota: { maxRequests: 12, remaining: 1 },
+          quota: { limits: [{ maximum: 12, remaining: 1 }] },
         });
         expect(await check(2, { maxRequests: 2 })).toMatchObject({ reason: 'limit_reached' });
         expect(await inspect()).toMatchObject({
-          approved: 11,
           denied: 1,
-          limits: { maxRequests: 2 },
+          limits: [{ maximum: 2, used: 11 }],
         });
       });
 
@@ -80,7 +86,10 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const waiter = await wait();
         expect(await check(2)).toMatchObject({ outcome: 'denied' });
         await harness.advance(WINDOW);
-        expect(await check(10)).toMatchObject({ outcome: 'denied', quota: { remaining: 9 } });
+        expect(await check(10)).toMatchObject({
+          outcome: 'denied',
+          quota: { limits: [{ remaining: 9 }] },
+        });
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
         expect(await check(9)).toMatchObject({ outcome: 'approved' });
       });
@@ -90,17 +99,20 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const waiters = [await wait(), await wait()];
         expect(await check(2, { maxRequests: 13 })).toMatchObject({
           outcome: 'denied',
-          quota: { remaining: 1 },
+          quota: { limits: [{ remaining: 1 }] },
         });
         for (const { decision } of waiters) expect(await decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 12, denied: 1, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 12 }], denied: 1, waiting: 0 });
       });
 
       test('is decided in its order among the checks of its batch', async () => {
         const hits = [1, 4, 1, 6, 3, 1, 1];
         const decisions = await Promise.all(hits.map((each) => check(each)));
         expect(
-          decisions.map((each) => [each.outcome, 'quota' in each && each.quota?.remaining]),
+          decisions.map((each) => [
+            each.outcome,
+            'quota' in each && each.quota?.limits[0].remaining,
+          ]),
         ).toEqual([
           ['approved', 9],
           ['approved', 5],
@@ -110,7 +122,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
           ['approved', 0],
           ['denied', 0],
         ]);
-        expect(await inspect()).toMatchObject({ approved: 10, denied: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], denied: 2 });
       });
     });
 
@@ -122,7 +134,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       await expect(check(1)).rejects.toMatchObject({ reason: 'key_full' });
       // If the maximum also has no room for all hits, the check is denied.
       expect(await check(4)).toMatchObject({ reason: 'limit_reached' });
-      expect(await inspect()).toMatchObject({ approved: 7, denied: 1 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 7 }], denied: 1 });
     });
 
     describe('a release', () => {
@@ -130,9 +142,9 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const requestId = await approve(4);
         await approve(2);
         expect(await release(requestId)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }] });
         expect(await release(requestId)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }] });
         expect(await check(8)).toMatchObject({ outcome: 'approved' });
       });
 
@@ -141,7 +153,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         await harness.advance(WINDOW);
         await approve(5);
         expect(await release(requestId)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 5 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 5 }] });
       });
 
       test('gives the room to the waiters in their order', async () => {
@@ -153,7 +165,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await waiters[1]!.decision).toMatchObject({ waited: true });
         await harness.quiet();
         expect(waiters[2]!.settled).toBeUndefined();
-        expect(await inspect()).toMatchObject({ approved: 10, waiting: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], waiting: 1 });
       });
     });
 
@@ -165,17 +177,20 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const [one, four] = [await approve(1), await approve(4)];
         for (const times of [1, 2]) {
           expect([times, await amend(one, 3), await amend(four, 1)]).toEqual([times, true, true]);
-          expect(await inspect()).toMatchObject({ approved: 4 });
+          expect(await inspect()).toMatchObject({ limits: [{ used: 4 }] });
         }
         expect(await release(one)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
       });
 
       test('may exceed the maximum, and then nobody is approved until there is room', async () => {
         const [one, four] = [await approve(1), await approve(4)];
         expect(await amend(four, 40)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 41 });
-        expect(await check(1)).toMatchObject({ reason: 'limit_reached', quota: { remaining: 0 } });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 41 }] });
+        expect(await check(1)).toMatchObject({
+          reason: 'limit_reached',
+          quota: { limits: [{ remaining: 0 }] },
+        });
         const waiter = await wait(2);
         expect(await release(one)).toBe(true);
         expect(await amend(four, 9)).toBe(true);
@@ -183,7 +198,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(waiter.settled).toBeUndefined();
         expect(await amend(four, 8)).toBe(true);
         expect(await waiter.decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 10 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }] });
       });
 
       test('gives an approval ten times the maximum at most, and leaves it what it has', async () => {
@@ -192,7 +207,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
           harness.limiter.amend(key, requestId, { hits });
         const rejected = { rejected: 'hits', maxHits: 100 };
         expect(await correct(four, 101)).toEqual(rejected);
-        expect(await inspect()).toMatchObject({ approved: 5 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 5 }] });
         expect(await correct(four, 100)).toEqual({});
         // It can not be raised step by step.
         expect(await correct(four, 101)).toEqual(rejected);
@@ -202,13 +217,13 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect([await correct(four, 100), await correct(four, 99)]).toEqual([{}, {}]);
         expect(await correct(four, 100)).toEqual({ ...rejected, maxHits: 99 });
         expect(await correct('of nothing', 1000)).toBeUndefined();
-        expect(await inspect()).toMatchObject({ approved: 100 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 100 }] });
       });
 
       test('to no hits leaves an approval that can be released', async () => {
         const requestId = await approve(4);
         expect(await amend(requestId, 0)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
         expect(await release(requestId)).toBe(true);
         expect(await release(requestId)).toBe(false);
       });
@@ -221,7 +236,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await amend(ended, 2)).toBe(false);
         expect(await amend('of nothing', 2)).toBe(false);
         expect(await harness.limiter.amend(uniqueKey(), ended, { hits: 2 })).toBe(undefined);
-        expect(await inspect()).toMatchObject({ approved: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
       });
     });
 
@@ -235,7 +250,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(waiters.map(({ settled }) => settled)).toEqual([undefined, undefined]);
         expect(await release(second)).toBe(true);
         for (const { decision } of waiters) expect(await decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 7, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 7 }], waiting: 0 });
       });
 
       test('gets its hits at the end of the window, those before it first', async () => {
@@ -245,10 +260,10 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await waiters[0]!.decision).toMatchObject({ waited: true });
         await harness.quiet();
         expect(waiters.map(({ settled }) => settled !== undefined)).toEqual([true, false, false]);
-        expect(await inspect()).toMatchObject({ approved: 4, waiting: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], waiting: 2 });
         await harness.advance(WINDOW);
         for (const { decision } of waiters) expect(await decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 9, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 9 }], waiting: 0 });
       });
 
       test('that disconnects makes way for those behind it', async () => {
@@ -256,7 +271,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const [large, small] = [await wait(5), await wait(4)];
         large.disconnect();
         expect(await small.decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 10, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], waiting: 0 });
       });
 
       test('that needs more than a maximum that was lowered since gets a window for itself', async () => {
@@ -265,7 +280,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         await check(1, { maxRequests: 3 });
         await harness.advance(WINDOW);
         expect(await large.decision).toMatchObject({ waited: true });
-        expect(await inspect()).toMatchObject({ approved: 8, waiting: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 8 }], waiting: 1 });
         await harness.advance(WINDOW);
         expect(await small.decision).toMatchObject({ waited: true });
       });

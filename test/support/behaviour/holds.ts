@@ -2,10 +2,10 @@ import type {
   Amended,
   Amendment,
   CheckRequest,
-  Limits,
   RejectedAmendment,
 } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { requestIdOf } from '../request-id-of.js';
 import type { WatchedCheck } from '../watched-check.js';
 import { useKey } from './use-key.js';
@@ -13,7 +13,7 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 /** Lapses in the middle of a window. */
 const HOLD = 2500;
-const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for approvals that are held, directly and over HTTP. */
 export function describeHolds(
@@ -41,13 +41,13 @@ export function describeHolds(
         await hold();
         for (let window = 0; window < 2; window += 1) {
           await harness.advance(WINDOW);
-          expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
+          expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
           expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
         }
         await harness.advance(HOLD - 2 * WINDOW - 1);
-        expect(await inspect()).toMatchObject({ approved: 2, held: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 1 });
         await harness.advance(1);
-        expect(await inspect()).toMatchObject({ approved: 1, held: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0 });
         expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
       });
 
@@ -61,8 +61,10 @@ export function describeHolds(
       test('keeps its key, and the windows of its key', async () => {
         const requestId = await hold(20 * WINDOW);
         await harness.advance(20 * WINDOW - 300);
-        expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
-        expect(await harness.limiter.examine(key, 1)).toMatchObject({ millisToWindowEnd: 300 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
+        expect(await harness.limiter.examine(key, 1)).toMatchObject({
+          limits: [{ millisToWindowEnd: 300 }],
+        });
         expect(await renew(requestId)).toEqual({ holdMillis: 20 * WINDOW });
         await harness.advance(20 * WINDOW - 1);
         expect(await inspect()).toMatchObject({ held: 1 });
@@ -84,14 +86,14 @@ export function describeHolds(
         await outcome();
         await harness.advance(HOLD);
         expect(await release(requestId)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
       });
 
       test('has all of its hits until it is released', async () => {
         const requestId = await hold(HOLD, { hits: 2 });
         await harness.advance(WINDOW);
         expect(await outcome()).toBe('denied');
-        expect(await inspect()).toMatchObject({ approved: 2, held: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2 });
         expect(await release(requestId)).toBe(true);
         expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
       });
@@ -125,7 +127,7 @@ export function describeHolds(
         await harness.advance(3500);
         expect(await renew(requestId)).toEqual({ holdMillis: 4000 });
         await harness.advance(3500);
-        expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
         expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
       });
 
@@ -135,7 +137,7 @@ export function describeHolds(
         expect(await renew(requestId, { hits: 1 })).toEqual({});
         expect(await renew('nothing', { holdMillis: HOLD })).toBeUndefined();
         await harness.advance(WINDOW);
-        expect(await inspect()).toMatchObject({ approved: 0, held: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
       });
 
       test('to fewer hits serves those who wait', async () => {
@@ -179,7 +181,7 @@ export function describeHolds(
         const waiter = await wait();
         await harness.advance(5 * WINDOW);
         expect(await settled([waiter])).toEqual([false]);
-        expect(await inspect()).toMatchObject({ approved: 2, held: 2, waiting: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2, waiting: 1 });
         expect(await release(requestId)).toBe(true);
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
       });
@@ -191,7 +193,7 @@ export function describeHolds(
         await release(requestId);
         const own = requestIdOf(await waiter.decision);
         await harness.advance(HOLD - 1);
-        expect(await inspect()).toMatchObject({ approved: 2, held: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2 });
         expect(await renew(own)).toEqual({ holdMillis: HOLD });
         await harness.advance(HOLD);
         expect(await outcome({ hits: 2 })).toBe('approved');
@@ -215,7 +217,7 @@ export function describeHolds(
         await release(requestId);
         expect(await second.decision).toMatchObject({ outcome: 'approved' });
         await harness.quiet();
-        expect(await inspect()).toMatchObject({ approved: 1, held: 0, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 0 });
       });
 
       test('are not denied at once for their longest wait while something is held', async () => {
@@ -265,7 +267,7 @@ export function describeHolds(
         await expect(hold()).rejects.toMatchObject(
           reach === 'direct' ? { reason: 'key_full' } : { message: 'status 503' },
         );
-        expect(await inspect()).toMatchObject({ approved: 2, denied: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], denied: 0 });
         expect(await outcome()).toBe('approved');
         await release(requestId);
         expect(await outcome({ holdMillis: HOLD })).toBe('approved');
@@ -281,7 +283,7 @@ export function describeHolds(
         expect(await settled([waiter])).toEqual([false]);
         await harness.advance(HOLD - 2 * WINDOW);
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-        expect(await inspect()).toMatchObject({ approved: 2, held: 2, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2, waiting: 0 });
       });
     });
 
@@ -315,7 +317,7 @@ export function describeHolds(
         expect(await outcome({ holdMillis: HOLD })).toBe('denied');
       }
       expect(await settled(waiters)).toEqual([false, false]);
-      expect(await inspect()).toMatchObject({ approved: 4, held: 0, waiting: 2 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], held: 0, waiting: 2 });
       await release(requestId);
       for (const { decision } of waiters)
         expect(await decision).toMatchObject({ outcome: 'approved' });

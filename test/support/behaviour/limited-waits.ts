@@ -1,11 +1,12 @@
-import type { Decision, Limits } from '../../../src/limiter/limiter.js';
+import type { Decision } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { until } from '../until.js';
 import { startCheck, type WatchedCheck } from '../watched-check.js';
 import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
-const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for waits with a limit, directly and over HTTP. */
 export function describeLimitedWaits(
@@ -38,7 +39,7 @@ export function describeLimitedWaits(
       const decision = await ask(WINDOW - 1);
       expect(decision).toEqual(denied('turn_too_late'));
       expect(decision).toMatchObject({ turnMillis: WINDOW });
-      expect(await inspect()).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], denied: 0, waiting: 0 });
     });
 
     test('may end at the exact moment of their turn', async () => {
@@ -46,7 +47,7 @@ export function describeLimitedWaits(
       const waiting = await wait(WINDOW);
       await harness.advance(WINDOW);
       expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
-      expect(await inspect()).toMatchObject({ approved: 1, waiting: 0 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
     });
 
     test('take the windows of earlier waiters into account', async () => {
@@ -74,7 +75,7 @@ export function describeLimitedWaits(
       expect(await first.decision).toMatchObject({ outcome: 'approved' });
       expect(await second.decision).toEqual(denied('wait_expired'));
       await until(async () => (await inspect())?.waiting === 1);
-      expect(await inspect()).toMatchObject({ approved: 1, denied: 0 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], denied: 0 });
 
       await harness.advance(WINDOW);
       expect(await third.decision).toMatchObject({ outcome: 'approved' });
@@ -104,7 +105,7 @@ export function describeLimitedWaits(
       expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
       // No timer is left that could end the wait again.
       await harness.advance(WINDOW);
-      expect(await inspect()).toMatchObject({ approved: 0, waiting: 0 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], waiting: 0 });
     });
 
     test('are denied for an estimate only where nothing was released in this window or the last', async () => {
@@ -139,7 +140,7 @@ export function describeLimitedWaits(
       expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
       await until(async () => (await inspect())?.waiting === 0);
       await harness.advance(WINDOW);
-      expect(await inspect()).toMatchObject({ approved: 0 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
     });
 
     if (reach === 'direct') {

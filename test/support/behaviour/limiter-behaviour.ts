@@ -1,5 +1,7 @@
-import type { Decision, InstanceDetail, Limits, Quota } from '../../../src/limiter/limiter.js';
+import type { Decision, InstanceDetail, Quota } from '../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';
 import { until } from '../until.js';
@@ -7,7 +9,7 @@ import { startCheck, startWaiting } from '../watched-check.js';
 import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
-const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
 
 /** The behaviour of every limiter, directly and over HTTP. */
 export function describeLimiter(
@@ -28,7 +30,7 @@ export function describeLimiter(
         expect(await examine()).toBeUndefined();
         await approve();
         await harness.advance(4 * WINDOW - 1);
-        expect(await examine()).toMatchObject({ key, approved: 0, millisToWindowEnd: 1 });
+        expect(await examine()).toMatchObject({ key, limits: [{ used: 0, millisToWindowEnd: 1 }] });
         await harness.advance(1);
         expect(await examine()).toBeUndefined();
       });
@@ -39,9 +41,9 @@ export function describeLimiter(
         await harness.advance(300);
         expect(await examine()).toMatchObject({
           ...(await inspect()),
-          millisToWindowEnd: 700,
+          limits: [{ used: 2, millisToWindowEnd: 700 }],
           overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
-          isHeld: false,
+          isRecovering: false,
           queue: [],
           replicas: [],
         });
@@ -92,8 +94,10 @@ export function describeLimiter(
         expect(await outcome()).toBe('denied');
         expect(await inspect()).toEqual({
           key,
-          limits: LIMITS,
-          approved: 2,
+          limits: [
+            { ...ownLimit(WINDOW, 2), used: 2, millisToWindowEnd: expect.any(Number) as unknown },
+          ],
+          maxRequestsInQueue: 3,
           held: 0,
           denied: 1,
           waiting: 0,
@@ -106,15 +110,15 @@ export function describeLimiter(
           Array.from({ length: 1000 }, () => outcome({ maxRequests: 137 })),
         );
         expect(decisions.filter((decision) => decision === 'approved')).toHaveLength(137);
-        expect(await inspect()).toMatchObject({ approved: 137, denied: 863 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 137 }], denied: 863 });
       });
 
       test('a decision says how many approvals the window has left', async () => {
-        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
-        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
-        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check()).toMatchObject({ quota: { limits: [{ maximum: 2, remaining: 1 }] } });
+        expect(await check()).toMatchObject({ quota: { limits: [{ maximum: 2, remaining: 0 }] } });
+        expect(await check()).toMatchObject({ quota: { limits: [{ maximum: 2, remaining: 0 }] } });
         expect(await check({ maxRequests: 5 })).toMatchObject({
-          quota: { maxRequests: 5, remaining: 2 },
+          quota: { limits: [{ maximum: 5, remaining: 2 }] },
         });
       });
 
@@ -122,7 +126,9 @@ export function describeLimiter(
         await fill();
         const waiting = await wait();
         await harness.advance(WINDOW);
-        expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+        expect(await waiting.decision).toMatchObject({
+          quota: { limits: [{ maximum: 2, remaining: 1 }] },
+        });
       });
 
       test('a check fails, and is not denied, if the key has as many ids as are stored', async () => {
@@ -131,7 +137,10 @@ export function describeLimiter(
         expect(await ask()).toMatchObject({ outcome: 'approved' });
         const failure = reach === 'http' ? /503/ : /^too many approvals of the key/;
         await expect(ask()).rejects.toThrow(failure);
-        expect(await small.limiter.inspect(key)).toMatchObject({ approved: 1, denied: 0 });
+        expect(await small.limiter.inspect(key)).toMatchObject({
+          limits: [{ used: 1 }],
+          denied: 0,
+        });
         const waiting = await startWaiting(small.limiter, key);
         await small.advance(WINDOW);
         expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
@@ -143,7 +152,7 @@ export function describeLimiter(
         await harness.advance(400);
         expect(await check()).toMatchObject({ outcome: 'denied' });
         const denied = (await check()) as { quota: Quota };
-        expect([600, 1000]).toContain(denied.quota.resetMillis);
+        expect([600, 1000]).toContain(denied.quota.limits[0].resetMillis);
       });
 
       test('the window ends on the millisecond, and the next starts at zero', async () => {
@@ -151,9 +160,9 @@ export function describeLimiter(
         await harness.advance(WINDOW - 1);
         expect(await outcome()).toBe('denied');
         await harness.advance(1);
-        expect(await inspect()).toMatchObject({ approved: 0, denied: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], denied: 0 });
         await approve();
-        expect(await inspect()).toMatchObject({ approved: 1, denied: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], denied: 0 });
       });
 
       test('windows follow each other from the first check, whenever later checks come', async () => {
@@ -170,7 +179,10 @@ export function describeLimiter(
         await fill();
         const other = uniqueKey();
         expect(await outcome({ key: other })).toBe('approved');
-        expect(await harness.limiter.inspect(other)).toMatchObject({ approved: 1, denied: 0 });
+        expect(await harness.limiter.inspect(other)).toMatchObject({
+          limits: [{ used: 1 }],
+          denied: 0,
+        });
         expect(await outcome()).toBe('denied');
       });
     });
@@ -179,17 +191,17 @@ export function describeLimiter(
       test('waiters are approved in later windows, in order of arrival', async () => {
         await fill();
         const waiters = [await wait(), await wait(), await wait()];
-        expect(await inspect()).toMatchObject({ approved: 2, waiting: 3 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 3 });
 
         await harness.advance(WINDOW);
         const decisions = await Promise.all([waiters[0]!.decision, waiters[1]!.decision]);
         expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
         expect(waiters[2]!.settled).toBeUndefined();
-        expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 1 });
 
         await harness.advance(WINDOW);
         expect(await waiters[2]!.decision).toMatchObject({ outcome: 'approved' });
-        expect(await inspect()).toMatchObject({ approved: 1, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
       });
 
       test('a request that can wait is approved at once while there is room', async () => {
@@ -248,7 +260,7 @@ export function describeLimiter(
         await until(async () => {
           await harness.advance(WINDOW);
           const state = await inspect();
-          return state === undefined || (state.approved === 0 && state.waiting === 0);
+          return state === undefined || (state.limits[0].used === 0 && state.waiting === 0);
         });
       });
 
@@ -267,7 +279,7 @@ export function describeLimiter(
           }
           expect(await next.decision).toMatchObject({ outcome: 'approved' });
           await harness.quiet();
-          expect(await inspect()).toMatchObject({ approved: 2, waiting: 0 });
+          expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 0 });
         });
       }
 
@@ -289,9 +301,9 @@ export function describeLimiter(
       test('makes room once', async () => {
         const [first] = await fill();
         expect(await release(first!)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
         expect(await release(first!)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
         expect(await outcome()).toBe('approved');
         expect(await outcome()).toBe('denied');
       });
@@ -301,7 +313,7 @@ export function describeLimiter(
         const unknown = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
         expect(await release(unknown)).toBe(false);
         expect(await harness.limiter.release(uniqueKey(), unknown)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
       });
 
       test('does not find approvals of a window that has ended', async () => {
@@ -310,7 +322,7 @@ export function describeLimiter(
         expect(await release(first!)).toBe(false);
         await fill();
         expect(await release(first!)).toBe(false);
-        expect(await inspect()).toMatchObject({ approved: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }] });
       });
 
       test('approves the head of the queue at once', async () => {
@@ -321,7 +333,7 @@ export function describeLimiter(
         expect(await head.decision).toMatchObject({ outcome: 'approved' });
         expect(await outcome()).toBe('denied');
         expect(second.settled).toBeUndefined();
-        expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 1 });
       });
 
       test('also releases approvals from the queue', async () => {
@@ -329,7 +341,7 @@ export function describeLimiter(
         const waiter = await wait();
         await release(first!);
         expect(await release(requestIdOf(await waiter.decision))).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
       });
     });
 
@@ -337,15 +349,17 @@ export function describeLimiter(
       test('apply from the check that has them, for every caller, until the key is removed', async () => {
         expect(await outcome({ maxRequests: 1, maxRequestsInQueue: 7 })).toBe('approved');
         expect(await outcome()).toBe('denied');
-        expect((await inspect())?.limits).toEqual({
-          windowMillis: WINDOW,
-          maxRequests: 1,
+        expect(await inspect()).toMatchObject({
+          limits: [ownLimit(WINDOW, 1)],
           maxRequestsInQueue: 7,
         });
         await harness.advance(WINDOW * 4);
         expect(await inspect()).toBeUndefined();
         await approve();
-        expect((await inspect())?.limits).toEqual(LIMITS);
+        expect(await inspect()).toMatchObject({
+          limits: [ownLimit(WINDOW, 2)],
+          maxRequestsInQueue: 3,
+        });
       });
 
       test('a raised maximum serves the queue before the check that raised it', async () => {
@@ -354,13 +368,13 @@ export function describeLimiter(
         expect(await outcome({ maxRequests: 4 })).toBe('denied');
         const decisions = await Promise.all(waiters.map((waiter) => waiter.decision));
         expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
-        expect(await inspect()).toMatchObject({ approved: 4, waiting: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], waiting: 0 });
       });
 
       test('a lowered maximum revokes no approvals, and approves no more', async () => {
         const [first] = await fill();
         expect(await outcome({ maxRequests: 1 })).toBe('denied');
-        expect(await inspect()).toMatchObject({ approved: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }] });
         await release(first!);
         expect(await outcome()).toBe('denied');
         await harness.advance(WINDOW);
@@ -382,7 +396,7 @@ export function describeLimiter(
       test('are removed at the end of the third window without a check', async () => {
         await approve();
         await harness.advance(WINDOW * 4 - 1);
-        expect(await inspect()).toMatchObject({ approved: 0 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
         await harness.advance(1);
         expect(await inspect()).toBeUndefined();
       });
@@ -404,7 +418,7 @@ export function describeLimiter(
         await harness.advance(WINDOW * 3);
         await Promise.all(waiters.map((waiter) => waiter.decision));
         await harness.advance(WINDOW * 4 - 1);
-        expect(await inspect()).toMatchObject({ limits: { maxRequests: 1 } });
+        expect(await inspect()).toMatchObject({ limits: [{ maximum: 1 }] });
         await harness.advance(1);
         expect(await inspect()).toBeUndefined();
       });

@@ -1,10 +1,11 @@
-import type { Limits } from '../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { startWaiting } from '../watched-check.js';
 import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
-const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for pauses of a key. */
 export function describePauses(name: string, createHarness: HarnessFactory): void {
@@ -17,21 +18,31 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       expect(await check()).toEqual({
         outcome: 'denied',
         reason: 'paused',
-        quota: { maxRequests: 2, remaining: 0, resetMillis: 2500 },
+        quota: { limits: [{ ...ownLimit(WINDOW, 2), remaining: 0, resetMillis: 2500 }] },
       });
-      expect(await inspect()).toMatchObject({ approved: 0, denied: 1, pausedMillis: 2500 });
+      expect(await inspect()).toMatchObject({
+        limits: [{ used: 0 }],
+        denied: 1,
+        pausedMillis: 2500,
+      });
       await harness.advance(2499);
-      expect(await check()).toMatchObject({ reason: 'paused', quota: { resetMillis: 1 } });
+      expect(await check()).toMatchObject({
+        reason: 'paused',
+        quota: { limits: [{ resetMillis: 1 }] },
+      });
       await harness.advance(1);
       expect(await inspect()).toMatchObject({ pausedMillis: 0 });
-      expect(await check()).toMatchObject({ outcome: 'approved', quota: { remaining: 1 } });
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ remaining: 1 }] },
+      });
     });
 
     test('leaves approvals and their release as they are', async () => {
       const approved = await check();
       if (approved.outcome !== 'approved') throw new Error(approved.outcome);
       await pause(5000);
-      expect(await inspect()).toMatchObject({ approved: 1 });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
       expect(await harness.limiter.release(key, approved.requestId)).toBe(true);
       expect(await check()).toMatchObject({ reason: 'paused' });
     });

@@ -1,12 +1,7 @@
-import type {
-  CheckRequest,
-  Decision,
-  InstanceState,
-  Limits,
-  LimitsOf,
-} from '../../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, InstanceState } from '../../../src/limiter/limiter.js';
 import type { InstanceBounds } from '../../../src/limiter/memory/approvals.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import type { HarnessFactory, LimiterHarness, LimitsOfKeys } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';
 import { startWaiting, type WaitTerms, type WatchedCheck } from '../watched-check.js';
@@ -18,7 +13,7 @@ export interface KeyUnderTest {
   /** Every test has a harness of its own, to which the key is new. */
   readonly key: string;
   /** Goes on with another harness. */
-  readonly restart: (limits: Limits, bounds: Partial<InstanceBounds>) => Promise<void>;
+  readonly restart: (limits: DeclaredLimits, bounds: Partial<InstanceBounds>) => Promise<void>;
   /** Sends a check, which does not wait unless `terms` say so. */
   readonly check: (terms?: Partial<CheckRequest>) => Promise<Decision>;
   readonly outcome: (terms?: Partial<CheckRequest>) => Promise<string>;
@@ -31,7 +26,7 @@ export interface KeyUnderTest {
 }
 
 /** Gives the tests of a `describe` a key, and each of them a harness. */
-export function useKey(createHarness: HarnessFactory, limits: Limits | LimitsOf): KeyUnderTest {
+export function useKey(createHarness: HarnessFactory, limits: LimitsOfKeys): KeyUnderTest {
   let current: LimiterHarness;
   let isClosed = true;
   const start = async (...parts: Parameters<HarnessFactory>): Promise<void> => {

@@ -1,41 +1,49 @@
-import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits } from '../limits.js';
 import { useKey } from './use-key.js';
 
-const LIMITS: KeyLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 5 };
+const LIMITS: DeclaredLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for windows whose length requests set. */
 export function describeWindowOverrides(name: string, createHarness: HarnessFactory): void {
   describe(`a window's length that a request sets: ${name}`, () => {
-    let limits: KeyLimits;
+    let limits: DeclaredLimits;
     beforeEach(() => {
       limits = LIMITS;
     });
     const { harness, check, wait, inspect } = useKey(createHarness, () => limits);
     const lengthNow = async (): Promise<number | undefined> =>
-      (await inspect())?.limits.windowMillis;
+      (await inspect())?.limits[0].windowMillis;
 
     test('counts from the next window on, for all later checks', async () => {
-      expect(await check({ windowMillis: 3000 })).toMatchObject({ quota: { resetMillis: 1000 } });
+      expect(await check({ windowMillis: 3000 })).toMatchObject({
+        quota: { limits: [{ resetMillis: 1000 }] },
+      });
       expect(await lengthNow()).toBe(1000);
       await harness.advance(1000);
       expect(await check()).toMatchObject({
         outcome: 'approved',
-        quota: { resetMillis: 3000, windowMillis: 3000 },
+        quota: { limits: [{ resetMillis: 3000, windowMillis: 3000 }] },
       });
       expect(await lengthNow()).toBe(3000);
       await check();
       await harness.advance(2999);
-      expect(await check()).toMatchObject({ outcome: 'denied', quota: { resetMillis: 1 } });
+      expect(await check()).toMatchObject({
+        outcome: 'denied',
+        quota: { limits: [{ resetMillis: 1 }] },
+      });
       await harness.advance(1);
-      expect(await check()).toMatchObject({ outcome: 'approved', quota: { resetMillis: 3000 } });
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ resetMillis: 3000 }] },
+      });
     });
 
     test('that is the current one keeps it if the rules change', async () => {
       await check({ windowMillis: 1000 });
       limits = { ...LIMITS, windowMillis: 5000 };
       await harness.advance(1000);
-      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 1000 }] } });
     });
 
     test('is the time that waiters wait', async () => {
@@ -55,7 +63,10 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
       await harness.advance(1000);
       await check();
       limits = { ...LIMITS, maxRequests: 1 };
-      expect(await check()).toMatchObject({ outcome: 'denied', quota: { maxRequests: 1 } });
+      expect(await check()).toMatchObject({
+        outcome: 'denied',
+        quota: { limits: [{ maximum: 1 }] },
+      });
     });
 
     test('goes when the rules forbid it: with the next window', async () => {
@@ -66,15 +77,15 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
         ...LIMITS,
         ceilings: { maxRequests: 5, maxRequestsInQueue: 5, windowMillis: 2000 },
       };
-      expect(await check()).toMatchObject({ quota: { resetMillis: 3000 } });
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 3000 }] } });
       await harness.advance(3000);
-      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 1000 }] } });
     });
 
     test('goes with the key', async () => {
       await check({ windowMillis: 3000 });
       await harness.advance(60_000);
-      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 1000 }] } });
     });
   });
 }

@@ -7,9 +7,9 @@ const POLL_MILLIS = 5;
 
 type Environment = Readonly<Record<string, string>>;
 
-/** A process that serves, or has served, at one of the fleet's places. */
+/** A process that serves, or has served, as one of the fleet's replicas. */
 export interface Member {
-  readonly place: number;
+  readonly index: number;
   readonly process: ReplicaProcess;
   readonly wasKilled: boolean;
 }
@@ -20,7 +20,7 @@ export interface Exit {
   readonly code: number | NodeJS.Signals;
 }
 
-/** Replicas at numbered places; one that is killed has a successor at its place. */
+/** Replicas by their indexes; the successor of one that is killed has its index. */
 export class Fleet {
   readonly #members: (Omit<Member, 'wasKilled'> & { wasKilled: boolean })[] = [];
   #starting = 0;
@@ -29,17 +29,17 @@ export class Fleet {
 
   private constructor(
     readonly size: number,
-    private readonly environmentOf: (place: number) => Environment,
+    private readonly environmentOf: (index: number) => Environment,
   ) {}
 
-  static async start(size: number, environmentOf: (place: number) => Environment): Promise<Fleet> {
+  static async start(size: number, environmentOf: (index: number) => Environment): Promise<Fleet> {
     const fleet = new Fleet(size, environmentOf);
-    await Promise.all(fleet.places.map((place) => fleet.replace(place)));
+    await Promise.all(fleet.indexes.map((index) => fleet.replace(index)));
     return fleet;
   }
 
-  get places(): number[] {
-    return Array.from({ length: this.size }, (_, place) => place);
+  get indexes(): number[] {
+    return Array.from({ length: this.size }, (_, index) => index);
   }
 
   /** Everyone who has ever served, in the order of their starts. */
@@ -52,27 +52,27 @@ export class Fleet {
     return this.#members.filter(({ wasKilled }) => !wasKilled);
   }
 
-  /** Where the replica at a place is to be asked, or was before it died. */
-  urlOf(place: number): string {
-    return this.#latest(place).process.url;
+  /** Where the replica at an index is to be asked, or was before it died. */
+  urlOf(index: number): string {
+    return this.#latest(index).process.url;
   }
 
-  async kill(place: number): Promise<void> {
-    const member = this.#latest(place);
+  async kill(index: number): Promise<void> {
+    const member = this.#latest(index);
     member.wasKilled = true;
     await member.process.kill('SIGKILL');
   }
 
-  /** Starts a replica at a place where none serves, and resolves when it does. */
-  async replace(place: number): Promise<void> {
+  /** Starts a replica at an index where none serves, and resolves when it does. */
+  async replace(index: number): Promise<void> {
     for (let held; held !== this.#startsHeld;) {
       held = this.#startsHeld;
       await held;
     }
     this.#starting += 1;
     try {
-      const process = await startReplica(this.environmentOf(place));
-      this.#members.push({ place, process, wasKilled: false });
+      const process = await startReplica(this.environmentOf(index));
+      this.#members.push({ index, process, wasKilled: false });
     } finally {
       this.#starting -= 1;
     }
@@ -91,8 +91,8 @@ export class Fleet {
     await done;
   }
 
-  signal(place: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
-    this.#latest(place).process.signal(signal);
+  signal(index: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#latest(index).process.signal(signal);
   }
 
   /** Asks all that live to stop, and resolves when they have. */
@@ -102,7 +102,7 @@ export class Fleet {
     );
   }
 
-  #latest(place: number) {
-    return this.#members.findLast((member) => member.place === place)!;
+  #latest(index: number) {
+    return this.#members.findLast((member) => member.index === index)!;
   }
 }

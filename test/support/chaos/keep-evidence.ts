@@ -8,15 +8,15 @@ const RESULTS = new URL('../../long/results/', import.meta.url);
 
 /**
  * Writes down what happened in a round that went wrong: what the servers did (port, time, client,
- * command), what the replicas logged (place, line), and what went wrong when.
+ * command), what the replicas logged (index, line), and what went wrong when.
  */
 export function keepEvidence(
   { topology, seed, timeline }: Pick<RoundReport, 'topology' | 'seed' | 'timeline'>,
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
 ): void {
-  const lines = members.flatMap(({ place, process }) =>
-    process.log.map((line) => `${place} ${process.id} ${JSON.stringify(line)}`),
+  const lines = members.flatMap(({ index, process }) =>
+    process.log.map((line) => `${index} ${process.id} ${JSON.stringify(line)}`),
   );
   mkdirSync(RESULTS, { recursive: true });
   const write = (what: string, text: readonly string[]): void => {

@@ -14,7 +14,7 @@ export type Outcome = 'pending' | 'answered' | 'cut' | 'disconnected';
 export interface Entry {
   readonly kind: RequestKind;
   readonly key: string;
-  /** The number of the replica's place in the fleet. */
+  /** The replica's index in the fleet. */
   readonly replica: number;
   /** The longest that it waits, where that has a limit. */
   readonly limitMillis?: number | undefined;

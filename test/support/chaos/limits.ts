@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { Limit } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
@@ -40,7 +40,7 @@ export const KEYS = {
 } as const;
 
 /** What is the same of a further limit in all rules. */
-export type FurtherKind = Omit<FurtherLimit, 'maximum'>;
+export type FurtherKind = Omit<Limit, 'maximum'> & { readonly name: string };
 
 /** The further limits of limited keys. */
 export const FURTHER: readonly FurtherKind[] = [
@@ -48,9 +48,9 @@ export const FURTHER: readonly FurtherKind[] = [
   { name: 'starts', windowMillis: 1500, counts: 'requests', keepsReleased: true },
 ];
 
-/** The name of a further limit of a key, among the maxima of keys. */
-export function furtherOf(key: string, name: string): string {
-  return `${key}/${name}`;
+/** Returns the name of a limit of a key among the maxima of keys. The key's own limit has none itself. */
+export function limitOf(key: string, name: string | undefined): string {
+  return name === undefined ? key : `${key}/${name}`;
 }
 
 /** No check asks for more: all maxima but 0 have room for it. */

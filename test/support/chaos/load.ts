@@ -14,7 +14,7 @@ const WAITED_KEYS = [...KEYS.queued, ...KEYS.released];
 const PAUSE_AFTER_CUT_MILLIS = 50;
 
 interface LoadParts {
-  readonly fleet: Pick<Fleet, 'places' | 'urlOf'>;
+  readonly fleet: Pick<Fleet, 'indexes' | 'urlOf'>;
   readonly ledger: Ledger;
   readonly random: Random;
   /** Of each request, as of now. */
@@ -81,8 +81,8 @@ export class Load {
     const pause = random.whole(10, 80);
     const holds = random.whole(0, 150);
     const [first, second] = [
-      random.pick(this.parts.fleet.places),
-      random.pick(this.parts.fleet.places),
+      random.pick(this.parts.fleet.indexes),
+      random.pick(this.parts.fleet.indexes),
     ];
     const isReleasedTwice = random.chance(0.2);
     await delay(pause);
@@ -97,7 +97,7 @@ export class Load {
 
   /** An approval with hits, or a hold, which is renewed, or both; it is corrected, released, or neither. */
   async #useLimited(random: Random): Promise<void> {
-    const { places } = this.parts.fleet;
+    const { indexes } = this.parts.fleet;
     const target = {
       ...this.#target(random, KEYS.limited),
       hits: random.chance(0.5) ? random.whole(2, MOST_HITS) : undefined,
@@ -108,7 +108,7 @@ export class Load {
     const [pause, uses] = [random.whole(0, 200), random.whole(0, 300)];
     const changes = target.holdMillis === undefined ? random.whole(0, 1) : random.whole(0, 3);
     const amendments = Array.from({ length: changes }, () => ({
-      replica: random.pick(places),
+      replica: random.pick(indexes),
       after: random.whole(0, 600),
       hits:
         target.holdMillis === undefined || random.chance(0.2)
@@ -116,7 +116,7 @@ export class Load {
           : undefined,
     }));
     const isReleased = random.chance(0.5);
-    const replica = random.pick(places);
+    const replica = random.pick(indexes);
     await delay(pause);
     const requestId = await this.#request(kind, {
       ...target,
@@ -143,7 +143,7 @@ export class Load {
   }
 
   #target(random: Random, keys: readonly string[]): Target {
-    return { key: random.pick(keys), replica: random.pick(this.parts.fleet.places) };
+    return { key: random.pick(keys), replica: random.pick(this.parts.fleet.indexes) };
   }
 
   /** @returns the id of the approval, if it was one */

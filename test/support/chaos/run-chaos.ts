@@ -85,11 +85,11 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
   const standstills = new Standstills();
   const ledger = new Ledger();
   try {
-    const fleet = await Fleet.start(REPLICAS, (place) => ({
+    const fleet = await Fleet.start(REPLICAS, (index) => ({
       ...REPLICA_SETTINGS,
       ...UNDECLARED,
       ...READABLE,
-      ...topology.environmentOf(place),
+      ...topology.environmentOf(index),
       CONFIG_FILE: rules.path,
       AUTH_TOKENS_FILE: tokens.path,
     }));

@@ -25,7 +25,7 @@ export interface RecordedCall {
   stopping(): void;
 }
 
-/** A server in place of Sluice that records calls, and answers when the test says so. */
+/** A server instead of Sluice that records calls, and answers when the test says so. */
 export interface RecordingServer {
   readonly url: string;
   readonly calls: readonly RecordedCall[];

@@ -26,16 +26,16 @@ export async function bodyParameters(session: Session): Promise<void> {
     `Content-Length: ${body.length}`,
   ];
   await client.send(`${before}${lines.join('\r\n')}\r\n\r\n${body}`, random);
-  const place = before === '' ? 0 : 1;
-  await client.answers(place + 1);
+  const index = before === '' ? 0 : 1;
+  await client.answers(index + 1);
   const statuses = isMistaken ? [400] : [200];
-  expectStatus(session, client, { statuses, checkOf: key, isHead: false }, place);
+  expectStatus(session, client, { statuses, checkOf: key, isHead: false }, index);
   await client.part(random.pick(['half-close', 'reset', 'destroy']));
 }
 
 /**
  * Bodies that cost much, on several connections. Requests on another connection are answered meanwhile; how many, depends
- * on the machine. `json-array.test.ts` shows that bodies are read in turns.
+ * on the machine. `json-array.test.ts` shows that bodies are read in slices.
  */
 export async function costlyBodies(session: Session): Promise<void> {
   const { random, target } = session;

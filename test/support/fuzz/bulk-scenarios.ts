@@ -65,10 +65,10 @@ export async function manyChecks(session: Session): Promise<void> {
     session.violated('a call is not answered with its results', body, answer);
     return;
   }
-  for (const [place, { key, statuses }] of elements.entries()) {
-    const parsed = checkResult.safeParse(results[place]);
+  for (const [index, { key, statuses }] of elements.entries()) {
+    const parsed = checkResult.safeParse(results[index]);
     if (!parsed.success || !statuses.includes(parsed.data.status)) {
-      session.violated(`result ${place} is not ${statuses.join()}`, body, answer);
+      session.violated(`result ${index} is not ${statuses.join()}`, body, answer);
       continue;
     }
     const { status } = parsed.data;

@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { Limit } from '../../../src/limiter/limits.js';
 
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = [
@@ -53,20 +53,20 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
 };
 
 /** The further limits of limited keys. The window of the first is the longest. */
-export const TOKENS: FurtherLimit = {
+export const TOKENS = {
   name: 'tokens',
   windowMillis: 7_200_000,
   maximum: 6,
   counts: 'hits',
   keepsReleased: false,
-};
-export const STARTS: FurtherLimit = {
+} as const;
+export const STARTS = {
   name: 'starts',
   windowMillis: 3_600_000,
   maximum: 4,
   counts: 'requests',
   keepsReleased: true,
-};
+} as const;
 
 /** A caller with tokens. */
 export interface Caller {
@@ -151,7 +151,7 @@ export function rulesText(): string {
   });
 }
 
-function limitRule({ name, windowMillis, maximum, counts, keepsReleased }: FurtherLimit): object {
+function limitRule({ name, windowMillis, maximum, counts, keepsReleased }: Limit): object {
   return {
     name,
     window_millis: windowMillis,

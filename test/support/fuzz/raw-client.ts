@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setImmediate as tick, setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
 
 import type { Random } from '../chaos/random.js';
 import { ResponseReader } from './response-reader.js';
@@ -46,7 +46,7 @@ export class RawClient {
     });
   }
 
-  /** Sends in pieces, with turns of both event loops between them. */
+  /** Sends in pieces, with ticks of both event loops between them. */
   async send(bytes: string, random: Random): Promise<void> {
     this.sent += bytes;
     const cuts = Array.from({ length: random.pick([0, 0, 1, 2, 5]) }, () =>
@@ -55,7 +55,7 @@ export class RawClient {
     let start = 0;
     for (const end of [...cuts, bytes.length]) {
       if (this.socket.writable) this.socket.write(bytes.slice(start, end), 'latin1');
-      if (start > 0) await (random.chance(0.3) ? delay(1) : tick());
+      if (start > 0) await (random.chance(0.3) ? delay(1) : nextTick());
       start = end;
     }
   }

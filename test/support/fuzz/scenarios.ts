@@ -86,11 +86,11 @@ export async function queue(session: Session): Promise<void> {
     else await client.part(random.pick(PARTINGS));
   }
   await until(async () => (await waitingFor(target, key)) === staying.length);
-  for (const [place, client] of staying.entries()) {
+  for (const [index, client] of staying.entries()) {
     await soleAnswer(session, requests.release(key, holder ?? '', [200]));
     if (!(await client.answers(1))) session.violated('a waiter was forgotten', client.sent);
     holder = requestIdOf(client.reader.responses[0]);
-    const early = staying.slice(place + 1).find(({ reader }) => reader.responses.length > 0);
+    const early = staying.slice(index + 1).find(({ reader }) => reader.responses.length > 0);
     if (early) session.violated('a waiter was served before its turn', early.sent);
   }
   for (const client of staying) {
@@ -187,7 +187,7 @@ export async function abandoned(session: Session): Promise<void> {
   } else {
     const { bytes } = requests.any();
     await client.send(bytes.slice(0, random.whole(0, bytes.indexOf('\r\n\r\n') + 3)), random);
-    for (let turns = random.whole(0, 100); turns > 0; turns -= 1) {
+    for (let ticks = random.whole(0, 100); ticks > 0; ticks -= 1) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -302,7 +302,7 @@ export function requestIdOf(response: RawResponse | undefined): string | undefin
   return typeof requestId === 'string' ? requestId : undefined;
 }
 
-/** Whether its answer is so long that Node stops reading the connection while the answer waits for its turn. */
+/** Whether its answer is so long that Node stops reading the connection while the answer waits for earlier ones. */
 function isLong({ bytes }: ModelledRequest): boolean {
   return / \/(metrics|debug) /.test(bytes);
 }

@@ -52,7 +52,7 @@ async function readLate(session: Session): Promise<void> {
   client.goOnReading();
   await client.answers(large.length + 1);
   for (const index of large.keys()) {
-    // Other scenarios may take the room for bodies.
+    // Other scenarios may take the budget for bodies.
     expectStatus(session, client, { statuses: [200, 503], isHead: false }, index);
   }
   expectStatus(session, client, check, large.length);

@@ -1,6 +1,5 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import { type FurtherLimit, furtherIn } from '../further-limits.js';
 import type { KeyNames } from '../../../src/redis/key-names.js';
-import { furtherIn, numbersByName } from '../../../src/redis/scripts/further-codec.js';
 import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -396,5 +395,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
 
 /** When windows began, from the field `further` of a state. */
 function startsIn(further: string): ReadonlyMap<string, number> {
-  return new Map([...numbersByName(further)].map(([name, [start = 0]]) => [name, start]));
+  return new Map(
+    [...further.matchAll(/([^=,]+)=(\d+):/g)].map(([, name = '', start]) => [name, Number(start)]),
+  );
 }

@@ -2,10 +2,10 @@ import type { SimulatedReplica } from './replica.js';
 import { parseFurther } from './shape.js';
 import { LOSSES, type NewRules, type World } from './world.js';
 
-/** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
+/** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
 
-/** As lua/lib/recovery.lua has it: a hold shows a longer absence of Redis, so often. */
+/** As lua/lib/recovery.lua has it: a recovery shows a longer absence of Redis, so often. */
 const LONGEST_SILENCE_MILLIS = 400;
 const MOST_AWAY_AGAIN = 3;
 
@@ -58,7 +58,7 @@ function running(action: Action): Action {
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is that of the wait */
+  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the longest wait in ms */
   ask: (world, replica, words) => {
     const [name = ''] = words;
     if (replica.life !== 'up' || world.clients.has(name)) return false;
@@ -93,7 +93,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     client.presence.disconnect();
     return true;
   }),
-  /** pause A N: the key, for so many milliseconds; 0 ends the pause */
+  /** pause A N: the key is paused for N milliseconds; 0 ends the pause */
   pause: (world, replica, [millis]) => {
     if (replica.life !== 'up' || millis === undefined) return false;
     world.pause(replica, Number(millis));
@@ -105,7 +105,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     world.release(replica, name);
     return true;
   },
-  /** amend A c1 [hits=N] [hold=N]: its approval takes so many from now on, and its hold is renewed */
+  /** amend A c1 [hits=N] [hold=N]: its approval takes this many hits from now on, and its hold is renewed */
   amend: (world, replica, [name = '', ...words]) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
     world.amend(replica, name, {
@@ -191,7 +191,7 @@ const WORLD_ACTIONS: Readonly<
     await world.loseMemory(what);
     return true;
   },
-  /** clock-back N: Redis's clock, by so many milliseconds */
+  /** clock-back N: Redis's clock goes back by N milliseconds */
   'clock-back': (world, [millis]) => {
     if (world.hasLostMemory) return false;
     world.setClockBack(Number(millis));

@@ -17,7 +17,7 @@ export interface CampaignReport {
 }
 
 /**
- * Runs the schedules of seeds from the first on, for as long as `goesOn` says so after so many, and until one fails.
+ * Runs the schedules of seeds from the first on, until one fails or `goesOn` is false for the number of started schedules.
  */
 export async function runCampaign(
   redis: Redis,

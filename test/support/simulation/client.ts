@@ -25,10 +25,10 @@ export class SimulatedClient {
   outcome: Decision['outcome'] | 'failed' | undefined;
   /** Why it was denied. */
   reason: DenialReason | undefined;
-  /** Of the place that it was given in Redis. */
+  /** The ticket of its place in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
-  /** That of its approval, while it lasts. */
+  /** The hold of its approval, while it lasts. */
   hold: Hold | undefined;
   /** When that hold lapses or has lapsed, if nobody renews it. */
   heldUntil = Infinity;

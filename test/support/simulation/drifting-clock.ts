@@ -5,7 +5,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A replica's clock, a little faster or slower than that of the world. Its timers ring when they are told to. */
+/** A replica's clock, a little faster or slower than the world's clock. Its timers ring when they are told to. */
 export class DriftingClock implements Clock {
   readonly #timers = new Set<Timer>();
 
@@ -30,7 +30,7 @@ export class DriftingClock implements Clock {
     };
   }
 
-  /** How long so many of its milliseconds take in the world. */
+  /** How long `millis` milliseconds of this clock take in the world. */
   worldMillis(millis: number): number {
     return millis / this.#rate;
   }

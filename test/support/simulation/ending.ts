@@ -3,9 +3,9 @@ import type { SimulatedReplica } from './replica.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
-/** Only a livelock takes so many before time goes on: calls follow from calls, but only a few at one moment. */
+/** Only a livelock takes this many rounds before time goes on: calls follow from calls, but only a few at one moment. */
 const MOST_ROUNDS_AT_ONCE = 500;
-/** Beside windows and leases: holds, time limits, attempts that follow others that failed. */
+/** Beside windows and leases: recoveries, time limits, attempts that follow others that failed. */
 const OTHER_MILLIS = 5_000;
 const LEADER_LOCK_MILLIS = 10_000;
 /** Redis keeps a key for a little less after the last call, where somebody waits: lua/lib/instance.lua. */
@@ -53,7 +53,7 @@ async function stopFaults(world: World): Promise<void> {
   }
 }
 
-/** Lets everything happen until nobody is left of whom `left` tells. */
+/** Lets everything happen until `left`, which names what is left, names nothing. */
 async function goOn(
   world: World,
   patienceMillis: number,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { FurtherLimit } from '../further-limits.js';
 import type { StoredLimit } from '../stored-state.js';
 import { Violation } from './violation.js';
 
@@ -154,7 +154,7 @@ export class FurtherAccount {
     return this.now.every(({ taken, maximum }) => taken < maximum);
   }
 
-  /** Whether an approval with so many hits fits into all limits. */
+  /** Whether an approval with `hits` hits fits into all limits. */
   fits(hits: number): boolean {
     return this.now.every((limit) => limit.taken + takes(limit, hits) <= limit.maximum);
   }
@@ -168,7 +168,7 @@ export class FurtherAccount {
 
   /**
    * Limits are never taken beyond their maxima by approvals, but for one that has a window for itself.
-   * @param approved the hits of those that a call has approved
+   * @param approved the checks that a call has approved, with their hits
    */
   checkMaxima(approved: readonly { readonly id: string; readonly hits: number }[]): void {
     const [first, ...others] = approved;
@@ -236,7 +236,7 @@ export class FurtherAccount {
   }
 }
 
-/** What an approval with so many hits takes. */
+/** How much of the limit an approval with `hits` hits takes. */
 export function takes({ counts }: FurtherLimit, hits: number): number {
   return counts === 'hits' ? hits : 1;
 }

@@ -14,7 +14,7 @@ import { violate, Violation } from './violation.js';
 import type { StoredState } from '../stored-state.js';
 
 /** As lua/lib/recovery.lua has it. */
-const HOLD_MILLIS = 500;
+const RECOVERY_MILLIS = 500;
 const LEASE_PART_LEFT = 0.4;
 /** What all replicas are told when Redis seems to have lost the key. */
 const MEMORY_LOST = '{"memoryLost":true}';
@@ -39,7 +39,7 @@ export interface JudgedWorld {
   isPunctual(replica: string): boolean;
   /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
   returnsInTime(replica: string): boolean;
-  /** Those whom their replicas put back, where Redis has lost them. */
+  /** The waiters that their replicas put back if Redis has lost them. */
   waitersToReturn(): Iterable<SimulatedClient>;
 }
 
@@ -90,8 +90,8 @@ export class Judge {
 
   /**
    * Redis has lost keys.
-   * @param isShown whether what is left shows that others waited, and has them come back in a hold of their own: a queue
-   *   that is lost as a whole does not, and what is lost in a hold has what is left of that hold
+   * @param isShown whether what is left shows that others waited, and has them come back in a recovery of their own: a queue
+   *   that is lost as a whole does not, and what is lost in a recovery has what is left of that
    */
   memoryLost(
     clients: Iterable<SimulatedClient>,
@@ -170,7 +170,7 @@ export class Judge {
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow, heldBefore);
     this.#checkForetoldTurn(run, reply, before, after);
-    this.#checkHold(run, { before, after, messages });
+    this.#checkRecovery(run, { before, after, messages });
     this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'settle') this.#checkHoldsLeft(run, reply, after);
     if (isOpened) this.#wasIdle = isIdle(after, run.now);
@@ -562,7 +562,7 @@ export class Judge {
   ): void {
     const isSameKey = !isMadeAgain(run, before, after);
     if (approved.length > 0 && isSameKey && run.now < (before.state?.holdUntil ?? 0)) {
-      throw new Violation('nobody is approved while a key is held', approved.join(' '));
+      throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
     for (const id of approved) {
       const ticket = before.waiting.get(id)?.ticket ?? run.tickets.get(id);
@@ -596,7 +596,7 @@ export class Judge {
   #checkReturn(run: ScriptRun, approved: readonly string[], { state, waiting }: Snapshot): void {
     for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
     const wasKnown = this.#isLossKnown;
-    if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + HOLD_MILLIS) {
+    if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + RECOVERY_MILLIS) {
       this.#isLossKnown = true;
     }
     // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
@@ -672,15 +672,7 @@ export class Judge {
     const isSimple = script === 'check' && others.length === 0 && !this.#isTorn;
     // The windows to come are as long as the rules say that begin them.
     const isSureOfLength = this.world.rules.windows.length === 1;
-    if (
-      !isSimple ||
-      !isSureOfLength ||
-      !client?.canWait ||
-      !state ||
-      state.isServing ||
-      now < state.holdUntil
-    )
-      return;
+    if (!isSimple || !isSureOfLength || !client?.canWait || !state || now < state.holdUntil) return;
     const verdict = (reply as number[])[3]!;
     const hasJoined = waiting.has(id);
     // One that is sent again keeps the place that it has.
@@ -709,7 +701,7 @@ export class Judge {
     }
   }
 
-  /** Until a check with so many hits has its turn behind so many others, each of which needs one hit at least. */
+  /** Until the turn of a check with `hits` hits behind `ahead` waiters, each of which needs one hit at least. */
   #turnMillis(now: number, state: StoredState, ahead: number, hits: number): number {
     const { start, window, max, approved } = state;
     const all = [
@@ -737,10 +729,10 @@ export class Judge {
   /** Somebody waits only while a limit has no room for the head. */
   #checkRoomIsUsed({ now, script }: ScriptRun, { state, waiting, leases }: Snapshot): void {
     if (!state || script === 'inspect' || this.#isTorn) return;
-    if (state.approved >= state.max || now < state.holdUntil || state.isServing) return;
+    if (state.approved >= state.max || now < state.holdUntil) return;
     if (now < this.#pausedUntil || !this.#further.hasRoom) return;
     // Such an approval takes room from those behind it, which they get with the next call.
-    if (this.#isGivenAgain && state.isBlocked) return;
+    if (this.#isGivenAgain && state.isServing) return;
     for (const [id, { replica }] of waiting) {
       if ((leases[replica] ?? 0) <= now) continue;
       const hits = this.world.clientOf(id)?.hits ?? 1;
@@ -752,7 +744,7 @@ export class Judge {
   }
 
   /** Where Redis is always there and has lost nothing, nobody waits for others to come back. */
-  #checkHold(
+  #checkRecovery(
     { replica, lowestTicket, now }: ScriptRun,
     { before, after: { state }, messages }: Change,
   ): void {
@@ -764,12 +756,12 @@ export class Judge {
     if (messages.includes(MEMORY_LOST) && isRemembered) {
       throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
     }
-    const isHeld = state !== undefined && state.holdUntil > 0;
-    const begins = isHeld && !(before.state !== undefined && before.state.holdUntil > 0);
+    const isRecovering = state !== undefined && state.holdUntil > 0;
+    const begins = isRecovering && !(before.state !== undefined && before.state.holdUntil > 0);
     // For a lease after a step of the clock no caller can know that Redis was up before.
     if (this.world.now < this.#steppedAt + this.world.shape.leaseMillis) return;
     if (begins && this.world.isPunctual(replica)) {
-      throw new Violation('a key is held after a loss only', `${replica} begins a hold`);
+      throw new Violation('a key recovers after a loss only', `${replica} begins a recovery`);
     }
   }
 
@@ -782,7 +774,7 @@ export class Judge {
   ): void {
     const [id = ''] = requestIds;
     if (script !== 'check' || requestIds.length !== 1 || this.#isTorn || !state) return;
-    if (now < state.holdUntil || state.isServing || before.waiting.has(id)) return;
+    if (now < state.holdUntil || before.waiting.has(id)) return;
     if (now < this.#pausedUntil) return;
     const hits = this.world.clientOf(id)?.hits ?? 1;
     if ((reply as number[])[3] === APPROVED || state.approved + hits > state.max) return;
@@ -807,7 +799,7 @@ export class Judge {
     );
   }
 
-  /** A renewal changes the caller's lease only, and not if Redis may have been down: a hold comes first. */
+  /** A renewal changes the caller's lease only, and not if Redis may have been down: a recovery comes first. */
   #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
     const [was, is] = [before.leases[replica], after.leases[replica]];
     const expected = was === undefined ? before.leases : { ...before.leases, [replica]: is };
@@ -817,11 +809,11 @@ export class Judge {
     if (is === was || was === undefined) return;
     this.#renewed.set(replica, is!);
     if (was - LEASE_PART_LEFT * this.world.shape.leaseMillis < now) {
-      throw new Violation('a hold comes before a renewal', `${replica} was silent`);
+      throw new Violation('a recovery comes before a renewal', `${replica} was silent`);
     }
   }
 
-  /** Until when Redis promises to know of an approval, see lua/lib/requests.lua. */
+  /** Until when Redis promises to know of an approval, see lua/lib/past-requests.lua. */
   #rememberedUntil(windowEnd: number): number {
     const { leaseMillis } = this.world.shape;
     const promised = this.world.rules.windows.map((length) =>
@@ -848,13 +840,13 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
     ({ replica }) => (before.leases[replica] ?? 0) > now,
   );
   if (isWaitedFor) return false;
-  // The first of two batches of a call can make the key again, and the second begin a hold: its replica knows of a waiter
-  // that was in the queue of the idle key.
+  // The first of two batches of a call can make the key again, and the second begin a recovery: its replica knows of a
+  // waiter that was in the queue of the idle key.
   // A boundary of shorter windows from the last boundary on would be no new window.
   const isNewWindow = state?.start === now && ((now - was.start) % was.window) % state.window !== 0;
   if (isNewWindow && state.limitsSince === now) return true;
-  const beginsHold = state !== undefined && state.holdUntil > now;
-  return !(beginsHold && before.waiting.size > 0);
+  const beginsRecovery = state !== undefined && state.holdUntil > now;
+  return !(beginsRecovery && before.waiting.size > 0);
 }
 
 /** Whether a call has found no key, or one that was idle for too long, and has made no other. */

@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { FurtherLimit } from '../further-limits.js';
 import type { CheckBatchRun, ScriptRun } from './script-run.js';
 import type { StoredState } from '../stored-state.js';
 

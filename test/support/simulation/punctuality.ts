@@ -53,7 +53,7 @@ export function refusalFault(world: World, client: SimulatedClient): Violation |
   return undefined;
 }
 
-/** Before time goes on there, rules that may come into force in mid-window have reached the key of those who wait. */
+/** Before time goes on, rules that may come into force in mid-window have reached the key of the waiters. */
 export function checkRulesAreTaken(world: World): void {
   const { state, waiting } = world.stored.last;
   if (!state || world.hasLostMemory) return;
@@ -79,9 +79,9 @@ export function checkNobodyWaitsForNothing(world: World): void {
 
 /**
  * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
- * the end of a recovery hold or a pause. While held approvals take all of a maximum, the end of its window makes no room.
+ * the end of a recovery or a pause. While held approvals take all of a maximum, the end of its window makes no room.
  * Of several limits that are full, the last that has room counts; if none is full, the first that has more. The judge
- * sees to it that only a replica that was late begins a hold, since it cannot tell whether Redis was down.
+ * sees to it that only a replica that was late begins a recovery, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
   const { state, holds, waiting, leases } = world.stored.last;

@@ -8,7 +8,6 @@ import type {
   Amendment,
   CheckRequest,
   Decision,
-  KeyLimits,
   RejectedAmendment,
 } from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
@@ -27,6 +26,7 @@ import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
 import type { WorldShape } from './shape.js';
 import { standInsFor } from './stand-in-scripts.js';
+import { type DeclaredLimits, keyLimits } from '../limits.js';
 
 /** The one limiter key of a world. */
 export const KEY = 'k';
@@ -68,7 +68,7 @@ export class SimulatedReplica {
   readonly room: WaitingRoom;
   readonly history: KnownHistory;
   /** What its rules say of the key. */
-  limits: KeyLimits;
+  limits: DeclaredLimits;
   life: 'up' | 'frozen' | 'closing' | 'closed' | 'dead' = 'up';
   /** What happens to it when it stands still no more. */
   onceThawed: (() => void) | undefined;
@@ -107,7 +107,7 @@ export class SimulatedReplica {
     this.#scripts = new Scripts(client, this.connection, {
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      limitsOf: () => this.limits,
+      limitsOf: () => keyLimits(this.limits),
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
@@ -127,7 +127,7 @@ export class SimulatedReplica {
     this.room = new WaitingRoom({
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      limitsOf: () => this.limits,
+      limitsOf: () => keyLimits(this.limits),
       maxWaiters: Infinity,
       checks: this.#batcher,
       store: this.#scripts,

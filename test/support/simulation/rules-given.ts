@@ -1,4 +1,4 @@
-import type { Limits } from '../../../src/limiter/limiter.js';
+import type { DeclaredLimits } from '../limits.js';
 
 /** All limits that the rules of any replica, or requests, have given so far. */
 export class RulesGiven {
@@ -7,7 +7,7 @@ export class RulesGiven {
   readonly #windowsOfRequests = new Set<number>();
   readonly #furtherWindows = new Set<number>();
 
-  add({ windowMillis, maxRequests, further = [] }: Limits): void {
+  add({ windowMillis, maxRequests, further = [] }: DeclaredLimits): void {
     this.#units.add(unit(windowMillis, maxRequests));
     this.#windows.add(windowMillis);
     for (const limit of further) this.#furtherWindows.add(limit.windowMillis);

@@ -1,5 +1,5 @@
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { FurtherLimit } from '../further-limits.js';
 import type { Random } from '../chaos/random.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
@@ -118,10 +118,10 @@ export class Scheduler {
   #awayWeight(): number {
     const { shape, replicas } = this.world;
     const isAwaited = replicas.some(({ connection }) => connection.isBroken);
-    return shape.isPrompt && this.#isHeld && isAwaited ? 4 : 0.4;
+    return shape.isPrompt && this.#isRecovering && isAwaited ? 4 : 0.4;
   }
 
-  get #isHeld(): boolean {
+  get #isRecovering(): boolean {
     const { stored, redisNow } = this.world;
     return (stored.last.state?.holdUntil ?? 0) > redisNow;
   }
@@ -130,7 +130,7 @@ export class Scheduler {
   #backWeight(): number {
     const { shape, awayAt, now, timesAwayAgain } = this.world;
     if (!shape.isPrompt) return 1.5;
-    if (timesAwayAgain > 0) return this.#isHeld ? 0.05 : 5;
+    if (timesAwayAgain > 0) return this.#isRecovering ? 0.05 : 5;
     if (now - awayAt < shape.leaseMillis) return 0.05;
     return this.#untilWindowEnds < LONGEST_BACKOFF_MILLIS ? 5 : 0.5;
   }

@@ -1,5 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
-import { furtherIn } from '../../../src/redis/scripts/further-codec.js';
+import { type FurtherLimit, furtherIn } from '../further-limits.js';
 import { readStoredLimits } from '../stored-state.js';
 
 const SHARED_ARGUMENTS = 6;
@@ -23,9 +22,9 @@ export interface ScriptRun {
   readonly pauseMillis: number | undefined;
   /** Those it is about, in its order. */
   readonly requestIds: readonly string[];
-  /** Of those a settle call asks about. */
+  /** The tickets of the waiters that a settle call asks about. */
   readonly tickets: ReadonlyMap<string, number>;
-  /** The lowest ticket of those who wait at the caller, as far as it says. */
+  /** The lowest ticket of the caller's waiters, as far as it says. */
   readonly lowestTicket: number;
   /** The maximum that a request had set before Redis lost the key, as far as the caller says. */
   readonly knownMaximum: number | undefined;

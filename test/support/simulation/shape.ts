@@ -1,5 +1,4 @@
-import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
-import { encodeFurther, furtherIn } from '../../../src/redis/scripts/further-codec.js';
+import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
 import type { Random } from '../chaos/random.js';
 
 /** What a world is made of, before anything happens in it. */

@@ -2,7 +2,7 @@
  * The steps that are needed for a failure: leaves out chunks of them, then smaller ones, for as long as it still
  * fails without. By Zeller's delta debugging: https://www.st.cs.uni-saarland.de/papers/tse2002/
  * @param fails whether fewer steps fail in the same way
- * @param mostRuns after so many runs what is left is good enough
+ * @param mostRuns after this many runs the steps that are left are good enough
  */
 export async function shrink(
   steps: readonly string[],

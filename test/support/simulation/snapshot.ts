@@ -36,7 +36,7 @@ export interface Snapshot {
   readonly holds: ReadonlyMap<string, StoredHold>;
   /** By the name of each further limit that has any: what approvals take of its window, by their ids. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Ticket and replica of those who wait. */
+  /** Ticket and replica of each waiter, by its id. */
   readonly waiting: ReadonlyMap<string, { readonly ticket: number; readonly replica: string }>;
   readonly leases: Readonly<Record<string, number>>;
   /** Whether the three keys of the queue say the same. */

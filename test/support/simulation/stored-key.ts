@@ -20,7 +20,7 @@ export const KEYS_PER_KEY = 8;
 const CLOCK = ':clock';
 const SENT = ':sent';
 
-/** What stands in for Redis's clock and for PUBLISH: keys of the world, beside that of its state. */
+/** What stands in for Redis's clock and for PUBLISH: keys of the world, beside the key of its state. */
 const FRAGMENTS: Readonly<Record<string, string>> = {
   'lib/now': `local now = {}
 function now.micros()
@@ -118,7 +118,7 @@ export class StoredKey {
     return this.#last;
   }
 
-  /** Runs a command at this time. @returns what Redis replies, which may be an error, and what changed */
+  /** Runs a command at this time. Returns Redis's reply, which may be an error, and what changed. */
   async run(
     nowMillis: number,
     command: readonly [string, ...(string | number)[]],

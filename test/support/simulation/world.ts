@@ -2,7 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
-import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
+import type { Amendment } from '../../../src/limiter/limiter.js';
+import type { DeclaredLimits } from '../limits.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
@@ -50,7 +51,8 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
 const LOSSES_OF_HOLDS = ['everything', 'state', 'holds'];
 
 /** Rules of the key. A length of windows, or further limits, that are left out stay as they are. */
-export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
+export type NewRules = Omit<DeclaredLimits, 'windowMillis'> &
+  Partial<Pick<DeclaredLimits, 'windowMillis'>>;
 
 let worlds = 0;
 
@@ -269,9 +271,9 @@ export class World {
     // Nobody waits, as far as is left to be lost.
     if (isOfQueue && !hadWaiters) return;
     const { state, waiting, isConsistent } = this.stored.last;
-    const isHeld = (state?.holdUntil ?? 0) > this.redisNow;
+    const isRecovering = (state?.holdUntil ?? 0) > this.redisNow;
     const isGone = isConsistent && waiting.size === 0;
-    this.#judge.memoryLost(this.clients.values(), lost, !isHeld && !isGone);
+    this.#judge.memoryLost(this.clients.values(), lost, !isRecovering && !isGone);
   }
 
   /** Removes what has expired by now. */

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
-import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
+import {
+  MAX_DEFERRED_IN_ALL,
+  MAX_DEFERRED_WHILE_READ,
+} from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
 import { TIMEOUTS } from '../../../src/net/timeouts.js';
@@ -25,7 +28,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   ],
   'requests held for that': [
     [`${HTTP}/pipelining`, 'leave places for others if there are 10,001 of them'],
-    [`${HTTP}/pipelining`, 'are held up to a common bound for all connections'],
+    [`${HTTP}/pipelining`, 'are deferred up to a common bound for all connections'],
   ],
   'bytes of answers that clients do not read': [
     [`${HTTP}/unread-answers`, 'take little memory on the %s port, whoever sends as many requests'],
@@ -40,9 +43,9 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${HTTP}/transport-limits`, 'is read and discarded while its check waits'],
   ],
   'bodies of bulk requests': [
-    [`${HTTP}/body-room`, 'all bodies together take at most the room of the port'],
-    [`${HTTP}/body-room`, 'one caller takes at most its share'],
-    [`${HTTP}/body-room`, 'the bodies of a connection are read one after the other'],
+    [`${HTTP}/body-budget`, 'all bodies together take at most the budget of the port'],
+    [`${HTTP}/body-budget`, 'one caller takes at most its share'],
+    [`${HTTP}/body-budget`, 'the bodies of a connection are read one after the other'],
     ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
   ],
   'the time to send a request': [
@@ -132,8 +135,8 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
     [`${GRPC}/errors`, 'with 101 descriptors'],
   ],
   'messages of calls that wait for their turn': [
-    ['unit/grpc/call-room', 'a caller has 16 MiB, with 16 KiB for each call besides its message'],
-    ['unit/grpc/call-room', 'all callers have 64 MiB together'],
+    ['unit/grpc/call-budget', 'a caller has 16 MiB, with 16 KiB for each call besides its message'],
+    ['unit/grpc/call-budget', 'all callers have 64 MiB together'],
   ],
   'checks of calls with several descriptors': [
     [`${GRPC}/shares`, 'at most 1000 checks of a connection are under way'],
@@ -145,12 +148,12 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
 const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
   'Parsing: event loop for bodies of bulk requests': [
     ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
-    ['unit/service/deciding/turns', 'at %f ms for each element a tick handles %i'],
+    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the keys of bulk requests and gRPC calls': [
     [`${HTTP}/costly-rules`, 'single checks are answered while a bulk request is %s'],
     [`${GRPC}/shares`, 'a check of another connection is answered before the last of 20 large'],
-    ['unit/service/deciding/turns', 'at %f ms for each element a tick handles %i'],
+    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the key of one check': [
     ['service/process/rules-file', 'warns of rules that take long for a new key'],
@@ -216,7 +219,7 @@ test('the figures of the bounds are those of the code', () => {
   const figures: Readonly<Record<string, readonly string[]>> = {
     connections: [grouped(settings.MAX_CONNECTIONS)],
     'requests in flight on a connection': [String(settings.MAX_IN_FLIGHT_PER_CONNECTION)],
-    'requests held for that': [String(MAX_HELD_WHILE_READ), grouped(MAX_HELD_IN_ALL)],
+    'requests held for that': [String(MAX_DEFERRED_WHILE_READ), grouped(MAX_DEFERRED_IN_ALL)],
     'bytes of answers that clients do not read': Object.values(UNSENT_BYTES).map(mib),
     'the time in which a client reads nothing': [
       `${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,

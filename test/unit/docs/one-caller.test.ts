@@ -1,9 +1,12 @@
 import { parseSettings } from '../../../src/config/settings.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
 import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
-import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
+import {
+  MAX_DEFERRED_IN_ALL,
+  MAX_DEFERRED_WHILE_READ,
+} from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { TIMEOUTS } from '../../../src/net/timeouts.js';
 import { tableRows } from '../../support/docs/tables.js';
@@ -42,9 +45,9 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   ],
   // test/service/http/pipelining.test.ts
   'requests held behind these': [
-    `${grouped(MAX_HELD_WHILE_READ)}, and those in 64 KiB more`,
-    ...[`${grouped(MAX_HELD_IN_ALL)}: all`, `${grouped(MAX_HELD_IN_ALL)}: all`],
-    `${grouped(MAX_HELD_IN_ALL)} of a port; one more ends its connection`,
+    `${grouped(MAX_DEFERRED_WHILE_READ)}, and those in 64 KiB more`,
+    ...[`${grouped(MAX_DEFERRED_IN_ALL)}: all`, `${grouped(MAX_DEFERRED_IN_ALL)}: all`],
+    `${grouped(MAX_DEFERRED_IN_ALL)} of a port; one more ends its connection`,
   ],
   // test/service/http/unread-answers.test.ts
   'bytes of answers that are not read': [
@@ -55,7 +58,7 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
     ],
     `${mib(UNSENT_BYTES.port)} of a port; nothing read for ${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,
   ],
-  // test/service/http/body-room.test.ts, test/unit/http/intake
+  // test/service/http/body-budget.test.ts, test/unit/http/intake
   [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
     ...[`one of ${mib(MAX_BODY_BYTES)}`, mib(BODY_BYTES.caller), REJECTED],
     `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,

@@ -75,14 +75,14 @@ test('no two lists of entries have the same key without the domain', () => {
 
 describe('a key that would be too long', () => {
   const pathOf = (value: string): string => keyOf('edge', [{ key: 'path', value }]);
-  const room = 512 - Buffer.byteLength('edge:path=');
+  const longest = 512 - Buffer.byteLength('edge:path=');
 
   test('stays as it is up to 512 bytes', () => {
-    expect(pathOf('a'.repeat(room))).toBe(`edge:path=${'a'.repeat(room)}`);
+    expect(pathOf('a'.repeat(longest))).toBe(`edge:path=${'a'.repeat(longest)}`);
   });
 
   test('is cut to 512 bytes with the digest of the whole at its end', () => {
-    const key = pathOf('a'.repeat(room + 1));
+    const key = pathOf('a'.repeat(longest + 1));
 
     expect(Buffer.byteLength(key)).toBe(512);
     expect(key).toMatch(/^edge:path=a{457}%~[\w-]{43}$/);

@@ -48,7 +48,11 @@ describe('the embedded limiter', () => {
       void wait(limiter, key);
     }
     await expectTooMany(limiter, 'a');
-    expect(await limiter.inspect('a')).toMatchObject({ approved: 1, denied: 0, waiting: 1 });
+    expect(await limiter.inspect('a')).toMatchObject({
+      limits: [{ used: 1 }],
+      denied: 0,
+      waiting: 1,
+    });
   });
 
   test('approves a check that need not wait at once, however many wait', async () => {

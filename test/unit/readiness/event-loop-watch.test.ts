@@ -51,7 +51,7 @@ async function halfASecond(...delaysMillis: number[]): Promise<void> {
   await clock.advance(SAMPLE_MILLIS);
 }
 
-/** A second in which every turn was that long. */
+/** A second in which the monitor's timer was always late by this delay. */
 async function second(delayMillis: number): Promise<void> {
   await halfASecond(delayMillis, delayMillis);
   await halfASecond(delayMillis, delayMillis);

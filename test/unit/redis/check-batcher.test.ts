@@ -1,5 +1,8 @@
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { CheckOrder, CheckRequest } from '../../../src/limiter/limiter.js';
+import type { Quota } from '../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
+import { quotaIn } from '../../../src/redis/scripts/limits-codec.js';
 import { CheckBatcher } from '../../../src/redis/check-batcher.js';
 import type { CheckReply } from '../../../src/redis/check-replies.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
@@ -17,7 +20,11 @@ import { unobserved } from '../../support/unguarded.js';
 const APPROVED = VERDICT.approved;
 const naming = new KeyNaming('sluice:');
 /** The quota after `answer`. */
-const QUOTA = { maxRequests: 9, remaining: 4, resetMillis: 7 };
+/** The quota of a key with this maximum, as Redis says it. */
+const quotaOf = (maximum: number, used: number, resetMillis = 7): Quota =>
+  quotaIn([ownLimit(1000, maximum)], used, resetMillis);
+
+const QUOTA = quotaOf(9, 5);
 
 type Call = readonly CheckBatch[];
 
@@ -34,8 +41,7 @@ beforeEach(() => {
   batched = [];
   answer = ({ checks }) => ({
     millisToRoom: 7,
-    maxRequests: 9,
-    approved: 5,
+    quota: quotaOf(9, 5),
     verdicts: checks.map((_check, i) => i),
   });
   answerCall = (call) => Promise.resolve(call.map(answer));
@@ -111,7 +117,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
       },
     ],
   ]);
-  expect(replies.map(({ verdict, quota }) => [verdict, quota.resetMillis])).toEqual([
+  expect(replies.map(({ verdict, quota }) => [verdict, quota.limits[0].resetMillis])).toEqual([
     [0, 7],
     [1, 7],
     [2, 7],
@@ -131,13 +137,13 @@ test('a window is assumed to last as long as Redis said, less the time on the wa
     await send('a', 'k');
     return calls[0]![0]!.assumption!;
   };
-  answer = () => ({ millisToRoom: 100, maxRequests: 9, approved: 5, verdicts: [1] });
+  answer = () => ({ millisToRoom: 100, quota: quotaOf(9, 5, 100), verdicts: [1] });
   expect(await assumption()).toBe('unknown');
   await clock.advance(50);
-  answer = () => ({ millisToRoom: 50, maxRequests: 9, approved: 5, verdicts: [1] });
+  answer = () => ({ millisToRoom: 50, quota: quotaOf(9, 5, 50), verdicts: [1] });
   expect(await assumption()).toBe('inWindow');
   await clock.advance(46);
-  answer = () => ({ millisToRoom: 4, maxRequests: 9, approved: 5, verdicts: [1] });
+  answer = () => ({ millisToRoom: 4, quota: quotaOf(9, 5, 4), verdicts: [1] });
   expect(await assumption()).toBe('inWindow');
   await clock.advance(2);
   expect(await assumption()).toBe('newWindow');
@@ -146,8 +152,7 @@ test('a window is assumed to last as long as Redis said, less the time on the wa
 test('no window is assumed for special checks, or for keys with waiters', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
-    maxRequests: 9,
-    approved: 5,
+    quota: quotaOf(9, 5),
     verdicts: checks.map(() => 1),
   });
   await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm')]);
@@ -163,7 +168,7 @@ test('no window is assumed for special checks, or for keys with waiters', async 
 });
 
 test('a key that needed all names gets them until its window ends', async () => {
-  const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
+  const reply = { quota: quotaOf(9, 5), verdicts: [1] };
   answer = () => ({ ...reply, millisToRoom: 100 - clock.now() });
   await send('a', 'k');
   answer = () => ({ ...reply, millisToRoom: 100 - clock.now(), neededAllNames: true });
@@ -184,7 +189,7 @@ test('a key that needed all names gets them until its window ends', async () => 
 });
 
 test('a window that ended on the way says nothing about its key', async () => {
-  const reply = { maxRequests: 9, approved: 5, verdicts: [1], millisToRoom: 100 };
+  const reply = { quota: quotaOf(9, 5), verdicts: [1], millisToRoom: 100 };
   answer = () => reply;
   await send('a', 'k');
   await clock.advance(90);
@@ -212,7 +217,7 @@ test('a window that ended on the way says nothing about its key', async () => {
 });
 
 test('a window is assumed only if it lasts longer than the last call took', async () => {
-  const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
+  const reply = { quota: quotaOf(9, 5), verdicts: [1] };
   const endsAt = 100;
   answerCall = async (call) => {
     await clock.advance(20);
@@ -229,8 +234,7 @@ test('a window is assumed only if it lasts longer than the last call took', asyn
 test('batches in a window come before the others of their call', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
-    maxRequests: 9,
-    approved: 5,
+    quota: quotaOf(9, 5),
     verdicts: checks.map(({ requestId }) => Number(requestId)),
   });
   await send('1', 'known');
@@ -269,10 +273,10 @@ test('a call that is on its way does not delay a later call', async () => {
   answerCall = answerAtOnce;
   await send('b', 'k');
   expect(calls).toHaveLength(2);
-  finishFirst([{ verdicts: [APPROVED], millisToRoom: 9, maxRequests: 3, approved: 1 }]);
+  finishFirst([{ verdicts: [APPROVED], millisToRoom: 9, quota: quotaOf(3, 1, 9) }]);
   expect(await first).toEqual({
     verdict: APPROVED,
-    quota: { maxRequests: 3, remaining: 2, resetMillis: 9 },
+    quota: quotaOf(3, 1, 9),
     millisToRoom: 9,
   });
 });
@@ -319,8 +323,7 @@ test('checks with different overrides are separate batches, in the order of arri
 test('checks with and without hits share a batch, and the quota counts the hits', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 7,
-    maxRequests: 9,
-    approved: 6,
+    quota: quotaOf(9, 6),
     verdicts: checks.map((_check, i) => (i === 2 ? 0 : 1)),
   });
   const replies = await Promise.all([
@@ -330,14 +333,13 @@ test('checks with and without hits share a batch, and the quota counts the hits'
     send('d', 'k', { hits: 1 }),
   ]);
   expect(seen()).toEqual([[['sluice:{k}', 'a', 'b', 'c', 'd']]]);
-  expect(replies.map(({ quota }) => quota.remaining)).toEqual([7, 4, 4, 3]);
+  expect(replies.map(({ quota }) => quota.limits[0].remaining)).toEqual([7, 4, 4, 3]);
 });
 
 test('no window is assumed for a check with hits, or for other checks of its key in the same call', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
-    maxRequests: 9,
-    approved: 5,
+    quota: quotaOf(9, 5),
     verdicts: checks.map(() => 1),
   });
   await Promise.all([send('a', 'k'), send('a', 'l'), send('a', 'm')]);
@@ -410,7 +412,7 @@ test('a batch that fails rejects its own checks only', async () => {
 });
 
 test('a check that the reply leaves out is rejected', async () => {
-  answer = () => ({ millisToRoom: 1, maxRequests: 1, approved: 1, verdicts: [APPROVED] });
+  answer = () => ({ millisToRoom: 1, quota: quotaOf(1, 1, 1), verdicts: [APPROVED] });
   const [first, second] = [send('a', 'k'), send('b', 'k')];
   await expect(first).resolves.toMatchObject({ verdict: APPROVED });
   await expect(second).rejects.toThrow('check.lua left a check unanswered');
@@ -424,12 +426,11 @@ test('a batch that the reply leaves out is rejected', async () => {
 test('the reply to a check says how much of its quota is left after it', async () => {
   answer = () => ({
     millisToRoom: 7,
-    maxRequests: 9,
-    approved: 5,
+    quota: quotaOf(9, 5),
     verdicts: [APPROVED, APPROVED, VERDICT.denied],
   });
   const replies = await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'k')]);
-  expect(replies.map(({ quota }) => quota.remaining)).toEqual([5, 4, 4]);
+  expect(replies.map(({ quota }) => quota.limits[0].remaining)).toEqual([5, 4, 4]);
 });
 
 describe('ordered checks of one key', () => {

@@ -1,9 +1,11 @@
+import { ownLimit } from '../../../src/limiter/limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import type { KeyPolicy } from '../../../src/rules/policy.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
 
 const DEFAULTS: KeyPolicy = {
-  limits: { windowMillis: 1000, maxRequests: 100, maxRequestsInQueue: 400 },
+  limits: [ownLimit(1000, 100)],
+  maxRequestsInQueue: 400,
   requestsCanSetRate: true,
   requestsCanModQueue: true,
   maxRequestsCeiling: 1_000_000_000,
@@ -39,13 +41,9 @@ test('all matching rules apply, in the order of the file, field by field', () =>
   );
   expect(rules.policyOf('ab')).toEqual({
     ...DEFAULTS,
-    limits: {
-      windowMillis: 50,
-      maxRequests: 0,
-      maxRequestsInQueue: 400,
-      // The rates that requests set before no longer count.
-      ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000, windowMillis: 31_622_400_000 },
-    },
+    limits: [ownLimit(50, 0)],
+    // The rates that requests set before no longer count.
+    ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000, windowMillis: 31_622_400_000 },
     requestsCanSetRate: false,
     isShadow: true,
     isKnown: true,
@@ -66,11 +64,11 @@ test('a later list of further limits replaces an earlier one as a whole, and an 
     { key_pattern: 'b', limits: [] },
     { key_pattern: 'c', max_requests_per_window: 7 },
   );
-  const furtherOf = (key: string) => rules.policyOf(key).limits.further;
+  const furtherOf = (key: string) => rules.policyOf(key).limits.slice(1);
   const ofDay = { name: 'day', windowMillis: 86_400_000, maximum: 9, counts: 'hits' };
   const ofHour = { name: 'hour', windowMillis: 3_600_000, maximum: 3, counts: 'requests' };
   expect(furtherOf('a')).toEqual([{ ...ofHour, keepsReleased: false }]);
-  expect(furtherOf('b')).toBeUndefined();
+  expect(furtherOf('b')).toEqual([]);
   expect(furtherOf('c')).toEqual([
     { ...ofDay, keepsReleased: false },
     { ...ofHour, keepsReleased: true },
@@ -87,7 +85,7 @@ test('a later rule overrides an earlier one, even for the same key', () => {
     { key_pattern: 'a', max_requests_per_window: 1, shadow: true },
     { key_pattern: 'a', max_requests_per_window: 2, shadow: false },
   );
-  expect(rules.policyOf('a')).toMatchObject({ limits: { maxRequests: 2 }, isShadow: false });
+  expect(rules.policyOf('a')).toMatchObject({ limits: [{ maximum: 2 }], isShadow: false });
 });
 
 test('an expression has to match the whole key, and a key is not an expression', () => {
@@ -118,7 +116,7 @@ test('keys of the same rules share one policy', () => {
 
 test('names of prototypes are keys like any other', () => {
   const rules = ruleSet({ key_pattern: '__proto__', window_millis: 9 });
-  expect(rules.policyOf('__proto__').limits.windowMillis).toBe(9);
+  expect(rules.policyOf('__proto__').limits[0].windowMillis).toBe(9);
   expect(rules.policyOf('constructor')).toEqual(DEFAULTS);
 });
 

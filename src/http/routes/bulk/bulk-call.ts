@@ -42,7 +42,7 @@ export function answerMany(
 export abstract class BulkCall {
   /** The headers of the answer. */
   protected readonly headers: Headers = [];
-  /** The results as JSON, by the places of the elements. */
+  /** The results as JSON, by the indexes of the elements. */
   protected readonly results: string[] = [];
   /** How many elements were denied or rejected, or failed, by their errors. */
   readonly #errors: Partial<Record<ErrorCode, number>> = {};
@@ -57,7 +57,7 @@ export abstract class BulkCall {
   /** Sets the result of an element and calls `onDone`; or throws or calls `onFailed`, if it has none. */
   protected abstract deal(
     element: unknown,
-    place: number,
+    index: number,
     onDone: () => void,
     onFailed: (error: unknown) => void,
   ): void;
@@ -74,12 +74,12 @@ export abstract class BulkCall {
     const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
     await inBulk(elements.length, {
       taker: this.response.locals.context,
-      turns: this.parts.turns,
-      deal: (place, onDone, onFailed) => {
-        this.deal(elements[place], place, onDone, onFailed);
+      slices: this.parts.slices,
+      deal: (index, onDone, onFailed) => {
+        this.deal(elements[index], index, onDone, onFailed);
       },
-      fail: (place, error) => {
-        this.#fail(place, error);
+      fail: (index, error) => {
+        this.#fail(index, error);
       },
       get mayBegin() {
         return mayBegin();
@@ -104,14 +104,17 @@ export abstract class BulkCall {
   }
 
   /** The element gets the status and the message that a single request would get. */
-  #fail(place: number, error: unknown): void {
+  #fail(index: number, error: unknown): void {
     const { code, message } = serviceErrorFor(error);
     const { retryAfter } = errorRow(code);
     this.noteError(code);
     if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
-      this.log.error({ err: error, errorCode: code, place }, 'element of a bulk request failed');
+      this.log.error(
+        { err: error, errorCode: code, place: index },
+        'element of a bulk request failed',
+      );
     }
-    this.results[place] = JSON.stringify({
+    this.results[index] = JSON.stringify({
       status: httpStatusOf(code),
       error: message,
       retryAfter,

@@ -38,7 +38,7 @@ class ReleaseCall extends BulkCall {
 
   protected deal(
     element: unknown,
-    place: number,
+    index: number,
     onDone: () => void,
     onFailed: (error: unknown) => void,
   ): void {
@@ -48,7 +48,7 @@ class ReleaseCall extends BulkCall {
     access.demandKey(key, context);
     release(key, requestId, context).then((isReleased) => {
       if (!isReleased) this.noteError('REQUEST_NOT_FOUND');
-      this.results[place] = isReleased ? RELEASED : NOT_FOUND;
+      this.results[index] = isReleased ? RELEASED : NOT_FOUND;
       onDone();
     }, onFailed);
   }

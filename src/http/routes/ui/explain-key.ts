@@ -1,4 +1,4 @@
-import type { Limits } from '../../../limiter/limiter.js';
+import type { Limits } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
@@ -16,7 +16,9 @@ export interface ExplainedKey {
   readonly rules: readonly ExplainedRule[];
   /** The limits by rules and settings. */
   readonly limits: Limits;
-  readonly sources: Readonly<Record<keyof Limits, Source>>;
+  readonly maxRequestsInQueue: number;
+  /** Those of the key's own limit, of its queue, and of its further limits. */
+  readonly sources: Readonly<Record<keyof Overridden | 'further', Source>>;
   readonly requestsCanSet: {
     /** The greatest value that counts; undefined if none counts. */
     readonly maxRequests: number | undefined;
@@ -43,11 +45,11 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
   const matches = rules.matching(key);
   const policy = rules.policyOf(key);
   const sourceOf = (field: keyof Rule): Source => lastWith(matches, field);
-  const { windowMillis, maxRequests, maxRequestsInQueue, further } = policy.limits;
   return {
     digest: rules.digest,
     rules: matches.map(explainRule),
-    limits: { windowMillis, maxRequests, maxRequestsInQueue, further },
+    limits: policy.limits,
+    maxRequestsInQueue: policy.maxRequestsInQueue,
     sources: {
       windowMillis: overridden.windowMillis ? BY_REQUEST : sourceOf('window_millis'),
       maxRequests: overridden.maxRequests ? BY_REQUEST : sourceOf('max_requests_per_window'),

@@ -1,35 +1,16 @@
-import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
 import { UnavailableError } from '../../../limiter/errors.js';
+import type { InstanceState, KeyLimits, Limiter, LimitsOf } from '../../../limiter/limiter.js';
+import { forEachLimit } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
-import type { Turns, TurnTaker } from '../../../service/deciding/turns.js';
+import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
 import { Top } from './top.js';
 
 export const SORTS = ['denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-const NOTHING_COUNTED = {
-  approved: 0,
-  held: 0,
-  denied: 0,
-  waiting: 0,
-  pausedMillis: 0,
-  further: undefined,
-};
-
 /** A key in a list of the page. */
-export interface KeyRow {
-  readonly key: string;
-  readonly limits: Limits;
-  readonly approved: number;
-  /** The hits of held approvals, which are among the approved ones. */
-  readonly held: number;
-  readonly denied: number;
-  readonly waiting: number;
-  /** Until the pause of the key ends; 0 if it is not paused. */
-  readonly pausedMillis: number;
-  /** The further limits of the key, if it has any. */
-  readonly further?: InstanceState['further'];
+export interface KeyRow extends InstanceState {
   /** The current run of denials, as far as this replica knows. */
   readonly recentDenials: DeniedKey | undefined;
 }
@@ -40,11 +21,11 @@ export interface RowSources {
   /** A key that is not among them. */
   readonly unsurveyed?: InstanceState | undefined;
   readonly recentDenials: readonly DeniedKey[];
-  readonly limitsOf: (key: string) => Limits;
+  readonly limitsOf: LimitsOf;
   /** Whether a key is to be listed. */
   readonly accepts: (key: string) => boolean;
-  readonly turns: Pick<Turns, 'next'>;
-  readonly taker: TurnTaker;
+  readonly slices: Pick<Slices, 'next'>;
+  readonly taker: SliceTaker;
 }
 
 export interface ChosenRows {
@@ -55,17 +36,17 @@ export interface ChosenRows {
 
 /**
  * Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. Patterns are
- * matched with each key, so that this is done in turns.
+ * matched with each key, so that this is done in slices.
  */
 export async function chooseRows(
   sources: RowSources,
   sort: Sort,
   most: number,
 ): Promise<ChosenRows> {
-  const { states, unsurveyed, recentDenials, accepts, turns, taker } = sources;
+  const { states, unsurveyed, recentDenials, limitsOf, accepts, slices, taker } = sources;
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
   const scoreOf = SCORES[sort];
-  const top = new Top<KeyRow | InstanceState>(most);
+  const top = new Top<InstanceState>(most);
   let matching = 0;
   // Rows are made only of keys that are chosen: there may be many thousands of keys.
   const offer = (state: InstanceState): void => {
@@ -73,13 +54,13 @@ export async function chooseRows(
     matching += 1;
     top.offer(state, scoreOf(state, deniedByKey.get(state.key)));
   };
-  await inSlices(states.values(), turns, taker, offer);
+  await inSlices(states.values(), slices, taker, offer);
   if (unsurveyed) offer(unsurveyed);
-  await inSlices(recentDenials, turns, taker, (one) => {
+  await inSlices(recentDenials, slices, taker, (one) => {
     if (states.has(one.key) || unsurveyed?.key === one.key || !accepts(one.key)) return;
     matching += 1;
-    const row = unseenRow(one, sources);
-    top.offer(row, scoreOf(row, one));
+    const state = idleState(one.key, limitsOf(one.key));
+    top.offer(state, scoreOf(state, one));
   });
   const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
   return { rows, matching };
@@ -90,9 +71,11 @@ export function chooseDenied(sources: RowSources, most: number): Promise<ChosenR
   return chooseRows({ ...sources, states: new Map() }, 'denied', most);
 }
 
-function unseenRow(recentDenials: DeniedKey, { limitsOf }: RowSources): KeyRow {
-  const { key } = recentDenials;
-  return { key, limits: limitsOf(key), ...NOTHING_COUNTED, recentDenials };
+/** The state of a key in which nothing counts. */
+function idleState(key: string, { limits, maxRequestsInQueue }: KeyLimits): InstanceState {
+  const idle = forEachLimit(limits, (limit) => ({ ...limit, used: 0, millisToWindowEnd: 0 }));
+  const nothing = { held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
+  return { key, limits: idle, maxRequestsInQueue, ...nothing };
 }
 
 /**
@@ -107,9 +90,10 @@ export async function refreshRows(
   const fresh = await Promise.all(
     rows.map(async (row): Promise<KeyRow[]> => {
       try {
-        const state = await limiter.inspect(row.key);
-        if (state) return [{ ...state, recentDenials: row.recentDenials }];
-        return row.recentDenials ? [{ ...row, ...NOTHING_COUNTED }] : [];
+        const { key, recentDenials } = row;
+        const state = await limiter.inspect(key);
+        if (!state && !recentDenials) return [];
+        return [{ ...(state ?? idleState(key, row)), recentDenials }];
       } catch (error) {
         if (error instanceof UnavailableError) return [row];
         throw error;
@@ -121,7 +105,7 @@ export async function refreshRows(
   return top.items;
 }
 
-type ScoreOf = (state: Omit<InstanceState, 'key'>, recent: DeniedKey | undefined) => number;
+type ScoreOf = (state: InstanceState, recent: DeniedKey | undefined) => number;
 
 /** The scores by which rows are ordered. The later terms only order rows that are equal in the first. */
 const SCORES: Readonly<Record<Sort, ScoreOf>> = {
@@ -134,19 +118,15 @@ const SCORES: Readonly<Record<Sort, ScoreOf>> = {
 };
 
 /** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
-export function fillOf({
-  approved,
-  limits: { maxRequests },
-  further = [],
-}: Pick<InstanceState, 'approved' | 'limits' | 'further'>): number {
-  const own = maxRequests === 0 ? 1 : approved / maxRequests;
-  return Math.min(1, Math.max(own, ...further.map((limit) => limit.approved / limit.maximum)));
+export function fillOf({ limits }: Pick<InstanceState, 'limits'>): number {
+  const fills = limits.map(({ used, maximum }) => (maximum === 0 ? 1 : used / maximum));
+  return Math.min(1, Math.max(...fills));
 }
 
 /** Denials per second: those of this replica, or those of all replicas in this window, which may have just begun. */
 function denialsOf(
-  { denied, limits }: Parameters<ScoreOf>[0],
+  { denied, limits: [own] }: InstanceState,
   recent: DeniedKey | undefined,
 ): number {
-  return Math.max(recent?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
+  return Math.max(recent?.perSecond ?? 0, (denied * 1000) / own.windowMillis);
 }

@@ -5,7 +5,7 @@ import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Access } from '../../../service/callers/access.js';
-import type { Turns } from '../../../service/deciding/turns.js';
+import type { Slices } from '../../../service/deciding/slices.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
@@ -25,7 +25,7 @@ export interface OverviewParts extends ReplicaParts {
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'mayUse' | 'mayUseAll'>;
   readonly fleet: Pick<Fleet, 'look'>;
-  readonly turns: Pick<Turns, 'next'>;
+  readonly slices: Pick<Slices, 'next'>;
   readonly logger: Logger;
 }
 
@@ -44,9 +44,9 @@ export function overview(parts: OverviewParts): RequestHandler {
     const sources: RowSources = {
       states,
       recentDenials: deniedKeys,
-      limitsOf: (key) => parts.policyOf(key).limits,
+      limitsOf: parts.policyOf,
       accepts: (key) => access.mayUse(key, context),
-      turns: parts.turns,
+      slices: parts.slices,
       taker: context,
     };
     const chosen = await chooseRows(await searched(sources, search, limiter), sort, limit);

@@ -44,7 +44,7 @@ interface PageFile {
 }
 
 /**
- * The handlers of the page's files, by name. The files hold no secrets, so that they need no token. A browser caches
+ * The handlers of the page's files, by name. The files contain no secrets, so that they need no token. A browser caches
  * them, and asks each time whether they have changed.
  */
 export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {

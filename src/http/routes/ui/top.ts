@@ -16,9 +16,9 @@ export class Top<T> {
 
   offer(item: T, score: number): void {
     if (score <= this.#floor) return;
-    let place = this.#top.length;
-    while (place > 0 && score > (this.#top[place - 1]?.score ?? 0)) place -= 1;
-    this.#top.splice(place, 0, { item, score });
+    let index = this.#top.length;
+    while (index > 0 && score > (this.#top[index - 1]?.score ?? 0)) index -= 1;
+    this.#top.splice(index, 0, { item, score });
     if (this.#top.length > this.most) this.#top.pop();
     if (this.#top.length === this.most) this.#floor = this.#top.at(-1)?.score ?? Infinity;
   }

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
 import { type TestApp, startTestApp } from '../../../support/app.js';
 import { bothLimiters } from '../../../support/both-limiters.js';
 import { begin, ratePath, send } from '../../../support/http-client.js';
@@ -52,8 +53,8 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect(await detail('tenant-7')).toMatchObject({
       key: 'tenant-7',
       found: true,
-      approved: 2,
-      limits: { windowMillis: 3_600_000, maxRequests: 3, maxRequestsInQueue: 400 },
+      limits: [{ windowMillis: 3_600_000, maximum: 3, used: 2 }],
+      maxRequestsInQueue: 400,
       explained: {
         digest: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
         rules: [
@@ -71,7 +72,8 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
           },
           { number: 2, pattern: 'tenant-7', isRegex: false },
         ],
-        limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 400 },
+        limits: [{ windowMillis: 3_600_000, maximum: 2 }],
+        maxRequestsInQueue: 400,
         sources: {
           windowMillis: { by: 'rule', number: 2 },
           maxRequests: { by: 'request' },
@@ -81,7 +83,8 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
         isShadow: false,
       },
     });
-    const { millisToWindowEnd } = (await detail('tenant-7')) as { millisToWindowEnd: number };
+    const { limits } = (await detail('tenant-7')) as Pick<InstanceDetail, 'limits'>;
+    const [{ millisToWindowEnd }] = limits;
     expect(millisToWindowEnd).toBeGreaterThan(3_500_000);
     expect(millisToWindowEnd).toBeLessThanOrEqual(3_600_000);
   });
@@ -91,7 +94,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     await send(app.url, 'POST', `${ratePath('job')}?hits=3&holdMillis=60000`);
 
     expect(await detail('job')).toMatchObject({
-      approved: 4,
+      limits: [{ used: 4 }],
       held: 3,
       explained: { requestsCanSet: { holdMillis: 86_400_000 } },
     });
@@ -121,7 +124,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
       found: false,
       explained: { sources: { maxRequests: { by: 'rule', number: 1, name: 'tenants' } } },
     });
-    expect(body).not.toHaveProperty('approved');
+    expect(body).not.toHaveProperty('limits');
     expect((await overviewOf(app.url)).survey.keys).toBe(0);
   });
 
@@ -140,12 +143,12 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
 
   test('has its names in the store, if it has one', async () => {
     await send(app.url, 'POST', ratePath('job'));
-    const { names } = (await detail('job')) as { names: { holds: string; name: string }[] };
+    const { names } = (await detail('job')) as Pick<InstanceDetail, 'names'>;
     if (name === 'embedded') {
       expect(names).toEqual([]);
       return;
     }
-    expect(names).toContainEqual({ holds: 'state', name: `${prefix!}{job}` });
+    expect(names).toContainEqual({ content: 'state', name: `${prefix!}{job}` });
     for (const stored of await redis.client.keys(`${prefix!}{job}*`)) {
       expect(names.map((one) => one.name)).toContain(stored);
     }
@@ -166,9 +169,9 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     'x'.repeat(512),
   ])('accepts any key: %j', async (key) => {
     await send(app.url, 'POST', keyPath('/ui/try/check', key));
-    expect(await detail(key)).toMatchObject({ key, found: true, approved: 1 });
+    expect(await detail(key)).toMatchObject({ key, found: true, limits: [{ used: 1 }] });
     const { keys } = await overviewOf(app.url, { search: key });
-    expect(keys).toMatchObject([{ key, approved: 1 }]);
+    expect(keys).toMatchObject([{ key, limits: [{ used: 1 }] }]);
   });
 
   test.each([
@@ -195,13 +198,14 @@ test('a key with further limits has their usage, and the rule that set them', as
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
   const ask = async () =>
-    (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as {
-      further: { millisToWindowEnd: number }[];
-    };
+    (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as Pick<
+      InstanceDetail,
+      'limits'
+    >;
   const declared = { name: 'hour', counts: 'hits', maximum: 9, windowMillis: 3_600_000 };
   try {
     const explained = {
-      limits: { further: [declared] },
+      limits: [{ maximum: 100 }, declared],
       sources: { further: { by: 'rule', number: 1, name: 'jobs' } },
     };
     expect(await ask()).toMatchObject({ found: false, explained });
@@ -209,16 +213,18 @@ test('a key with further limits has their usage, and the rule that set them', as
     await send(app.url, 'POST', ratePath('job'));
     const body = await ask();
     expect(body).toMatchObject({
-      approved: 9,
-      further: [{ ...declared, approved: 9 }],
+      limits: [{ used: 9 }, { ...declared, used: 9 }],
       recentDenials: { lastReason: 'limit_reached', lastLimit: 'hour' },
       explained,
     });
-    expect(body.further[0]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
+    expect(body.limits[1]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
     // Of the key's own maximum, 9 of 100 are approved.
     await send(app.url, 'POST', `${ratePath('fuller')}?hits=50`);
     const { keys } = await overviewOf(app.url, { sort: 'fullest' });
-    expect(keys).toMatchObject([{ key: 'job', further: [{ approved: 9 }] }, { key: 'fuller' }]);
+    expect(keys).toMatchObject([
+      { key: 'job', limits: [{ used: 9 }, { used: 9 }] },
+      { key: 'fuller' },
+    ]);
   } finally {
     await app.stop(0);
   }

@@ -76,8 +76,17 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(keysOf(byFill.keys)).toEqual(['queue', 'denied', 'full', 'half', 'low']);
     expect(byFill.keys[3]).toStrictEqual({
       key: 'half',
-      limits: { windowMillis: 3_600_000, maxRequests: 4, maxRequestsInQueue: 9 },
-      approved: 2,
+      limits: [
+        {
+          windowMillis: 3_600_000,
+          maximum: 4,
+          counts: 'hits',
+          keepsReleased: false,
+          used: 2,
+          millisToWindowEnd: expect.any(Number) as unknown,
+        },
+      ],
+      maxRequestsInQueue: 9,
       held: 0,
       pausedMillis: 0,
       denied: 0,
@@ -130,7 +139,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
 
     expect(survey.keys).toBe(1);
     expect(keysOf(keys)).toEqual(['since', 'before']);
-    expect(deniedNow).toMatchObject([{ key: 'since', approved: 4, denied: 1 }]);
+    expect(deniedNow).toMatchObject([{ key: 'since', limits: [{ used: 4 }], denied: 1 }]);
   });
 
   test('shows current rows, however old the survey is', async () => {
@@ -138,7 +147,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     await overviewOf(app.url);
     await checkTimes(app.url, 'key', 2);
 
-    expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', approved: 3 }]);
+    expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', limits: [{ used: 3 }] }]);
   });
 
   test('finds keys by a part of them, in any case, and a new key by its full name', async () => {
@@ -312,7 +321,7 @@ describe('a store that is down', () => {
     const { keys, problems } = await overviewOf(app.url);
     await app.stop(0);
 
-    expect(keys).toMatchObject([{ key: 'key', approved: 1 }]);
+    expect(keys).toMatchObject([{ key: 'key', limits: [{ used: 1 }] }]);
     expect(problems).toEqual(['store unavailable']);
   });
 });

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
+import type { Limit } from '../../../../src/limiter/limits.js';
 import { lossesIn } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
-import { FURTHER, furtherOf, WINDOW_MILLIS } from '../limits.js';
+import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
 
@@ -20,7 +20,7 @@ export function undeclaredLimits(evidence: Evidence): string[] {
     const isAllowed = (name: string, most: number): boolean =>
       evidence.maxima.allows(name, most, sentFrom, at);
     const undeclared = further.filter(
-      (limit) => !isAllowed(furtherOf(key, limit.name), limit.maximum) || !isDeclared(limit),
+      (limit) => !isAllowed(limitOf(key, limit.name), limit.maximum) || !isDeclared(limit),
     );
     return [
       ...(isAllowed(key, maximum) && windowMillis === WINDOW_MILLIS
@@ -50,6 +50,6 @@ export function answersByOtherRules(evidence: Evidence): string[] {
   });
 }
 
-function isDeclared({ maximum: _, ...limit }: FurtherLimit): boolean {
+function isDeclared({ maximum: _, ...limit }: Limit): boolean {
   return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
 }

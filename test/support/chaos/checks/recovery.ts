@@ -10,18 +10,18 @@ const ANSWERED_WITHIN_MILLIS = 5_000;
 
 /** Which replicas still can't decide, although nothing is wrong any more. */
 export async function notRecovered(
-  fleet: Pick<Fleet, 'places' | 'urlOf'>,
+  fleet: Pick<Fleet, 'indexes' | 'urlOf'>,
   keys: readonly string[],
   headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
-  const asked = fleet.places.flatMap((place) => keys.map((key) => ({ place, key })));
+  const asked = fleet.indexes.flatMap((index) => keys.map((key) => ({ index, key })));
   const results = await Promise.all(
-    asked.map(({ place, key }) =>
+    asked.map(({ index, key }) =>
       lastWithin(
         RECOVERED_WITHIN_MILLIS,
         async () => {
-          const problem = await problemOf(fleet.urlOf(place), key, headers);
-          return problem && `replica ${place} does not decide about ${key}: ${problem}`;
+          const problem = await problemOf(fleet.urlOf(index), key, headers);
+          return problem && `replica ${index} does not decide about ${key}: ${problem}`;
         },
         (problem) => problem === undefined,
       ),

@@ -14,13 +14,13 @@ const MORE_HEAP_BYTES = 6 * 1024 * 1024;
 
 /** What a replica holds on to, compared to what it held when nothing had gone wrong yet. */
 export async function replicaLeftovers(
-  { place, process }: Member,
+  { index, process }: Member,
   before: Reading,
   headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
   return lastWithin(
     SETTLED_WITHIN_MILLIS,
-    async () => compare(`replica ${place}`, before, await read(process, headers)),
+    async () => compare(`replica ${index}`, before, await read(process, headers)),
     (violations) => violations.length === 0,
   );
 }

@@ -11,15 +11,15 @@ export function misbehaviour(
   mayLog: (line: LogLine) => boolean = () => false,
 ): string[] {
   return [
-    ...members.flatMap(({ place, process }) => {
+    ...members.flatMap(({ index, process }) => {
       const errors = process.log.filter(
         (line) => (line.level === 'error' || line.level === 'fatal') && !mayLog(line),
       );
-      const lines = errors.map((line) => `replica ${place} logged ${JSON.stringify(line)}`);
-      return process.stderr === '' ? lines : [...lines, `replica ${place} said ${process.stderr}`];
+      const lines = errors.map((line) => `replica ${index} logged ${JSON.stringify(line)}`);
+      return process.stderr === '' ? lines : [...lines, `replica ${index} said ${process.stderr}`];
     }),
     ...exits
       .filter(({ code }) => code !== 0)
-      .map(({ member, code }) => `replica ${member.place} ended with ${code} on SIGTERM`),
+      .map(({ member, code }) => `replica ${member.index} ended with ${code} on SIGTERM`),
   ];
 }

@@ -1,6 +1,7 @@
 import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import { FURTHER, type FurtherKind, furtherOf, WINDOW_MILLIS } from '../limits.js';
+import type { Limit } from '../../../../src/limiter/limits.js';
+import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
@@ -67,13 +68,15 @@ export function judgeByTimes(evidence: Evidence): Judgement {
   });
 }
 
-/** The maximum per window of each key. */
-const OWN = {
+type JudgedLimit = Omit<Limit, 'maximum'>;
+
+/** The own limit of each key. */
+const OWN: JudgedLimit = {
   name: undefined,
   windowMillis: WINDOW_MILLIS,
   counts: 'hits',
   keepsReleased: false,
-} as const;
+};
 
 interface JudgedWindow {
   readonly key: string;
@@ -84,7 +87,7 @@ interface JudgedWindow {
 /** @param windowOf the start of the window of an approval */
 function judge(
   evidence: Evidence,
-  limit: FurtherKind | typeof OWN,
+  limit: JudgedLimit,
   windowOf: (approval: Approval) => number | undefined,
 ): Judgement {
   // The ledger makes these lists from all requests, each time that it is asked.
@@ -114,7 +117,6 @@ function judge(
       .filter(({ approval, window }) => approval.endedAt < start && window !== start)
       .map(({ approval }) => approval);
     const before = heldBefore.map((approval) => takenOf(ended, limit, approval, end));
-    const maximumOf = name === undefined ? key : furtherOf(key, name);
     return {
       key,
       ...(name !== undefined && { limit: name }),
@@ -122,7 +124,7 @@ function judge(
       // Held approvals may exceed a maximum that was lowered. Then nobody is approved.
       approved: approved === 0 ? 0 : before.reduce((sum, taken) => sum + taken, approved),
       maximum: Math.max(
-        evidence.maxima.highest(maximumOf, start, end),
+        evidence.maxima.highest(limitOf(key, name), start, end),
         ...keptMaxima(evidence, key, start, end, name),
       ),
       from: Math.min(start, ...heldBefore.map(({ sentAt }) => sentAt)),
@@ -145,7 +147,7 @@ type EndedEarly = Pick<Evidence['ledger'], 'released' | 'corrected'>;
 /** What an approval takes of a window for as long as it lasts, at the least; 0 if it may make room for another. */
 function takenOf(
   { released, corrected }: EndedEarly,
-  { counts, keepsReleased }: Pick<FurtherKind, 'counts' | 'keepsReleased'>,
+  { counts, keepsReleased }: JudgedLimit,
   { requestId, sentAt, hits = 1, holdMillis = Infinity }: Approval,
   windowEnd: number,
 ): number {

@@ -1,4 +1,4 @@
-/** The maximum per window of each key, and of each further limit of a key: `furtherOf` is its name. */
+/** The maximum per window of each key, and of each further limit of a key: `limitOf` is its name. */
 export type Maxima = Readonly<Record<string, number>>;
 
 /** Maxima that rules have given, and when some replica may have gone by them. Times are ms since 1970. */

@@ -77,10 +77,10 @@ export class RulesFile {
   /** A key takes new maxima with its next check. What came to Redis before the first has run before the second. */
   async #isTaken(fleet: Fleet, key: string): Promise<void> {
     for (let checks = 0; checks < 2; checks += 1) {
-      let place = 0;
+      let index = 0;
       await until(async () => {
-        place = (place + 1) % fleet.size;
-        const asked = send(fleet.urlOf(place), 'POST', ratePath(key), this.headers());
+        index = (index + 1) % fleet.size;
+        const asked = send(fleet.urlOf(index), 'POST', ratePath(key), this.headers());
         const status = await asked.then(
           (answer) => answer.status,
           () => undefined,

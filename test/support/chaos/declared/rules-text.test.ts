@@ -2,7 +2,7 @@ import { defaultPolicy } from '../../../../src/rules/rules.js';
 import { parseRules } from '../../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../../src/rules/rule-set.js';
 import { DEFAULTS } from '../../settings.js';
-import { ALL_KEYS, furtherOf } from '../limits.js';
+import { ALL_KEYS, limitOf } from '../limits.js';
 import { Random } from '../random.js';
 import { asJson, asYaml, broken, drawRules, drawRulesWithZero } from './rules-text.js';
 
@@ -17,11 +17,8 @@ test.each(SEEDS)('the maxima are those that the rules give (seed %d)', (seed) =>
   for (const text of [asJson(declared), asYaml(declared)]) {
     const rules = policies(text);
     const maxima = ALL_KEYS.flatMap((key) => {
-      const { maxRequests, further = [] } = rules.policyOf(key).limits;
-      return [
-        [key, maxRequests] as const,
-        ...further.map(({ name, maximum }) => [furtherOf(key, name), maximum] as const),
-      ];
+      const { limits } = rules.policyOf(key);
+      return limits.map(({ name, maximum }) => [limitOf(key, name), maximum] as const);
     });
     expect(Object.fromEntries(maxima)).toEqual(declared.maxima);
   }

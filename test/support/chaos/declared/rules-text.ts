@@ -1,7 +1,6 @@
 import { stringify } from 'yaml';
 
-import { ALL_KEYS, FURTHER, furtherOf, KEYS, WINDOW_MILLIS } from '../limits.js';
-import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
+import { ALL_KEYS, FURTHER, type FurtherKind, limitOf, KEYS, WINDOW_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
 import type { Maxima } from './maxima-in-force.js';
 
@@ -62,7 +61,7 @@ export function drawRules(random: Random, number: number): DeclaredRules {
     maximum: draw(),
   }));
   for (const key of KEYS.limited) {
-    for (const { name, maximum } of limits) maxima[furtherOf(key, name)] = maximum;
+    for (const { name, maximum } of limits) maxima[limitOf(key, name)] = maximum;
   }
   rules.push({
     key_pattern: 'limited-\\d',
@@ -80,7 +79,7 @@ function limitRule({
   counts,
   keepsReleased,
   maximum,
-}: FurtherLimit): LimitRule {
+}: FurtherKind & { readonly maximum: number }): LimitRule {
   return {
     name,
     window_millis: windowMillis,

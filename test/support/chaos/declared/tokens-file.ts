@@ -52,7 +52,7 @@ export class TokensFile {
     }
     await untilGood(fleet, next, true);
     this.#token = next;
-    await Promise.all(fleet.places.map((place) => earlierRequestsAreRead(fleet, place)));
+    await Promise.all(fleet.indexes.map((index) => earlierRequestsAreRead(fleet, index)));
     await writeTokens(this.path, this.#text([next]));
     await untilGood(fleet, old, false);
   }
@@ -101,8 +101,8 @@ async function takes({ process }: Member, token: string): Promise<boolean | unde
  * Resolves when a replica has read all requests that were sent to it before: what comes on a later connection is
  * read later, once it has come. Nothing is left to be read of one that has died.
  */
-async function earlierRequestsAreRead(fleet: Fleet, place: number): Promise<void> {
+async function earlierRequestsAreRead(fleet: Fleet, index: number): Promise<void> {
   for (let rounds = 0; rounds < 2; rounds += 1) {
-    await send(fleet.urlOf(place), 'GET', '/healthz').catch(() => undefined);
+    await send(fleet.urlOf(index), 'GET', '/healthz').catch(() => undefined);
   }
 }

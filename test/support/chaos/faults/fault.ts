@@ -2,9 +2,9 @@ import type { Random } from '../random.js';
 
 /** What is to be expected while a fault lasts, and until its damage is mended. */
 export interface Effect {
-  /** The places of the replicas that stand still. */
+  /** The indexes of the replicas that stand still. */
   readonly stops?: readonly number[];
-  /** The places of the replicas that may be longer without Redis than others. */
+  /** The indexes of the replicas that may be longer without Redis than others. */
   readonly isolates?: readonly number[];
   /** A server of Redis answers nobody. A reply or a wake may have been waiting to be sent. */
   readonly silencesRedis?: true;

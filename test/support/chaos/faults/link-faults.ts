@@ -2,7 +2,7 @@ import type { FaultProxy } from '../../fault-proxy.js';
 import type { Random } from '../random.js';
 import { type Fault, type FaultKind, nothingToMend } from './fault.js';
 
-/** Faults of the network between a replica and Redis; `proxies` by the replicas' places. */
+/** Faults of the network between a replica and Redis; `proxies` by the replicas' indexes. */
 export function linkFaults(proxies: readonly FaultProxy[]): FaultKind[] {
   return [
     linkFault('connections of a replica cut', proxies, (proxy) => ({
@@ -62,14 +62,14 @@ function linkFault(
   return {
     name,
     draw: (random) => {
-      const place = random.whole(0, proxies.length - 1);
-      const fault = draw(proxies[place]!, random);
-      const what = [`replica ${place}`, fault.target, fault.millis > 0 && `for ${fault.millis} ms`];
+      const index = random.whole(0, proxies.length - 1);
+      const fault = draw(proxies[index]!, random);
+      const what = [`replica ${index}`, fault.target, fault.millis > 0 && `for ${fault.millis} ms`];
       return {
         ...fault,
         target: what.filter(Boolean).join(', '),
-        scope: `link ${place}`,
-        isolates: [place],
+        scope: `link ${index}`,
+        isolates: [index],
       };
     },
   };

@@ -11,14 +11,14 @@ export function replicaDies(fleet: Fleet): FaultKind {
   return {
     name: 'SIGKILL of a replica',
     draw: (random) => {
-      const place = random.pick(fleet.places);
+      const index = random.pick(fleet.indexes);
       return {
-        target: `replica ${place}`,
-        scope: `replica ${place}`,
-        isolates: [place],
+        target: `replica ${index}`,
+        scope: `replica ${index}`,
+        isolates: [index],
         millis: random.whole(0, 1000),
-        begin: () => fleet.kill(place),
-        end: () => fleet.replace(place),
+        begin: () => fleet.kill(index),
+        end: () => fleet.replace(index),
       };
     },
   };
@@ -29,21 +29,21 @@ export function replicaStandsStill(fleet: Fleet): FaultKind {
   return {
     name: 'SIGSTOP of a replica',
     draw: (random) => {
-      const place = random.pick(fleet.places);
+      const index = random.pick(fleet.indexes);
       const millis = random.chance(0.25)
         ? random.whole(REPLICA_LEASE_MILLIS, REPLICA_LEASE_MILLIS + 1000)
         : random.whole(200, 1500);
       return {
-        target: `replica ${place} for ${millis} ms`,
-        scope: `replica ${place}`,
-        stops: [place],
-        isolates: [place],
+        target: `replica ${index} for ${millis} ms`,
+        scope: `replica ${index}`,
+        stops: [index],
+        isolates: [index],
         millis,
         begin: () => {
-          fleet.signal(place, 'SIGSTOP');
+          fleet.signal(index, 'SIGSTOP');
         },
         end: () => {
-          fleet.signal(place, 'SIGCONT');
+          fleet.signal(index, 'SIGCONT');
         },
       };
     },
@@ -74,14 +74,14 @@ function flooded(
   return {
     name,
     draw: (random) => {
-      const place = random.pick(fleet.places);
+      const index = random.pick(fleet.indexes);
       let flood: Flood | undefined;
       return {
-        target: `replica ${place}`,
-        scope: `replica ${place}`,
+        target: `replica ${index}`,
+        scope: `replica ${index}`,
         millis: random.whole(500, 1500),
         begin: async () => {
-          flood = await begin(fleet.urlOf(place));
+          flood = await begin(fleet.urlOf(index));
         },
         end: () => flood?.stop(),
       };

@@ -316,7 +316,7 @@ class Trial {
   async #end(): Promise<void> {
     this.#clients.end();
     this.#caller.close();
-    const member = { place: 0, process: this.replica, wasKilled: false };
+    const member = { index: 0, process: this.replica, wasKilled: false };
     // One that is not well may take long to stop.
     if (this.#violations.length > 0) {
       await this.replica.kill('SIGKILL');

@@ -54,10 +54,10 @@ async function soak(
   seconds: number,
   isQuick: boolean,
 ): Promise<SoakReport> {
-  const fleet = await Fleet.start(REPLICAS, (place) => ({
+  const fleet = await Fleet.start(REPLICAS, (index) => ({
     ...REPLICA_SETTINGS,
     ...READABLE,
-    ...topology.environmentOf(place),
+    ...topology.environmentOf(index),
   }));
   const sample = (when: string): Promise<Sample> => takeSample(when, fleet, topology.servers[0]!);
 
@@ -81,8 +81,8 @@ async function soak(
   const violations = [
     ...leftByWarmUp,
     ...left,
-    ...end.replicas.flatMap((reading, place) =>
-      compare(`replica ${place}`, start.replicas[place]!, reading),
+    ...end.replicas.flatMap((reading, index) =>
+      compare(`replica ${index}`, start.replicas[index]!, reading),
     ),
     ...wrongAnswers(evidence),
     ...lateAnswers(evidence),

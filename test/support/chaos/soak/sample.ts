@@ -5,7 +5,7 @@ import { read, type Reading } from '../replica-reading.js';
 /** What everybody holds at one moment. */
 export interface Sample {
   readonly when: string;
-  /** By their places. */
+  /** By their indexes. */
   readonly replicas: readonly Reading[];
   readonly redisKeys: number;
   readonly redisBytes: number;

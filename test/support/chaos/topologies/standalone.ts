@@ -21,7 +21,7 @@ export async function startStandalone(replicas: number): Promise<Topology> {
   const victim = () => Promise.resolve(server);
   return {
     servers: [server],
-    environmentOf: (place) => ({ REDIS_URL: proxies[place]!.url, ...AS_LIMITER_USER }),
+    environmentOf: (index) => ({ REDIS_URL: proxies[index]!.url, ...AS_LIMITER_USER }),
     faults: (fleet) => [
       replicaDies(fleet),
       replicaStandsStill(fleet),

@@ -6,8 +6,8 @@ import type { Fleet } from '../fleet.js';
 export interface Topology {
   /** Every server that may hold keys. */
   readonly servers: readonly RedisProcess[];
-  /** The settings by which the replica at a place finds its Redis. */
-  environmentOf(place: number): Readonly<Record<string, string>>;
+  /** The settings by which the replica at an index finds its Redis. */
+  environmentOf(index: number): Readonly<Record<string, string>>;
   /** What can go wrong. */
   faults(fleet: Fleet): FaultKind[];
   /** Resolves when every server serves, and all agree on who does what. */

@@ -1,6 +1,6 @@
 import { BodyBuffer, MAX_BODY_BYTES } from '../../../../src/http/intake/body-buffer.js';
 
-/** A body of these chunks, and how many bytes of room it has taken. */
+/** A body of these chunks, and how many bytes of the budget it has taken. */
 function bodyOf(chunks: readonly Buffer[], announced?: number) {
   let taken = 0;
   const body = new BodyBuffer({ take: (bytes) => (taken += bytes) }, announced);

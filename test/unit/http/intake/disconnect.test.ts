@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { pauseReading } from '../../../../src/http/intake/connection-state.js';
 import { untilDisconnect } from '../../../../src/http/intake/disconnect.js';
@@ -24,10 +24,10 @@ test('a connection is cut if it is not read while a request waits', async () => 
 
 test('a process that stood still handles arrived decisions before it cuts a connection', async () => {
   const socket = heldUpSocket();
-  await nextTurn();
-  const decided = untilDisconnect(socket, () => nextTurn());
+  await nextTick();
+  const decided = untilDisconnect(socket, () => nextTick());
   holdEventLoop(STANDSTILL_MILLIS);
   await decided;
-  await nextTurn();
+  await nextTick();
   expect(socket.destroyed).toBe(false);
 });

@@ -3,63 +3,67 @@ import { Readable } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { BODY_BYTES, type BodyPlace, BodyRoom } from '../../../../src/http/intake/body-room.js';
+import {
+  BODY_BYTES,
+  BodyBudget,
+  type BodyMemory,
+} from '../../../../src/http/intake/body-budget.js';
 import { COSTLY_BODIES } from '../../../support/costly-bodies.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../../src/http/intake/array-elements.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';
 
 interface Found {
   readonly elements: readonly unknown[];
-  /** How many bytes of room the caller takes while the elements are in use. */
+  /** How many bytes of the budget the caller takes while the elements are in use. */
   readonly taken: number;
-  /** How many turns reading them took. */
-  readonly turns: number;
+  /** How many slices reading them took. */
+  readonly slices: number;
 }
 
 /** What is found in a text. */
 async function elementsOf(text: string): Promise<Found> {
-  const room = new BodyRoom();
+  const budget = new BodyBudget();
   const body = Buffer.from(text);
   const request = Object.assign(Readable.from([body]), {
     headers: { 'content-type': 'application/json', 'content-length': String(body.length) },
     socket: { remoteAddress: 'here' },
   }) as unknown as Request;
   const found: Found[] = [];
-  let turns = 0;
+  let slices = 0;
   const next = (_taker: unknown, wanted: number): Promise<number> => {
-    turns += 1;
+    slices += 1;
     return Promise.resolve(wanted);
   };
   await withJsonArray(
     request,
     { locals: { context: { owner: 'here' } } } as unknown as Response,
-    { room, turns: { next } },
+    { budget, slices: { next } },
     (elements) => {
-      found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room), turns });
+      found.push({ elements, taken: BODY_BYTES.caller - bytesLeft(budget), slices });
       return Promise.resolve();
     },
   );
-  expect(roomLeft(room)).toBe(BODY_BYTES.caller);
+  expect(bytesLeft(budget)).toBe(BODY_BYTES.caller);
   return found[0]!;
 }
 
 /** How many more bytes the caller may take, over as many connections as necessary. */
-function roomLeft(room: BodyRoom): number {
+function bytesLeft(budget: BodyBudget): number {
   let left = 0;
-  const places: BodyPlace[] = [];
+  const memories: BodyMemory[] = [];
   for (let part = BODY_BYTES.caller / 2; part >= 1; part /= 2) {
     for (let again = true; again;) {
-      const place = room.enter('here');
+      const memory = budget.memoryFor('here');
       try {
-        place.take(part);
-        places.push(place);
+        memory.take(part);
+        memories.push(memory);
         left += part;
       } catch {
         again = false;
       }
     }
   }
-  for (const place of places) place.leave();
+  for (const memory of memories) memory.giveBack();
   return left;
 }
 
@@ -92,12 +96,12 @@ test('an element of more bytes than any valid one is not parsed, and the others 
   ]);
 });
 
-test('a typical body takes one turn, and a large one a turn for each few KiB', async () => {
+test('a typical body takes one slice, and a large one a slice for each few KiB', async () => {
   const keys = (count: number) => JSON.stringify(Array(count).fill({ key: 'x'.repeat(512) }));
   const [few, many] = [await elementsOf(keys(7)), await elementsOf(keys(1000))];
 
-  expect(few.turns).toBe(1);
-  expect(many.turns).toBeGreaterThan(keys(1000).length / MAX_ELEMENT_BYTES);
+  expect(few.slices).toBe(1);
+  expect(many.slices).toBeGreaterThan(keys(1000).length / MAX_ELEMENT_BYTES);
   expect(many.elements).toHaveLength(1000);
 });
 
@@ -148,7 +152,7 @@ test('a text is read as JSON.parse reads it, however its parts are combined', as
   expect(valid).toBeGreaterThan(100);
 });
 
-test('elements take room in addition to their text, and give it back', async () => {
+test('elements take memory in addition to their text, and give it back', async () => {
   const text = JSON.stringify(Array(1000).fill({ key: 'a' }));
 
   expect((await elementsOf(text)).taken).toBe(text.length + 1000 * 128);

@@ -38,9 +38,9 @@ test('a connection may have as many unsent bytes as its bound', () => {
   expect(unsent.bytes).toBe(0);
 });
 
-test('bytes that are sent make room', () => {
+test('bytes that are sent count no longer', () => {
   const socket = new Socket();
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let round = 0; round < 3; round += 1) {
     unsent.add(socket, MOST);
     unsent.sent(socket, MOST);
   }

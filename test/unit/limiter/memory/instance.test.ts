@@ -1,6 +1,7 @@
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
+import { keyLimits } from '../../../support/limits.js';
 import { Instance, type InstanceDecision } from '../../../../src/limiter/memory/instance.js';
-import { MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
+import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 
@@ -13,13 +14,13 @@ const nameOf = (id: string): string =>
 const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
 
 let granted: string[];
-let room: MemoryRoom;
-let policy: { current: { limits: KeyLimits } };
+let room: MemoryBudget;
+let policy: { current: KeyLimits };
 let state: Instance;
 beforeEach(() => {
   granted = [];
-  room = new MemoryRoom(Infinity);
-  policy = { current: { limits: LIMITS } };
+  room = new MemoryBudget(Infinity);
+  policy = { current: keyLimits(LIMITS) };
   state = new Instance('k', 0, policy, BOUNDS, room, (ids) => granted.push(...ids.map(nameOf)));
 });
 
@@ -33,6 +34,13 @@ const check = (now: number, name: string, overrides: Overrides = {}): InstanceDe
 const checkOrWait = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
   state.check(now, idOf(name), { key: 'k', canWait: true, ...overrides });
 
+/** The state of the key as of now, with what it says of its own limit. */
+const inspect = (now: number) => {
+  const { limits, maxRequestsInQueue, ...rest } = state.inspect(now);
+  const [{ windowMillis, maximum: maxRequests, used }] = limits;
+  return { ...rest, used, limits: { windowMillis, maxRequests, maxRequestsInQueue } };
+};
+
 /** Fills the window and the queue of {@link LIMITS}: a and b approved, c and d waiting. */
 function fill(now = 0): void {
   check(now, 'a');
@@ -45,8 +53,8 @@ describe('check', () => {
   test('approves while the window has room, whether or not the request can wait', () => {
     expect(check(0, 'a')).toBe('approved');
     expect(checkOrWait(0, 'b')).toBe('approved');
-    expect(state.inspect(0)).toMatchObject({
-      approved: 2,
+    expect(inspect(0)).toMatchObject({
+      used: 2,
       held: 0,
       denied: 0,
       waiting: 0,
@@ -58,7 +66,7 @@ describe('check', () => {
     fill();
     expect(check(1, 'e')).toBe('denied');
     expect(check(999, 'f')).toBe('denied');
-    expect(state.inspect(999)).toMatchObject({ approved: 2, held: 0, denied: 2 });
+    expect(inspect(999)).toMatchObject({ used: 2, held: 0, denied: 2 });
   });
 
   test('queues a check that can wait when the window is full', () => {
@@ -67,8 +75,8 @@ describe('check', () => {
     expect(checkOrWait(0, 'c')).toBe('waiting');
     expect(checkOrWait(0, 'd')).toBe('waiting');
     expect(state.waiting).toBe(2);
-    expect(state.inspect(0)).toMatchObject({
-      approved: 2,
+    expect(inspect(0)).toMatchObject({
+      used: 2,
       held: 0,
       denied: 0,
       waiting: 2,
@@ -79,8 +87,8 @@ describe('check', () => {
   test('answers queue_full when the queue is full, and does not count a denial', () => {
     fill();
     expect(checkOrWait(0, 'e')).toBe('queue_full');
-    expect(state.inspect(0)).toMatchObject({
-      approved: 2,
+    expect(inspect(0)).toMatchObject({
+      used: 2,
       held: 0,
       denied: 0,
       waiting: 2,
@@ -92,7 +100,7 @@ describe('check', () => {
     fill();
     expect(checkOrWait(1000, 'e')).toBe('waiting');
     expect(granted).toEqual(['c', 'd']);
-    expect(state.inspect(1000)).toMatchObject({ approved: 2, waiting: 1 });
+    expect(inspect(1000)).toMatchObject({ used: 2, waiting: 1 });
   });
 
   test('starts a window empty', () => {
@@ -101,7 +109,7 @@ describe('check', () => {
     state.withdraw(500, idOf('c'));
     state.withdraw(500, idOf('d'));
     expect(check(1000, 'f')).toBe('approved');
-    expect(state.inspect(1000)).toMatchObject({ approved: 1, held: 0, denied: 0 });
+    expect(inspect(1000)).toMatchObject({ used: 1, held: 0, denied: 0 });
   });
 
   test('keeps windows anchored to the first check', () => {
@@ -125,7 +133,7 @@ describe('overrides', () => {
   test('stay in later windows, and a check that leaves them out changes nothing', () => {
     check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 7 });
     check(3000, 'b');
-    expect(state.inspect(3000).limits).toEqual({
+    expect(inspect(3000).limits).toEqual({
       windowMillis: 1000,
       maxRequests: 1,
       maxRequestsInQueue: 7,
@@ -134,23 +142,25 @@ describe('overrides', () => {
 
   test('that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
     check(0, 'a', { maxRequests: 9, maxRequestsInQueue: 7 });
-    policy.current = {
-      limits: { ...LIMITS, ceilings: { maxRequests: 9, maxRequestsInQueue: 7, windowMillis: 0 } },
-    };
+    policy.current = keyLimits({
+      ...LIMITS,
+      ceilings: { maxRequests: 9, maxRequestsInQueue: 7, windowMillis: 0 },
+    });
     check(0, 'b');
-    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 7 });
-    policy.current = {
-      limits: { ...LIMITS, ceilings: { maxRequests: 8, maxRequestsInQueue: 6, windowMillis: 0 } },
-    };
+    expect(inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 7 });
+    policy.current = keyLimits({
+      ...LIMITS,
+      ceilings: { maxRequests: 8, maxRequestsInQueue: 6, windowMillis: 0 },
+    });
     check(0, 'c');
-    expect(state.inspect(0).limits).toMatchObject(LIMITS);
+    expect(inspect(0).limits).toMatchObject(LIMITS);
   });
 
   test('can be set one without the other', () => {
     check(0, 'a', { maxRequests: 9 });
-    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 2 });
+    expect(inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 2 });
     check(0, 'b', { maxRequestsInQueue: 0 });
-    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 0 });
+    expect(inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 0 });
   });
 
   test('raising the maximum serves the queue before the check that raises it', () => {
@@ -159,13 +169,13 @@ describe('overrides', () => {
     expect(granted).toEqual(['c']);
     expect(check(20, 'f', { maxRequests: 6 })).toBe('approved');
     expect(granted).toEqual(['c', 'd', 'e']);
-    expect(state.inspect(20)).toMatchObject({ approved: 6, waiting: 0 });
+    expect(inspect(20)).toMatchObject({ used: 6, waiting: 0 });
   });
 
   test('lowering the maximum takes no approval back, and approves no waiter until there is room', () => {
     fill();
     expect(check(10, 'e', { maxRequests: 1 })).toBe('denied');
-    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+    expect(inspect(10)).toMatchObject({ used: 2, waiting: 2 });
     expect(state.release(10, idOf('a'))).toBe(true);
     expect(granted).toEqual([]);
     expect(state.release(10, idOf('b'))).toBe(true);
@@ -207,7 +217,7 @@ describe('release', () => {
     check(0, 'a');
     check(0, 'b');
     expect(state.release(10, idOf('a'))).toBe(true);
-    expect(state.inspect(10).approved).toBe(1);
+    expect(inspect(10).used).toBe(1);
     expect(check(10, 'c')).toBe('approved');
     expect(check(10, 'd')).toBe('denied');
   });
@@ -216,15 +226,15 @@ describe('release', () => {
     fill();
     expect(state.release(10, idOf('b'))).toBe(true);
     expect(granted).toEqual(['c']);
-    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
+    expect(inspect(10)).toMatchObject({ used: 2, waiting: 1 });
   });
 
   test('of the same id a second time finds nothing and changes nothing', () => {
     fill();
     state.release(10, idOf('a'));
-    const before = state.inspect(10);
+    const before = inspect(10);
     expect(state.release(10, idOf('a'))).toBe(false);
-    expect(state.inspect(10)).toEqual(before);
+    expect(inspect(10)).toEqual(before);
     expect(granted).toEqual(['c']);
   });
 
@@ -233,7 +243,7 @@ describe('release', () => {
     (requestId) => {
       fill();
       expect(state.release(10, requestId)).toBe(false);
-      expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+      expect(inspect(10)).toMatchObject({ used: 2, waiting: 2 });
     },
   );
 
@@ -241,7 +251,7 @@ describe('release', () => {
     check(0, 'a');
     check(1000, 'b');
     expect(state.release(1000, idOf('a'))).toBe(false);
-    expect(state.inspect(1000).approved).toBe(1);
+    expect(inspect(1000).used).toBe(1);
   });
 
   test('finds an approval until the last millisecond of its window', () => {
@@ -263,13 +273,13 @@ describe('withdraw', () => {
     fill();
     state.withdraw(10, idOf('a'));
     expect(granted).toEqual(['c']);
-    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
+    expect(inspect(10)).toMatchObject({ used: 2, waiting: 1 });
   });
 
   test('of an unknown id changes nothing', () => {
     fill();
     state.withdraw(10, idOf('x'));
-    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+    expect(inspect(10)).toMatchObject({ used: 2, waiting: 2 });
     expect(granted).toEqual([]);
   });
 
@@ -284,17 +294,17 @@ describe('inspect', () => {
   test('reports a window that has ended as empty, and leaves its waiters', () => {
     fill();
     check(0, 'e');
-    expect(state.inspect(999)).toEqual({
+    expect(inspect(999)).toEqual({
       key: 'k',
       limits: LIMITS,
-      approved: 2,
+      used: 2,
       held: 0,
       denied: 1,
       waiting: 2,
       pausedMillis: 0,
     });
-    expect(state.inspect(1000)).toMatchObject({
-      approved: 0,
+    expect(inspect(1000)).toMatchObject({
+      used: 0,
       held: 0,
       denied: 0,
       waiting: 2,
@@ -304,10 +314,10 @@ describe('inspect', () => {
 
   test('changes nothing', () => {
     fill();
-    state.inspect(1000);
+    inspect(1000);
     expect(granted).toEqual([]);
     expect(state.roomAt).toBe(1000);
-    expect(state.inspect(999)).toMatchObject({ approved: 2, waiting: 2 });
+    expect(inspect(999)).toMatchObject({ used: 2, waiting: 2 });
   });
 });
 
@@ -343,7 +353,7 @@ describe('a key', () => {
   test.each([
     ['a release', () => state.release(3500, idOf('a'))],
     ['a settle', () => state.settle(3500)],
-    ['an inspection', () => state.inspect(3500)],
+    ['an inspection', () => inspect(3500)],
     ['the withdrawal of an unknown id', () => state.withdraw(3500, idOf('x'))],
   ])('is not kept by %s', (_name, call) => {
     check(0, 'a');

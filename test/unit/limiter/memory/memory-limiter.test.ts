@@ -4,6 +4,9 @@ import type { CheckRequest, Decision, InstanceState } from '../../../../src/limi
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { holdEventLoop } from '../../../support/hold-event-loop.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
+import { keyLimits } from '../../../support/limits.js';
+import { ownQuota } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
 
@@ -80,7 +83,7 @@ describe('check', () => {
     expect(await check('k')).toEqual({
       outcome: 'denied',
       reason: 'limit_reached',
-      quota: { maxRequests: 1, remaining: 0, resetMillis: 700 },
+      quota: ownQuota({ windowMillis: 1000, maxRequests: 1, remaining: 0, resetMillis: 700 }),
     });
   });
 
@@ -91,7 +94,7 @@ describe('check', () => {
     expect(await check('k', { canWait: true })).toEqual({
       outcome: 'denied',
       reason: 'queue_full',
-      quota: { maxRequests: 1, remaining: 0, resetMillis: 1000 },
+      quota: ownQuota({ windowMillis: 1000, maxRequests: 1, remaining: 0, resetMillis: 1000 }),
     });
   });
 
@@ -105,7 +108,10 @@ describe('check', () => {
     await clock.advance(0.9);
     await approve('k');
     await clock.advance(999);
-    expect(await check('k')).toMatchObject({ outcome: 'denied', quota: { resetMillis: 1 } });
+    expect(await check('k')).toMatchObject({
+      outcome: 'denied',
+      quota: { limits: [{ resetMillis: 1 }] },
+    });
     await clock.advance(0.1);
     expect((await check('k')).outcome).toBe('approved');
   });
@@ -175,7 +181,7 @@ describe('a client that disconnects', () => {
     caller.disconnect();
     await leaving.settled;
     expect(leaving.decision).toEqual({ outcome: 'withdrawn' });
-    expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 1 });
+    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }], waiting: 1 });
     expect(limiter.waiting).toBe(1);
     await clock.advance(1000);
     await next.settled;
@@ -190,7 +196,7 @@ describe('a client that disconnects', () => {
     await left.settled;
     expect(left.decision).toEqual({ outcome: 'withdrawn' });
     expect(limiter.waiting).toBe(0);
-    expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 0 });
+    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
   });
 
   test('after its approval keeps the approval', async () => {
@@ -198,7 +204,7 @@ describe('a client that disconnects', () => {
     expect(checkOrWait('k', caller)).toBeDefined();
     await tick();
     caller.disconnect();
-    expect(await limiter.inspect('k')).toMatchObject({ approved: 1 });
+    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }] });
   });
 });
 
@@ -226,14 +232,14 @@ describe('idle keys', () => {
     expect(await check('k')).toMatchObject({ outcome: 'approved' });
     expect(await limiter.inspect('k')).toEqual({
       key: 'k',
-      limits: LIMITS,
-      approved: 1,
+      limits: [{ ...ownLimit(1000, 1), used: 1, millisToWindowEnd: 1000 }],
+      maxRequestsInQueue: 2,
       held: 0,
       denied: 0,
       waiting: 0,
       pausedMillis: 0,
     });
-    expect(await check('k')).toMatchObject({ quota: { resetMillis: 1000 } });
+    expect(await check('k')).toMatchObject({ quota: { limits: [{ resetMillis: 1000 }] } });
   });
 
   test('are swept out of memory without another call', async () => {
@@ -289,16 +295,17 @@ describe('list', () => {
     await check('a');
     await clock.advance(1000);
     await check('b', { maxRequests: 7 });
+    const others = { maxRequestsInQueue: 2, held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
     expect(await listed()).toEqual([
-      { key: 'a', limits: LIMITS, approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0 },
+      {
+        key: 'a',
+        limits: [{ ...ownLimit(1000, 1), used: 0, millisToWindowEnd: 1000 }],
+        ...others,
+      },
       {
         key: 'b',
-        limits: { ...LIMITS, maxRequests: 7 },
-        approved: 1,
-        held: 0,
-        denied: 0,
-        waiting: 0,
-        pausedMillis: 0,
+        limits: [{ ...ownLimit(1000, 7), used: 1, millisToWindowEnd: 1000 }],
+        ...others,
       },
     ]);
   });
@@ -318,7 +325,7 @@ describe('the policy of a key', () => {
     const asked: string[] = [];
     const policyOf = (key: string) => {
       asked.push(key);
-      return { limits: { ...LIMITS, maxRequests } };
+      return keyLimits({ ...LIMITS, maxRequests });
     };
     return { asked, policyOf };
   };
@@ -329,11 +336,11 @@ describe('the policy of a key', () => {
     const ruled = new MemoryLimiter(policies, clock);
     const outcome = async () => (await ruled.check({ key: 'k', canWait: false })).outcome;
     expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
-    expect(ruled.policyOf('k').limits.maxRequests).toBe(1);
+    expect(ruled.policyOf('k').limits[0].maximum).toBe(1);
     expect(before.asked).toEqual(['k']);
 
     policies.current = after;
-    expect(ruled.policyOf('k').limits.maxRequests).toBe(2);
+    expect(ruled.policyOf('k').limits[0].maximum).toBe(2);
     expect(await outcome()).toBe('approved');
     expect(after.asked).toEqual(['k']);
   });
@@ -344,7 +351,7 @@ describe('the policy of a key', () => {
     await ruled.check({ key: 'k', canWait: false });
     await clock.advance(10 * LIMITS.windowMillis);
     expect(await ruled.inspect('k')).toBeUndefined();
-    expect(ruled.policyOf('k').limits.maxRequests).toBe(1);
+    expect(ruled.policyOf('k').limits[0].maximum).toBe(1);
     expect(policies.current.asked).toEqual(['k', 'k']);
     expect(await ruled.inspect('k')).toBeUndefined();
   });

@@ -139,8 +139,8 @@ describe('waiters, when the store goes down,', () => {
       'approved',
       undefined,
     ]);
-    expect((await local.inspect('key'))?.limits).toMatchObject({
-      maxRequests: 2,
+    expect(await local.inspect('key')).toMatchObject({
+      limits: [{ maximum: 2 }],
       maxRequestsInQueue: 7,
     });
   });
@@ -236,7 +236,7 @@ describe('when the store goes down while it decides', () => {
       else store.goDown('key');
     }
     expect(await check!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
-    expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
+    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
   });
 });
 
@@ -277,7 +277,7 @@ describe('a client that disconnects', () => {
     disconnecting!.disconnect();
     expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     expect(await first!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
-    expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
+    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
   });
 
   test('is not called back after its check is decided', async () => {

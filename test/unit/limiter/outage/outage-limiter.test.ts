@@ -1,5 +1,5 @@
 import { StoreUnavailableError, UnavailableError } from '../../../../src/limiter/errors.js';
-import type { Decision, InstanceState, Limits } from '../../../../src/limiter/limiter.js';
+import type { Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
@@ -11,6 +11,7 @@ import { instance, StoreLimiterStub } from '../../../support/store-limiter-stub.
 import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
+import type { DeclaredLimits } from '../../../support/limits.js';
 
 const ALLOWED = { outcome: 'approved', outagePolicy: 'allow' };
 const APPROVED_LOCALLY = { outcome: 'approved', outagePolicy: 'local' };
@@ -21,7 +22,7 @@ let store: StoreLimiterStub;
 let local: MemoryLimiter;
 let log: RecordedLog;
 /** Those of each key, for the replica alone. */
-let limits: Limits;
+let limits: DeclaredLimits;
 /** With the policies `allow` and `local`. */
 let allowing: OutageLimiter;
 let deciding: OutageLimiter;
@@ -196,7 +197,7 @@ describe('an approval is released', () => {
     store.comeBack();
     expect(await deciding.release('key', requestId)).toBe(true);
     expect(store.released).toEqual([]);
-    expect(await local.inspect('key')).toMatchObject({ approved: 0 });
+    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }] });
   });
 
   test('once', async () => {
@@ -213,10 +214,10 @@ describe('an approval is released', () => {
     store.goDown('key');
     const terms = { hits: 2, maxRequests: 3 };
     const requestId = requestIdOf(await deciding.check({ key: 'key', canWait: false, ...terms }));
-    expect(await local.inspect('key')).toMatchObject({ approved: 2 });
+    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 2 }] });
     store.comeBack();
     expect(await deciding.release('key', requestId)).toBe(true);
-    expect(await local.inspect('key')).toMatchObject({ approved: 0 });
+    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }] });
   });
 
   test('not at all while the store that may know it is down', async () => {
@@ -225,6 +226,14 @@ describe('an approval is released', () => {
       await expect(limiter.release('key', 'id 0')).rejects.toThrow(StoreUnavailableError);
     }
   });
+});
+
+test('an approval that nobody has got counts in no limit of the replica that gave it', async () => {
+  const starts = { name: 'starts', windowMillis: 1000, maximum: 1, counts: 'requests' } as const;
+  limits = { ...limits, further: [{ ...starts, keepsReleased: true }] };
+  const requestId = await approveLocally();
+  deciding.giveBack('key', requestId);
+  expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }, { used: 0 }] });
 });
 
 describe('the visible state', () => {
@@ -240,9 +249,9 @@ describe('the visible state', () => {
   test('comes from this replica while the store is down, with the policy local', async () => {
     await approveLocally();
     store.pages = () => pages(new StoreUnavailableError());
-    expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
-    expect(await deciding.examine('key', 1)).toMatchObject({ key: 'key', approved: 1 });
-    expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', approved: 1 }]]);
+    expect(await deciding.inspect('key')).toMatchObject({ key: 'key', limits: [{ used: 1 }] });
+    expect(await deciding.examine('key', 1)).toMatchObject({ key: 'key', limits: [{ used: 1 }] });
+    expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', limits: [{ used: 1 }] }]]);
   });
 
   test('is unavailable while the store is down, with the policy allow', async () => {

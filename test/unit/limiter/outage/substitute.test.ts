@@ -9,6 +9,7 @@ import {
 import { ManualClock } from '../../../support/manual-clock.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
+import { quotaOf } from '../../../support/quota.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const check: CheckRequest = { key: 'key', canWait: false };
@@ -64,7 +65,7 @@ describe('the substitute that decides locally', () => {
     expect(await local.check(check)).toEqual({
       outcome: 'denied',
       reason: 'limit_reached',
-      quota: { maxRequests: 1, remaining: 0, resetMillis: 1000 },
+      quota: quotaOf(1000),
       outagePolicy: 'local',
     });
     expect(await local.check(waitingCheck)).toMatchObject({ reason: 'queue_full' });

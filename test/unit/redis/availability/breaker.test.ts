@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Breaker } from '../../../../src/redis/availability/breaker.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -46,17 +46,17 @@ function fail(...numbers: number[]): void {
 }
 
 async function advance(millis: number): Promise<void> {
-  await clock.advance(millis, { afterTimers: () => nextTurn() });
+  await clock.advance(millis, { afterTimers: () => nextTick() });
 }
 
 async function answerProbe(index: number): Promise<void> {
   probes[index]!.answer();
-  await nextTurn();
+  await nextTick();
 }
 
 async function failProbe(index: number): Promise<void> {
   probes[index]!.fail();
-  await nextTurn();
+  await nextTick();
 }
 
 describe('a closed breaker', () => {

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Breakers } from '../../../../src/redis/availability/breakers.js';
 import { TimeoutError } from '../../../../src/redis/availability/deadline.js';
@@ -40,7 +40,7 @@ function open(name: string, cause: unknown = FAILURES.refused): void {
 }
 
 async function advance(millis: number): Promise<void> {
-  await clock.advance(millis, { afterTimers: () => nextTurn() });
+  await clock.advance(millis, { afterTimers: () => nextTick() });
 }
 
 test('there is one breaker for each shard', () => {
@@ -122,7 +122,7 @@ test('only shards that are down are probed when Redis can be reached again', asy
   breakers.of('b:1').failed('b:1', FAILURES.unknown);
   open('a:1');
   store.becomeReady();
-  await nextTurn();
+  await nextTick();
   expect(store.probes).toEqual([['setrange', 'a:1:probe', 0, '']]);
   expect(breakers.of('a:1').isOpen).toBe(false);
 });

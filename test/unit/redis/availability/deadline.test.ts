@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { TimeoutError, withinDeadline } from '../../../../src/redis/availability/deadline.js';
 import { holdEventLoop } from '../../../support/hold-event-loop.js';
@@ -36,13 +36,13 @@ test('work that is not done in time fails', async () => {
   await expect(withinDeadline(never, 1)).rejects.toThrow('no answer within 1 ms');
 });
 
-/** Resolves after so many turns of the event loop, as a call that needs them to be sent and to be answered. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await nextTurn();
+/** Resolves after `count` ticks, like a call that needs them to be sent and to be answered. */
+async function ticks(count: number): Promise<void> {
+  for (let tick = 0; tick < count; tick += 1) await nextTick();
 }
 
 async function standStill(millis: number): Promise<void> {
-  await nextTurn();
+  await nextTick();
   holdEventLoop(millis);
 }
 
@@ -51,7 +51,7 @@ test('a process that stands still before it has sent a call leaves the call time
 
   await expect(
     withinDeadline(
-      sent.then(() => turns(3)),
+      sent.then(() => ticks(3)),
       1000,
     ),
   ).resolves.toBeUndefined();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 
@@ -46,5 +46,5 @@ test('a connection may end before the reply to an ASKING that nobody awaits', as
   await fake.close();
   await ended;
   // An unhandled rejection fails the test.
-  await nextTurn();
+  await nextTick();
 });

@@ -8,7 +8,9 @@ import { Scripts } from '../../../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { unguarded } from '../../../support/unguarded.js';
+import { keyLimits } from '../../../support/limits.js';
 
+const LIMITS = keyLimits({ windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 });
 const ErrorReply = ReplyError as new (message: string) => Error;
 const ELSEWHERE = 'ERR Script attempted to access a non local key in a cluster node script: x';
 const naming = new KeyNaming('p:');
@@ -59,7 +61,7 @@ function scriptsWith(guard: typeof unguarded): Scripts {
   return new Scripts(client, guard, {
     replicaId: 'r1',
     leaseMillis: 5000,
-    limitsOf: () => ({ windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 }),
+    limitsOf: () => LIMITS,
     wakeArgument: 'SPUBLISH :wake',
     maxIdsPerKey: 1000,
     maxHoldsPerKey: 100,

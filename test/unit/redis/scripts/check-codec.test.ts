@@ -1,10 +1,10 @@
-import type { KeyLimits } from '../../../../src/limiter/limiter.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { type CheckBatch, encodeChecks } from '../../../../src/redis/scripts/check-codec.js';
+import { keyLimits } from '../../../support/limits.js';
 
 const naming = new KeyNaming('p:');
-const USUAL: KeyLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
-const OTHER: KeyLimits = { windowMillis: 5000, maxRequests: 7, maxRequestsInQueue: 0 };
+const USUAL = keyLimits({ windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 });
+const OTHER = keyLimits({ windowMillis: 5000, maxRequests: 7, maxRequestsInQueue: 0 });
 
 const batch = (key: string, checks = 1): CheckBatch => ({
   names: naming.namesOf(key),

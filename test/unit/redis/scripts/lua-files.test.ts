@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 
 import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
 import { luaScopes } from '../../../support/lua-scopes.js';
@@ -13,6 +14,10 @@ function luaFilesIn(folder: string): string[] {
 
 function textOf(file: string): string {
   return readFileSync(new URL(`${file}.lua`, LUA_FOLDER), 'utf8');
+}
+
+function variableOf(fragment: string): string {
+  return basename(fragment).replaceAll('-', '_');
 }
 
 /** The comment at the top of a file. */
@@ -36,7 +41,9 @@ const MOST_LOCALS = 120;
 const MOST_UPVALUES = 40;
 
 const scripts = luaFilesIn('.');
-const fragments = luaFilesIn('lib/');
+const fragments = ['lib', 'limits', 'queue'].flatMap((folder) =>
+  luaFilesIn(`${folder}/`).map((name) => `${folder}/${name}`),
+);
 
 test('there is one script for each operation', () => {
   const operations = [
@@ -54,7 +61,7 @@ test('there is one script for each operation', () => {
   expect(scripts.sort()).toEqual(operations);
 });
 
-describe.each([...scripts, ...fragments.map((name) => `lib/${name}`)])('%s.lua', (file) => {
+describe.each([...scripts, ...fragments])('%s.lua', (file) => {
   const { functions, globals, hiding } = luaScopes(textOf(file));
 
   test('uses no name that it does not declare or require', () => {
@@ -65,6 +72,11 @@ describe.each([...scripts, ...fragments.map((name) => `lib/${name}`)])('%s.lua',
     const [{ locals }] = functions as [(typeof functions)[number]];
     const unused = locals.filter(({ name, isUsed }) => !isUsed && name !== 'run');
     expect(unused.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('calls what it requires by its name', () => {
+    const required = textOf(file).matchAll(/^local (\w+) = require(?:_when_called)? '(.*)'$/gm);
+    for (const [, variable, fragment] of required) expect(variable).toBe(variableOf(fragment!));
   });
 
   test('gives no name two meanings', () => {
@@ -111,27 +123,21 @@ describe.each(scripts)('%s.lua', (script) => {
   });
 });
 
-describe.each(fragments)('lib/%s.lua', (fragment) => {
+describe.each(fragments)('%s.lua', (fragment) => {
   test('declares one name, which is its own', () => {
-    const name = fragment.replaceAll('-', '_');
-    const lines = textOf(`lib/${fragment}`).trimEnd().split('\n');
-    expect(lines.at(-1)).toBe(`return ${name}`);
-    for (const [, variable, required] of lines
-      .join('\n')
-      .matchAll(/^local (\w+) = require '(.*)'$/gm)) {
-      expect(`lib/${variable}`).toBe(required!.replaceAll('-', '_'));
-    }
+    const lines = textOf(fragment).trimEnd().split('\n');
+    expect(lines.at(-1)).toBe(`return ${variableOf(fragment)}`);
   });
 
   test('is required by a script', () => {
     const marker = '-- stands in for the fragment';
     const users = scripts.filter((script) =>
-      loadScript(script, { [`lib/${fragment}`]: marker }).text.includes(marker),
+      loadScript(script, { [fragment]: marker }).text.includes(marker),
     );
     expect(users).not.toEqual([]);
   });
 
   test('takes keys and arguments as parameters', () => {
-    expect(textOf(`lib/${fragment}`)).not.toMatch(/\b(KEYS|ARGV)\b/);
+    expect(textOf(fragment)).not.toMatch(/\b(KEYS|ARGV)\b/);
   });
 });

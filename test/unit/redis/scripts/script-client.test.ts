@@ -67,7 +67,7 @@ class FakeNode {
 }
 
 let nodes: Map<string, FakeNode>;
-/** The node that gets a call, if it is not that of its slot: an importing node, after ASK. */
+/** The node that gets a call, if it is not the node of the call's slot: an importing node, after ASK. */
 let redirected: string | undefined;
 let log: RecordedLog;
 let clock: ManualClock;
@@ -150,14 +150,14 @@ describe('functions', () => {
 
   test('are not loaded again elsewhere while calls that need them come in', async () => {
     const replies = Promise.all(['a0', 'a1', 'a2'].map((key) => call(key)));
-    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-    await nextTurn();
+    const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     // The other primary answers at once, and the one of the calls after all replies that were before the load.
     for (const answer of nodeAt('a').answers.splice(0)) {
       answer();
-      await nextTurn();
+      await nextTick();
       for (const answerLoad of nodeAt('b').answers.splice(0)) answerLoad();
-      await nextTurn();
+      await nextTick();
     }
     await answerAll();
     expect(await replies).toEqual(['a0', 'a1', 'a2']);

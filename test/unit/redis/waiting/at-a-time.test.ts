@@ -1,13 +1,13 @@
 import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('two jobs run at a time and the others follow in their order, even if one fails', async () => {
-  const turns = new AtATime(2);
+  const line = new AtATime(2);
   const begun: number[] = [];
   const ends: ((error?: Error) => void)[] = [];
   const jobs = Array.from({ length: 5 }, (_, i) =>
-    turns.run(() => {
+    line.run(() => {
       begun.push(i);
       return new Promise<number>((resolve, reject) => {
         ends[i] = (error) => {
@@ -18,14 +18,14 @@ test('two jobs run at a time and the others follow in their order, even if one f
     }),
   );
   const all = Promise.allSettled(jobs);
-  await nextTurn();
+  await nextTick();
   expect(begun).toEqual([0, 1]);
   ends[1]!(new Error('failed'));
-  await nextTurn();
+  await nextTick();
   expect(begun).toEqual([0, 1, 2]);
   ends[0]!();
   ends[2]!();
-  await nextTurn();
+  await nextTick();
   expect(begun).toEqual([0, 1, 2, 3, 4]);
   ends[3]!();
   ends[4]!();
@@ -36,5 +36,5 @@ test('two jobs run at a time and the others follow in their order, even if one f
     'fulfilled',
     'fulfilled',
   ]);
-  expect(await turns.run(() => Promise.resolve('again'))).toBe('again');
+  expect(await line.run(() => Promise.resolve('again'))).toBe('again');
 });

@@ -459,7 +459,7 @@ describe('a queue in a long window', () => {
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('reports the number of its waiters with tickets, and that of the last wake', async () => {
+  test('reports the number of its waiters with tickets, and the number of the last wake', async () => {
     h.ask('c');
     h.disconnect('a');
     h.wake({ millisToRoom: LONG_MILLIS, waiting: 1 });
@@ -580,7 +580,7 @@ describe('a queue that is over', () => {
   test.each<[what: string, happen: () => void]>([
     ['a subscription', () => h.queue.onSubscribed()],
     ['the return of the store', () => h.queue.onStoreAvailable()],
-    ['a wake', () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'] })],
+    ['a wake', () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'], used: 1 })],
     ['a resignation', () => h.queue.onLeaderResigned()],
     ['an answer', () => void h.queue.answered('a')],
     ['a ticket', () => h.ticketed('a', 10, 5)],

@@ -11,6 +11,7 @@ import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet, ScriptedStore } from '../../../support/waiting/scripted-store.js';
 import { unobserved } from '../../../support/unguarded.js';
 import { quotaOf } from '../../../support/quota.js';
+import { keyLimits } from '../../../support/limits.js';
 
 const APPROVED = 1;
 const DENIED = 0;
@@ -50,7 +51,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
   return new WaitingRoom({
     replicaId: 'replica',
     leaseMillis: 30_000,
-    limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
+    limitsOf: () => keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
     maxWaiters,
     checks: {
       check: (request, requestId, onReply, onFailed) => {

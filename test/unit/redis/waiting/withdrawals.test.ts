@@ -1,4 +1,4 @@
-import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
+import type { FurtherLimit } from '../../../support/further-limits.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -6,6 +6,7 @@ import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { until } from '../../../support/until.js';
+import { keyLimits } from '../../../support/limits.js';
 
 /** The part of a call for one key. */
 interface Part {
@@ -65,7 +66,8 @@ beforeEach(() => {
     },
     naming: new KeyNaming(''),
     slotOf: (name) => slotOf(name),
-    limitsOf: () => ({ windowMillis: WINDOW, maxRequests: 1, maxRequestsInQueue: 1, further }),
+    limitsOf: () =>
+      keyLimits({ windowMillis: WINDOW, maxRequests: 1, maxRequestsInQueue: 1, further }),
     leaseMillis: LEASE,
     isAvailable: (name) => !unavailable.has(name),
     isWaitedFor: (key) => waitedFor.has(key),

@@ -6,9 +6,10 @@ import { openAccess } from '../../../../src/service/callers/access.js';
 import { checkDecider, type Decided } from '../../../../src/service/deciding/decide-check.js';
 import { RecentDenials } from '../../../../src/service/deciding/recent-denials.js';
 import type { ConnectedRequest } from '../../../../src/service/request-context.js';
+import { quotaOf } from '../../../support/quota.js';
 
 const CHECK: CheckRequest = { key: 'a', canWait: false };
-const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1 };
+const QUOTA = quotaOf(1);
 const CONTEXT: ConnectedRequest = {
   correlationId: 'id',
   owner: 'the caller',

@@ -1,6 +1,9 @@
 import { type DeniedKey, RecentDenials } from '../../../../src/service/deciding/recent-denials.js';
 import type { DenialReason } from '../../../../src/limiter/limiter.js';
+import { forEachLimit, ownLimit } from '../../../../src/limiter/limits.js';
 import type { KeyPolicy } from '../../../../src/rules/policy.js';
+import { defaultPolicy } from '../../../../src/rules/rules.js';
+import { DEFAULTS } from '../../../support/settings.js';
 
 const MINUTE = 60_000;
 
@@ -13,13 +16,18 @@ beforeEach(() => {
 
 const runOf = (key: string): DeniedKey | undefined => denials.all().find((one) => one.key === key);
 
+function policyOf(...windows: [number, ...number[]]): KeyPolicy {
+  const limits = forEachLimit(windows, (windowMillis) => ownLimit(windowMillis, 1));
+  return { ...defaultPolicy(DEFAULTS), limits };
+}
+
 function deny(
   key: string,
   reason: DenialReason = 'limit_reached',
   windowMillis = 1000,
   caller?: string,
 ): void {
-  const policy = { isShadow: false, limits: { windowMillis } } as KeyPolicy;
+  const policy = policyOf(windowMillis);
   denials.record(key, reason, policy, caller);
 }
 
@@ -47,7 +55,7 @@ test('the caller that was denied last is known', () => {
 });
 
 test('the limit that denied last is known, if the key has several', () => {
-  const policy = { isShadow: false, limits: { windowMillis: 1000 } } as KeyPolicy;
+  const policy = policyOf(1000);
   denials.record('a', 'limit_reached', policy, undefined, 'hour');
   expect(runOf('a')?.lastLimit).toBe('hour');
   denials.record('a', 'paused', policy, undefined);
@@ -65,9 +73,7 @@ test('denials are forgotten after a minute without one, and begin again with the
 });
 
 test('denials of a key with a longer further limit are forgotten after a window of that', () => {
-  const further = [{ windowMillis: 2000 }, { windowMillis: 5 * MINUTE }];
-  const limits = { windowMillis: 1000, further } as unknown as KeyPolicy['limits'];
-  const policy = { isShadow: false, limits } as KeyPolicy;
+  const policy = policyOf(1000, 2000, 5 * MINUTE);
   denials.record('a', 'limit_reached', policy, undefined);
   now += 5 * MINUTE;
   expect(runOf('a')).toMatchObject({ count: 1 });

@@ -1,13 +1,21 @@
 import { ListingForbiddenError } from '../../../../../src/limiter/errors.js';
 import type { InstanceState } from '../../../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../../../src/limiter/limits.js';
 import { KeySurvey } from '../../../../../src/http/routes/ui/key-survey.js';
 import { recordLog } from '../../../../support/recorded-log.js';
 import { until } from '../../../../support/until.js';
 
-const limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
-
-function state(key: string, counts: Partial<InstanceState> = {}): InstanceState {
-  return { key, limits, approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0, ...counts };
+function state(key: string, { used = 0, denied = 0, waiting = 0 } = {}): InstanceState {
+  const own = { ...ownLimit(1000, 2), used, millisToWindowEnd: 1000 };
+  return {
+    key,
+    limits: [own],
+    maxRequestsInQueue: 3,
+    held: 0,
+    denied,
+    waiting,
+    pausedMillis: 0,
+  };
 }
 
 /** A limiter that lists the pages that the test gives. */
@@ -91,8 +99,8 @@ test('a look during a long first walk sees what has been found so far', async ()
 });
 
 test('of very many keys, notable keys are kept and all are counted', async () => {
-  const many = Array.from({ length: 30_000 }, (_, i) => state(`key-${i}`, { approved: 1 }));
-  const noted = [state('full', { approved: 2 }), state('denies', { denied: 1 })];
+  const many = Array.from({ length: 30_000 }, (_, i) => state(`key-${i}`, { used: 1 }));
+  const noted = [state('full', { used: 2 }), state('denies', { denied: 1 })];
   const survey = new KeySurvey(new Listed(() => pagesOf(many, noted)), log.logger);
   const { keys, states } = await survey.look();
 

@@ -6,48 +6,49 @@ const MILLIS_PER_TICK = 1;
  * How many elements are dealt with between two looks at the clock. Most take a few microseconds. A key that is matched
  * for the first time takes as long as its rules do.
  */
-const ELEMENTS_PER_GRANT = 4;
+const ELEMENTS_PER_SLICE = 4;
 
-/** The most elements of a request in one turn, if they are fast. Most requests have fewer, and need one turn. */
-const ELEMENTS_PER_TURN = 64;
+/** The most elements of a request in slices without another request between them. Most requests have fewer. */
+const ELEMENTS_IN_A_ROW = 64;
 
-/** A request that takes turns. */
-export interface TurnTaker {
+/** A request that takes slices of the event loop. */
+export interface SliceTaker {
   /** The name of its caller, or what stands for one. */
   readonly owner: string;
 }
 
-/** The last turn so far. */
-interface Turn {
-  readonly request: TurnTaker;
+/** The slices of the request that has had the last one, since those of another request. */
+interface Row {
+  readonly request: SliceTaker;
   elements: number;
-  /** Before the current grant. */
+  /** Before the current slice. */
   millis: number;
-  /** When the current grant began. */
-  grantedAt: number;
+  /** When the current slice began. */
+  begunAt: number;
 }
 
 interface Waiting {
-  readonly request: TurnTaker;
+  readonly request: SliceTaker;
   readonly wanted: number;
-  readonly go: (granted: number) => void;
+  readonly go: (elements: number) => void;
 }
 
 /**
- * Shares the ticks of the event loop among bulk requests, until the time of the tick is used up: owners take turns, and so
- * do the requests of each. A request goes on for some elements, or for the time of a tick if its elements are slow. So a bulk request of a thousand elements does not
- * delay other requests, whatever its elements cost. And most are dealt with one after the other: if all went on together,
- * each would take as long as all of them, and what belongs to it would outlive several garbage collections.
+ * Shares the ticks of the event loop among bulk requests in slices, until the time of the tick is used up. The owners are
+ * served one after the other, as are the requests of each. A request gets slices in a row for some elements, or for the
+ * time of a tick if its elements are slow. So a bulk request of a thousand elements does not delay other requests,
+ * whatever its elements cost. And most are dealt with one after the other: if all went on together, each would take as
+ * long as all of them, and what belongs to it would outlive several garbage collections.
  */
-export class Turns {
-  /** By their owners, in the order of the next turns of these. */
+export class Slices {
+  /** By their owners, in the order in which these get their next slices. */
   readonly #waiting = new Map<string, Waiting[]>();
-  /** The request whose turn goes on. */
+  /** The request that gets another slice in a row. */
   #goingOn: Waiting | undefined;
   #isServing = false;
   /** When the time of this tick is used up; undefined while it is untouched. */
   #end: number | undefined;
-  #last: Turn | undefined;
+  #last: Row | undefined;
 
   /** @param now in milliseconds */
   constructor(
@@ -56,10 +57,11 @@ export class Turns {
   ) {}
 
   /**
-   * Resolves when it is the request's turn, at once if no other request waits. An element may be any small piece of work.
+   * Resolves when the request's next slice begins, at once if no other request waits. An element may be any small piece of
+   * work.
    * @returns how many of the elements are to be dealt with now, at once. The request asks again for more.
    */
-  next(request: TurnTaker, wanted: number): Promise<number> {
+  next(request: SliceTaker, wanted: number): Promise<number> {
     return new Promise((go) => {
       const waiting = { request, wanted, go };
       if (this.#isServing) this.#addMillis();
@@ -69,10 +71,10 @@ export class Turns {
     });
   }
 
-  /** Whether the request has the last turn, and that turn is not over. */
-  #goesOn(request: TurnTaker): boolean {
+  /** Whether the request has had the last slice, and may have another in a row. */
+  #goesOn(request: SliceTaker): boolean {
     const last = this.#last;
-    if (last?.request !== request || last.elements >= ELEMENTS_PER_TURN) return false;
+    if (last?.request !== request || last.elements >= ELEMENTS_IN_A_ROW) return false;
     return last.millis < MILLIS_PER_TICK;
   }
 
@@ -83,10 +85,10 @@ export class Turns {
       if (!next) break;
       this.#goingOn = undefined;
       if (!this.#goesOn(next.request)) {
-        this.#last = { request: next.request, elements: 0, millis: 0, grantedAt: 0 };
+        this.#last = { request: next.request, elements: 0, millis: 0, begunAt: 0 };
       }
-      this.#grant(next);
-      // After the request's work, which takes time and may ask for another turn.
+      this.#begin(next);
+      // After the request's work, which takes time and may ask for another slice.
       await Promise.resolve();
       this.#addMillis();
     }
@@ -100,7 +102,7 @@ export class Turns {
     else this.#waiting.set(owner, [waiting]);
   }
 
-  /** The longest waiting request of the owner whose last turn was first. */
+  /** The longest waiting request of the owner whose last slice was first. */
   #nextWaiting(): Waiting | undefined {
     const [first] = this.#waiting;
     if (!first) return undefined;
@@ -111,21 +113,21 @@ export class Turns {
     return next;
   }
 
-  #grant({ wanted, go }: Waiting): void {
-    const granted = Math.min(wanted, ELEMENTS_PER_GRANT);
+  #begin({ wanted, go }: Waiting): void {
+    const elements = Math.min(wanted, ELEMENTS_PER_SLICE);
     if (this.#last) {
-      this.#last.elements += granted;
-      this.#last.grantedAt = this.now();
+      this.#last.elements += elements;
+      this.#last.begunAt = this.now();
     }
-    go(granted);
+    go(elements);
   }
 
-  /** Adds the time of a grant to its turn. */
+  /** Adds the time of a slice to its row. */
   #addMillis(): void {
     if (!this.#last) return;
     const now = this.now();
-    this.#last.millis += now - this.#last.grantedAt;
-    this.#last.grantedAt = now;
+    this.#last.millis += now - this.#last.begunAt;
+    this.#last.begunAt = now;
   }
 
   #hasTime(): boolean {

@@ -11,7 +11,7 @@ function window.micros_to_end(start, length, now_us)
   return (start + length) * 1000 - now_us
 end
 
--- Microseconds until so many `missing` hits, which the window that begins at `start` has too few of, can be had. Later
+-- Microseconds until the `missing` hits, which the window that begins at `start` has too few of, can be had. Later
 -- windows last `next_window`, and each has `max`.
 function window.micros_to_missing(start, length, now_us, missing, max, next_window)
   local windows_before = math.ceil(missing / max) - 1
@@ -28,24 +28,16 @@ function window.start_of(earlier_start, length, now_ms)
   return now_ms - (now_ms - earlier_start) % length
 end
 
+-- How long ago a window of this length has begun if it ends in `millis_left`.
+function window.begun_ago(length, millis_left)
+  return length - math.min(math.floor(millis_left), length)
+end
+
 -- Whether the window that begins at `start` goes on. One that begins in the future is from before the clock went back:
 -- `clock_step.begin_by_now`.
 function window.is_current(start, length, now_ms)
   local age = now_ms - start
   return age >= 0 and age < length
-end
-
--- Moves `state` to the window that holds `now_ms`, in which held approvals count first. A changed window length counts
--- from the first boundary after the change.
-function window.roll(state, now_ms, window_millis)
-  state.start = window.start_of(state.start, state.window, now_ms)
-  if state.window ~= window_millis then
-    state.window = window_millis
-    state.start = window.start_of(state.start, window_millis, now_ms)
-  end
-  state.approved = state.held
-  state.denied = 0
-  state.rolled = true
 end
 
 return window

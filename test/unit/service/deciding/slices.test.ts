@@ -1,19 +1,19 @@
-import { Turns } from '../../../../src/service/deciding/turns.js';
+import { Slices } from '../../../../src/service/deciding/slices.js';
 
-/** Turns with ticks that the test ends, and a clock that calls move forward. */
-function manualTurns(millisPerElement = 1 / 256) {
+/** Slices with ticks that the test ends, and a clock that calls move forward. */
+function manualSlices(millisPerElement = 1 / 256) {
   const due: (() => void)[] = [];
   let now = 0;
-  const turns = new Turns({ next: (callback) => void due.push(callback) }, () => now);
+  const slices = new Slices({ next: (callback) => void due.push(callback) }, () => now);
   let dealt: string[] = [];
-  /** Begins a call with `elements` elements, which takes every turn that it gets. */
+  /** Begins a call with `elements` elements, which uses every slice that it gets. */
   const begin = async (name: string, elements: number, owner = name): Promise<void> => {
     const request = { owner };
     for (let left = elements; left > 0;) {
-      const granted = await turns.next(request, left);
-      dealt.push(...Array<string>(granted).fill(name));
-      now += granted * millisPerElement;
-      left -= granted;
+      const count = await slices.next(request, left);
+      dealt.push(...Array<string>(count).fill(name));
+      now += count * millisPerElement;
+      left -= count;
     }
   };
   /** Ends the tick. @returns the call of each element that was handled in it */
@@ -27,8 +27,8 @@ function manualTurns(millisPerElement = 1 / 256) {
   return { begin, endTick, isIdle: () => due.length === 0 };
 }
 
-test('a single call gets its turn at once', async () => {
-  const { begin, endTick, isIdle } = manualTurns();
+test('a single call gets its slices at once', async () => {
+  const { begin, endTick, isIdle } = manualSlices();
   await begin('a', 50);
 
   expect(await endTick()).toHaveLength(50);
@@ -42,19 +42,19 @@ test.each([
   // The number of elements between two looks at the clock.
   [20, 4],
 ])('at %f ms for each element a tick handles %i, of any number of calls', async (millis, most) => {
-  const { begin, endTick, isIdle } = manualTurns(millis);
+  const { begin, endTick, isIdle } = manualSlices(millis);
   for (const name of ['a', 'b', 'c', 'd']) void begin(name, 200);
 
   const counts: number[] = [];
   while (!isIdle()) counts.push((await endTick()).length);
   expect(counts.reduce((sum, count) => sum + count)).toBe(800);
-  // The first tick has one more grant for each call, since the calls begin together.
+  // The first tick has one more slice for each call, since the calls begin together.
   expect(counts[0]).toBeLessThanOrEqual(most + 4);
   expect(Math.max(...counts.slice(1))).toBe(most);
 });
 
 test('calls share a tick', async () => {
-  const { begin, endTick } = manualTurns();
+  const { begin, endTick } = manualSlices();
   void begin('a', 1000);
   void begin('b', 1000);
   void begin('c', 10);
@@ -66,7 +66,7 @@ test('calls share a tick', async () => {
 });
 
 test('a new call waits behind the calls that already wait', async () => {
-  const { begin, endTick } = manualTurns(20);
+  const { begin, endTick } = manualSlices(20);
   void begin('a', 12);
   void begin('b', 12);
   await endTick();
@@ -77,8 +77,8 @@ test('a new call waits behind the calls that already wait', async () => {
   expect(first).toEqual(['a', 'b', 'a', 'c']);
 });
 
-test('callers take turns, however many requests one of them has', async () => {
-  const { begin, endTick } = manualTurns(20);
+test('callers are served one after the other, however many requests one of them has', async () => {
+  const { begin, endTick } = manualSlices(20);
   for (const name of ['a1', 'a2', 'a3']) void begin(name, 8, 'a');
   void begin('b', 8);
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import { Window } from '../../../../src/limiter/memory/window.js';
+import { Window } from '../../../../../src/limiter/memory/limits/window.js';
 
 test('ends its length after its start, and is idle three windows later', () => {
   const window = new Window(500, 1000);

@@ -2,7 +2,7 @@
 const IDLE_WINDOWS = 3;
 
 /**
- * Fixed windows, back to back from the first check of a key. `lua/lib/window.lua` has the same
+ * Fixed windows, back to back from the first check of a key. `lua/limits/window.lua` has the same
  * rules.
  */
 export class Window {
@@ -31,7 +31,9 @@ export class Window {
 
   /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
   millisLeft(now: number): number {
-    return this.length - (Math.max(0, now - this.begin) % this.length);
+    if (now < this.end) return this.end - Math.max(now, this.begin);
+    const millis = this.nextMillis(this.length);
+    return this.#startOf(now, millis) + millis - now;
   }
 
   /** When the key is removed if nobody checks it again. */
@@ -40,7 +42,7 @@ export class Window {
   }
 
   /**
-   * Until so many `missing` hits, which the window has too few of, can be had.
+   * Until the `missing` hits, which the window has too few of, can be had.
    * @param maximum of each later window, which last `laterMillis`
    */
   millisToMissing(now: number, missing: number, maximum: number, laterMillis: number): number {
@@ -93,11 +95,14 @@ export class Window {
     const millis = this.nextMillis(ofRules);
     this.#isOverridden ||= this.#nextOverride !== undefined;
     this.#nextOverride = undefined;
-    this.begin = now - ((now - this.begin) % this.length);
-    if (millis !== this.length) {
-      this.length = millis;
-      this.begin = now - ((now - this.begin) % millis);
-    }
+    this.begin = this.#startOf(now, millis);
+    this.length = millis;
     return true;
+  }
+
+  /** When the window begins that holds `now`. A new length counts from the last boundary before. */
+  #startOf(now: number, millis: number): number {
+    const boundary = now - ((now - this.begin) % this.length);
+    return now - ((now - boundary) % millis);
   }
 }

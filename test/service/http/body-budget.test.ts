@@ -1,4 +1,4 @@
-import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import type { Limiter } from '../../../src/limiter/limiter.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
@@ -69,7 +69,7 @@ test('one caller takes at most its share, and gets it back when its clients disc
   await untilStatus(200, bearer(one));
 });
 
-test('bodies without a valid token take no room', async () => {
+test('bodies without a valid token take nothing of the budget', async () => {
   const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
   app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
   for (const headers of [{}, bearer({ token: 'unknown' })]) {
@@ -90,7 +90,7 @@ test('without tokens one address takes at most its share', async () => {
   expect(await statusFrom('127.0.0.1')).toBe('503');
 });
 
-test('all bodies together take at most the room of the port', async () => {
+test('all bodies together take at most the budget of the port', async () => {
   app = await startTestApp();
   const addresses = Array.from({ length: IN_ALL / IN_A_SHARE }, (_, i) => `127.0.0.${i + 1}`);
   for (const from of addresses) await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, from });

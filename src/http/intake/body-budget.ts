@@ -2,32 +2,32 @@ import { serviceError } from '../../service/service-error.js';
 
 const MIB = 1024 * 1024;
 
-/** The most bytes that are held at a time for the bodies of a port: in all, and for one caller. */
+/** The most bytes that the bodies of a port take at a time: in all, and for one caller. */
 export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB } as const;
 
 /**
- * Bounds the bytes that are held for bodies. Only received bytes count, since an announced length costs its sender
- * nothing. A caller has at most a share, so that others have room. A connection has one body at a time.
+ * Bounds the bytes that bodies take. Only received bytes count, since an announced length costs its sender nothing. A
+ * caller has at most a share, so that others have the rest. A connection has one body at a time.
  */
-export class BodyRoom {
+export class BodyBudget {
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
 
   /**
    * @param caller its name, or the client's address if there are no tokens
-   * @returns a place for one body, which has no bytes yet
+   * @returns the memory of one body, which has no bytes yet
    */
-  enter(caller: string): BodyPlace {
-    let held = 0;
+  memoryFor(caller: string): BodyMemory {
+    let taken = 0;
     return {
       take: (bytes) => {
         this.#demand(caller, bytes);
-        held += bytes;
+        taken += bytes;
         this.#add(caller, bytes);
       },
-      leave: () => {
-        this.#add(caller, -held);
-        held = 0;
+      giveBack: () => {
+        this.#add(caller, -taken);
+        taken = 0;
       },
     };
   }
@@ -50,10 +50,10 @@ export class BodyRoom {
   }
 }
 
-/** The part of the room that one body takes. */
-export interface BodyPlace {
+/** The part of the budget that one body takes. */
+export interface BodyMemory {
   /** @throws ServiceError NO_ROOM_FOR_BODY */
   take(bytes: number): void;
   /** Gives back all bytes that were taken. */
-  leave(): void;
+  giveBack(): void;
 }

@@ -6,15 +6,15 @@ const BYTES_OF_CALLER = BYTES_IN_ALL / 4;
 const BYTES_OF_CALL = 16 * 1024;
 
 /** Bounds the calls whose checks are not made yet, by the bytes of their messages: for each caller, and in all. */
-export class CallRoom {
+export class CallBudget {
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
 
   /**
-   * Runs `work` for a call with a message of this size.
+   * Runs `work` for a call with a message of this size, whose bytes count until `work` ends.
    * @throws ServiceError NO_ROOM_FOR_BODY
    */
-  async hold<T>(caller: string, messageBytes: number, work: () => Promise<T>): Promise<T> {
+  async within<T>(caller: string, messageBytes: number, work: () => Promise<T>): Promise<T> {
     const bytes = messageBytes + BYTES_OF_CALL;
     const taken = this.#takenBy.get(caller) ?? 0;
     if (this.#taken + bytes > BYTES_IN_ALL || taken + bytes > BYTES_OF_CALLER) {

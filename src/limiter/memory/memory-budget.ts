@@ -11,11 +11,20 @@ export function memoryIn(heapLimit: number): number {
   return Math.max(LEAST_BYTES, (heapLimit - OTHER_BYTES) / 2);
 }
 
-/** A full room counts as full until less than this part of it is taken. Otherwise its state would flicker. */
+/** What a key takes without its ids, measured, and what each of its characters takes. */
+const BYTES_PER_KEY = 1200;
+const BYTES_PER_CHARACTER = 2;
+
+/** What a key takes of the budget, without its ids. */
+export function bytesOf(key: string): number {
+  return BYTES_PER_KEY + BYTES_PER_CHARACTER * key.length;
+}
+
+/** A spent budget counts as spent until less than this part of it is taken. Otherwise its state would flicker. */
 const NOT_FULL = 0.95;
 
 /** The memory that a limiter may take, in bytes, and how much of it is taken. */
-export class MemoryRoom {
+export class MemoryBudget {
   #taken = 0;
   #wasExceeded = false;
 

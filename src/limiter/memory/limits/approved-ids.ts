@@ -1,12 +1,12 @@
-import type { MemoryRoom } from './memory-room.js';
-import { parseUuid, UUID_WORDS } from './uuid.js';
+import type { MemoryBudget } from '../memory-budget.js';
+import { parseUuid, UUID_WORDS } from '../uuid.js';
 
 /** For the hits of an id. */
 const HITS_WORDS = 1;
 /** V8 keeps arrays of up to 64 bytes on its heap, where it allocates them in a tenth of the time. */
 const FIRST_CAPACITY = 4;
 const GROWTH = 1.5;
-/** With more places in use, the search for a free one would take long. */
+/** With a fuller table, the search for a free slot would take long. */
 const MAX_LOAD = 0.8;
 
 const NOTHING = new Uint32Array(0);
@@ -14,18 +14,18 @@ const NOTHING = new Uint32Array(0);
 const wanted = new Uint32Array(UUID_WORDS);
 
 /**
- * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free place after the
+ * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free slot after the
  * one that its first number gives. An id takes 20 to 30 bytes, in a set of texts it would take 150.
  */
 export class ApprovedIds {
-  /** A place for each id: its numbers, then its hits as soon as any id of the window has more than one. */
-  #places = NOTHING;
+  /** A slot for each id: its numbers, then its hits as soon as any id of the window has more than one. */
+  #table = NOTHING;
   #capacity = 0;
   #words = UUID_WORDS;
   #size = 0;
   #hits = 0;
 
-  constructor(private readonly room: MemoryRoom) {}
+  constructor(private readonly budget: MemoryBudget) {}
 
   get size(): number {
     return this.#size;
@@ -65,48 +65,48 @@ export class ApprovedIds {
    * @returns whether it was there
    */
   release(id: string): boolean {
-    const place = this.#find(id);
-    if (place === undefined) return false;
-    this.#hits -= this.#hitsAt(place);
-    this.#remove(place);
+    const index = this.#find(id);
+    if (index === undefined) return false;
+    this.#hits -= this.#hitsAt(index);
+    this.#remove(index);
     return true;
   }
 
   /** @returns the hits of an id, which may be any text; undefined if it is not there */
   hitsOf(id: string): number | undefined {
-    const place = this.#find(id);
-    return place === undefined ? undefined : this.#hitsAt(place);
+    const index = this.#find(id);
+    return index === undefined ? undefined : this.#hitsAt(index);
   }
 
   /**
-   * Makes room for other hits of an id, if it is there.
+   * Takes memory for other hits of an id, if it is there.
    * @param id any text
    * @returns false if there is no memory for them, so that nothing has changed
    */
-  makeRoom(id: string, hits: number): boolean {
+  reserve(id: string, hits: number): boolean {
     const words = hits === 1 ? this.#words : UUID_WORDS + HITS_WORDS;
     if (words === this.#words || this.#find(id) === undefined) return true;
     return this.#rebuild(this.#capacity, words);
   }
 
   /**
-   * Gives an id other hits, for which `makeRoom` has made room.
+   * Gives an id other hits, for which `reserve` has taken memory.
    * @param id any text
    * @returns whether it is there
    */
   amend(id: string, hits: number): boolean {
-    const place = this.#find(id);
-    if (place === undefined) return false;
-    this.#hits += hits - this.#hitsAt(place);
-    if (this.hasHits) this.#places[place + UUID_WORDS] = hits;
+    const index = this.#find(id);
+    if (index === undefined) return false;
+    this.#hits += hits - this.#hitsAt(index);
+    if (this.hasHits) this.#table[index + UUID_WORDS] = hits;
     return true;
   }
 
   /** Removes all ids, and gives their memory back. */
   clear(): void {
     if (this.#capacity === 0) return;
-    this.room.giveBack(this.#places.byteLength);
-    this.#places = NOTHING;
+    this.budget.giveBack(this.#table.byteLength);
+    this.#table = NOTHING;
     this.#capacity = 0;
     this.#words = UUID_WORDS;
     this.#size = 0;
@@ -114,16 +114,16 @@ export class ApprovedIds {
   }
 
   #at(index: number): number {
-    return this.#places[index] ?? 0;
+    return this.#table[index] ?? 0;
   }
 
-  #hitsAt(place: number): number {
-    return this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS) : 1;
+  #hitsAt(index: number): number {
+    return this.#words > UUID_WORDS ? this.#at(index + UUID_WORDS) : 1;
   }
 
   /** This number has the version of the UUID in it, so it is never 0. */
-  #isFree(place: number): boolean {
-    return this.#at(place + 1) === 0;
+  #isFree(index: number): boolean {
+    return this.#at(index + 1) === 0;
   }
 
   /** Where the search for an id begins: by 28 bits of its first number, so that the product is exact. */
@@ -131,72 +131,72 @@ export class ApprovedIds {
     return Math.floor(((first >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
   }
 
-  #after(place: number): number {
-    const next = place + this.#words;
-    return next === this.#places.length ? 0 : next;
+  #after(index: number): number {
+    const next = index + this.#words;
+    return next === this.#table.length ? 0 : next;
   }
 
-  /** The place of an id, which may be any text; undefined if it is not there. */
+  /** The index of the slot of an id, which may be any text; undefined if it is not there. */
   #find(id: string): number | undefined {
     if (this.#size === 0 || !parseUuid(id, wanted)) return undefined;
-    const place = this.#placeOfWanted();
-    return this.#isFree(place) ? undefined : place;
+    const index = this.#indexOfWanted();
+    return this.#isFree(index) ? undefined : index;
   }
 
-  /** The place of the wanted id, or the free place that it would have. */
-  #placeOfWanted(): number {
-    const places = this.#places;
-    let place = this.#home(wanted[0] ?? 0);
+  /** The index of the slot of the wanted id, or of the free slot that it would get. */
+  #indexOfWanted(): number {
+    const table = this.#table;
+    let index = this.#home(wanted[0] ?? 0);
     while (
-      !this.#isFree(place) &&
-      (places[place] !== wanted[0] ||
-        places[place + 1] !== wanted[1] ||
-        places[place + 2] !== wanted[2] ||
-        places[place + 3] !== wanted[3])
+      !this.#isFree(index) &&
+      (table[index] !== wanted[0] ||
+        table[index + 1] !== wanted[1] ||
+        table[index + 2] !== wanted[2] ||
+        table[index + 3] !== wanted[3])
     ) {
-      place = this.#after(place);
+      index = this.#after(index);
     }
-    return place;
+    return index;
   }
 
-  /** Frees a place, and moves up the ids behind it that a search would no longer find. */
-  #remove(place: number): void {
+  /** Frees a slot, and moves up the ids behind it that a search would no longer find. */
+  #remove(index: number): void {
     this.#size -= 1;
-    let free = place;
+    let free = index;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
       const home = this.#home(this.#at(next));
-      // Its search begins behind the free place, in circular order, so it stays.
+      // Its search begins behind the free slot, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
-      this.#places.copyWithin(free, next, next + this.#words);
+      this.#table.copyWithin(free, next, next + this.#words);
       free = next;
     }
-    this.#places.fill(0, free, free + this.#words);
+    this.#table.fill(0, free, free + this.#words);
   }
 
-  /** Puts the wanted id into its place. */
+  /** Puts the wanted id into its slot. */
   #put(hits: number): void {
-    const places = this.#places;
-    const place = this.#placeOfWanted();
+    const table = this.#table;
+    const index = this.#indexOfWanted();
     // For so few numbers `set` takes ten times as long.
-    for (let word = 0; word < UUID_WORDS; word += 1) places[place + word] = wanted[word] ?? 0;
-    if (this.#words > UUID_WORDS) places[place + UUID_WORDS] = hits;
+    for (let word = 0; word < UUID_WORDS; word += 1) table[index + word] = wanted[word] ?? 0;
+    if (this.#words > UUID_WORDS) table[index + UUID_WORDS] = hits;
   }
 
   #rebuild(capacity: number, words: number): boolean {
-    const before = this.#places;
+    const before = this.#table;
     const wordsBefore = this.#words;
     const hadHits = wordsBefore > UUID_WORDS;
     // Both tables exist for a moment.
-    if (!this.room.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
-    this.#places = new Uint32Array(capacity * words);
+    if (!this.budget.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
+    this.#table = new Uint32Array(capacity * words);
     this.#capacity = capacity;
     this.#words = words;
-    for (let place = 0; place < before.length; place += wordsBefore) {
-      if (before[place + 1] === 0) continue;
-      for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[place + word] ?? 0;
-      this.#put(hadHits ? (before[place + UUID_WORDS] ?? 0) : 1);
+    for (let index = 0; index < before.length; index += wordsBefore) {
+      if (before[index + 1] === 0) continue;
+      for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[index + word] ?? 0;
+      this.#put(hadHits ? (before[index + UUID_WORDS] ?? 0) : 1);
     }
-    this.room.giveBack(before.byteLength);
+    this.budget.giveBack(before.byteLength);
     return true;
   }
 }

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
-import { ApprovedIds } from '../../../../src/limiter/memory/approved-ids.js';
-import { memoryIn, MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
-import { Random } from '../../../support/chaos/random.js';
+import { ApprovedIds } from '../../../../../src/limiter/memory/limits/approved-ids.js';
+import { memoryIn, MemoryBudget } from '../../../../../src/limiter/memory/memory-budget.js';
+import { Random } from '../../../../support/chaos/random.js';
 
 const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
 
 test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (seed) => {
   const random = new Random(seed);
-  const room = new MemoryRoom(Infinity);
+  const room = new MemoryBudget(Infinity);
   for (let window = 0; window < 8; window += 1) {
     const ids = new ApprovedIds(room);
     const model = new Map<string, number>();
@@ -27,7 +27,7 @@ test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (
       } else if (random.chance(0.2)) {
         const id = random.chance(0.1) || known.length === 0 ? randomUUID() : random.pick(known);
         const hits = random.whole(0, mostHits);
-        expect(ids.makeRoom(id, hits)).toBe(true);
+        expect(ids.reserve(id, hits)).toBe(true);
         expect(ids.amend(id, hits)).toBe(model.has(id));
         if (model.has(id)) model.set(id, hits);
       } else {
@@ -46,7 +46,7 @@ test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (
 });
 
 test('has hits once an id has several, until the next window', () => {
-  const ids = new ApprovedIds(new MemoryRoom(Infinity));
+  const ids = new ApprovedIds(new MemoryBudget(Infinity));
   ids.add(randomUUID(), 1);
   expect(ids.hasHits).toBe(false);
   ids.add(ID, 2);
@@ -69,21 +69,21 @@ test.each([
   ['of zeros', '00000000-0000-0000-0000-000000000000'],
   ['of nothing', ''],
 ])('an id is found by its exact text: not %s', (_how, text) => {
-  const ids = new ApprovedIds(new MemoryRoom(Infinity));
+  const ids = new ApprovedIds(new MemoryBudget(Infinity));
   ids.add(ID, 2);
   expect(ids.release(text)).toBe(false);
   expect(ids.release(ID)).toBe(true);
 });
 
 test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => {
-  const room = new MemoryRoom(Infinity);
+  const room = new MemoryBudget(Infinity);
   const ids = new ApprovedIds(room);
   for (let added = 0; added < count; added += 1) ids.add(randomUUID(), 1);
   expect(room.taken / count).toBeLessThanOrEqual(30);
 });
 
 test('an id without room in memory changes nothing', () => {
-  const room = new MemoryRoom(1000);
+  const room = new MemoryBudget(1000);
   const ids = new ApprovedIds(room);
   const added: string[] = [];
   for (let id = randomUUID(); ids.add(id, 1); id = randomUUID()) added.push(id);

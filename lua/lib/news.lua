@@ -1,0 +1,40 @@
+-- The wakes that a call publishes: to every replica that listens, which waiters were approved and when, and when there
+-- may be room again. By its number a replica notices that it has missed a wake: `state.wake` is the number of the last
+-- one.
+
+local digits = require 'lib/digits'
+local limits_text = require 'lib/limits-text'
+local queue = require 'queue/queue'
+local room = require 'lib/room'
+local wake = require 'lib/wake'
+
+local news = {}
+
+-- Whether replicas have to learn of this call: waiters were approved, or there may be room sooner than they know.
+function news.are_due(keys, state, call)
+  if state.has_news or state.serves_more or (state.granted and #state.granted > 0) then
+    return true
+  end
+  return state.known_room_at and room.at(state, call) < state.known_room_at
+    and queue.count_waiting(keys, state, call) > 0
+end
+
+-- `waitingFrom`, below which no ticket waits, is for replicas of the version before, which do not know the number.
+-- Request ids are UUIDs, so they need no escaping.
+function news.publish(keys, state, call)
+  local granted, used = state.granted, room.used(state, call)
+  wake.publish(keys.state, call, string.format(
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
+    call.now_ms,
+    state.wake,
+    room.micros_to(keys, state, call) / 1000,
+    queue.count_waiting(keys, state, call),
+    queue.lowest_waiting_ticket(keys, state, call),
+    limits_text.format(state),
+    state.own.max,
+    type(used) == 'string' and '"' .. used .. '"' or digits(used),
+    granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
+  ))
+end
+
+return news

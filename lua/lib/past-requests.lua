@@ -1,0 +1,95 @@
+-- The ids of requests that were approved in windows that have ended, or were released or withdrawn: a set for each of
+-- three generations. None of them counts. They serve late calls: a check that is sent again, a settle after a late wake.
+--
+-- An approval is remembered for three windows after its own, or for two leases if three windows are shorter than a
+-- lease. A replica that stalled may ask about it for that long. When a window ends, its set becomes the set of the next
+-- generation. If three windows are shorter than a lease, a generation lasts a lease: all windows in it share its set,
+-- and approved ids are added to it at once.
+--
+-- `state.generation` is the number of the set that began last.
+
+local chunks = require 'lib/chunks'
+local own_ids = require 'limits/own-ids'
+local generations = require 'lib/generations'
+
+local past_requests = {}
+
+local function lease_number(start, call)
+  return math.floor(start / call.lease)
+end
+
+local function begin_generation(keys, state)
+  state.generation = generations.after(state.generation)
+  redis.call('UNLINK', keys.past_requests[state.generation])
+end
+
+-- Keeps the ids of the window that has ended apart from those of the one that begins. `ended`: the start and the length
+-- of that window. Its own length decides whether its ids are in the set of a generation already: the next window may be
+-- shorter. `has_requests`: the ended window may have a set. If it has none, an UNLINK would let a new key into a full
+-- memory (lib/full-memory).
+function past_requests.end_window(keys, state, call, ended, has_requests)
+  own_ids.forget_hits_of_all(keys, state)
+  if not generations.windows_share_set(call, ended.window) then
+    if has_requests then
+      state.generation = generations.after(state.generation)
+      generations.keep(keys.requests, keys.past_requests[state.generation])
+    end
+    return
+  end
+  if has_requests then
+    redis.call('UNLINK', keys.requests)
+  end
+  if lease_number(ended.start, call) ~= lease_number(state.own.start, call) then
+    begin_generation(keys, state)
+  end
+  -- Longer windows from now on do not share it.
+  state.has_past = has_requests and not generations.windows_share_set(call, state.own.window)
+end
+
+-- Remembers released and withdrawn ids, so that a settle that asks about them late, or a second time, does not put them
+-- back. Approvals and releases without end would let the set grow until the window ends, so a full set ends its
+-- generation earlier.
+function past_requests.remember(keys, state, call, ids)
+  if redis.call('SCARD', keys.past_requests[state.generation]) + #ids > call.max_ids then
+    begin_generation(keys, state)
+  end
+  chunks.call('SADD', keys.past_requests[state.generation], ids)
+  state.has_past = true
+  state.changed = true
+end
+
+-- When the ids approved in this window may be forgotten, and those that this call has remembered, which can be after
+-- the end of the instance. The state, which has the generation, is kept for as long.
+function past_requests.remembered_until(state, call)
+  local since = generations.windows_share_set(call, state.own.window) and state.own.start + state.own.window or 0
+  if state.has_past then
+    since = math.max(since, call.now_ms)
+  end
+  return since > 0 and since + (generations.COUNT - 1) * call.lease or 0
+end
+
+-- Sets when the sets to which ids were added expire.
+function past_requests.expire(keys, state, call, expire_at)
+  if state.own.used > 0 or state.hits == 1 then
+    redis.call('PEXPIREAT', keys.requests, expire_at)
+  end
+  if state.hits == 1 then
+    redis.call('PEXPIREAT', own_ids.hits_name(keys), expire_at)
+  end
+  if state.has_past or (generations.windows_share_set(call, state.own.window) and state.own.used > 0) then
+    redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)
+  end
+end
+
+-- The same if nothing but approvals was added. A set that had ids before has its expiry already.
+function past_requests.expire_new(keys, state, call, expire_at)
+  local added = state.own.used - state.stored_used
+  if redis.call('SCARD', keys.requests) == added then
+    redis.call('PEXPIREAT', keys.requests, expire_at)
+  end
+  if generations.windows_share_set(call, state.own.window) and redis.call('SCARD', keys.past_requests[state.generation]) == added then
+    redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)
+  end
+end
+
+return past_requests

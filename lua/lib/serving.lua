@@ -1,0 +1,106 @@
+-- Serves the waiters of a key, and tells when somebody waits though the limits have room: `state.serving` is 1 then. A
+-- check that is decided then would not be the next head of the queue, and each call looks at the queue first.
+--
+-- `state.made_room`: an approval was released, the maximum raised, a hold or a pause ended, or a place put back.
+
+local approvals = require 'lib/approvals'
+local holds = require 'lib/holds'
+local key_limits = require 'limits/key-limits'
+local more = require 'lib/more'
+local pause = require 'lib/pause'
+local queue = require 'queue/queue'
+local recovery = require 'lib/recovery'
+local stored = require 'lib/stored'
+
+local serving = {}
+
+-- A call that serves or takes more entries than this would block other callers of Redis for too long.
+local MOST_SERVED = 500
+local MOST_TAKEN = 2000
+
+-- Whether a check that joined the queue now would be the next head: nobody waits, or nobody who could be approved
+-- before.
+function serving.is_next(state)
+  return state.serving == 0
+end
+
+-- Somebody has joined the queue, or stays in it.
+function serving.note_waiters(state)
+  local is_serving = key_limits.fit(state, 1) and 1 or 0
+  if is_serving ~= state.serving then
+    more.set(state, 'serving', is_serving)
+  end
+end
+
+-- Approves waiters from the head of the queue while the limits have room. One call serves a limited number, so that
+-- Redis answers others in between. `state.serves_more`: the next call can approve more.
+local function serve_queue(keys, state, call)
+  local tally = queue.read(keys, state, call)
+  local granted, taken, is_blocked = {}, 0, false
+  local function approve(ids, terms)
+    approvals.add(keys, state, call, ids, terms)
+    for _, id in ipairs(ids) do
+      granted[#granted + 1] = id
+    end
+  end
+  while key_limits.fit(state, 1) and not is_blocked
+    and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
+  do
+    local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
+    local most, took = math.min(state.own:free(), MOST_SERVED - #granted), 0
+    took, is_blocked = queue.take_heads(keys, state, call.now_ms, left, most, approve)
+    taken = taken + took
+  end
+  if tally.living > 0 then
+    serving.note_waiters(state)
+  else
+    state.serving = 0
+    if tally.places > 0 then
+      queue.drop(keys, tally)
+    end
+  end
+  state.serves_more = state.serving == 1 and not is_blocked
+  more.changed(state)
+  state.granted = granted
+  if #granted > 0 then
+    state.served = call.now_ms
+    -- The leases of the waiters may have run out before this window began, which left `expires` as it was.
+    state.expires = math.max(state.expires, stored.idle_time(state))
+  end
+end
+
+-- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
+-- waits, a limit is full, the key is paused or recovers, or `state.serving` is 1.
+function serving.serve(keys, state, call)
+  if not state.has_more then
+    return
+  end
+  if state.unsorted == 1 and not recovery.is_on(state) then
+    -- This call may put back only some of the waiters that were lost, and calls for the others follow. Without room
+    -- the sort can wait for these calls.
+    if key_limits.fit(state, 1) or not state.has_rejoined then
+      queue.sort(keys, state, call)
+    end
+  end
+  if not (state.rolled or state.made_room or state.serving == 1) then
+    return
+  end
+  local tally = queue.read(keys, state, call)
+  if tally.places == 0 then
+    if state.serving == 1 then
+      more.set(state, 'serving', 0)
+    end
+    return
+  end
+  recovery.begin_if_redis_was_down(state, tally, call)
+  if not recovery.is_on(state) then
+    if not pause.is_on(state) then
+      serve_queue(keys, state, call)
+    end
+  elseif state.made_room and not state.has_rejoined then
+    -- Without a wake, replicas that asked in this recovery when the window was full would settle at the window's end.
+    state.has_news = true
+  end
+end
+
+return serving

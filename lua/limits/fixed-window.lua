@@ -1,0 +1,188 @@
+-- A limit whose approvals count until its window ends. This is the first kind of limits: each kind answers the
+-- questions below for a limit, `self`, which has:
+--   name                  nil for the key's own limit
+--   window, max           the window's length in ms, and the maximum
+--   counts, keeps         as in lib/limits-text
+--   start                 of its window, in ms since 1970
+--   used                  what the approvals take, held ones included unless the limit keeps what is released
+--   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
+
+local window = require 'limits/window'
+
+local fixed_window = {}
+fixed_window.__index = fixed_window
+
+-- A limit with nothing approved. `declared`: a limit of lib/limits-text.
+function fixed_window.begin(declared, start, ids)
+  return setmetatable({
+    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
+    start = start, used = 0, ids = ids,
+  }, fixed_window)
+end
+
+-- What an approval takes.
+function fixed_window:taken_of(hits)
+  return self.counts == 'hits' and hits or 1
+end
+
+-- What the held approvals take.
+function fixed_window:held(state)
+  if self.keeps then
+    return 0
+  end
+  return self.counts == 'hits' and state.held or state.held_ids
+end
+
+function fixed_window:is_current(now_ms)
+  return window.is_current(self.start, self.window, now_ms)
+end
+
+-- Moves to the window that holds `now_ms`, in which held approvals count first. `length`: of the next windows. It
+-- counts from the first boundary after the change. Returns whether another window begins.
+function fixed_window:roll(state, now_ms, length)
+  if self:is_current(now_ms) then
+    return false
+  end
+  self.start = window.start_of(self.start, self.window, now_ms)
+  if self.window ~= length then
+    self.window, self.start = length, window.start_of(self.start, length, now_ms)
+  end
+  self.used = self:held(state)
+  return true
+end
+
+-- How much it has left.
+function fixed_window:free()
+  return self.max - self.used
+end
+
+function fixed_window:fits(hits)
+  return self:taken_of(hits) <= self:free()
+end
+
+-- Whether a check takes more than the maximum, so that it never fits.
+function fixed_window:is_below(hits)
+  return self:taken_of(hits) > self.max
+end
+
+-- How much a window may have: its maximum, but no more ids than are kept.
+function fixed_window:capacity(state, call)
+  return self.ids.have_one_each(state, self) and math.min(self.max, call.max_ids) or self.max
+end
+
+function fixed_window:is_full(state, call)
+  return self.used >= self:capacity(state, call)
+end
+
+-- Whether an id has to be kept of an approval. Ids that are held are kept with their holds.
+function fixed_window:keeps_id_of(is_held)
+  return self.keeps or not is_held
+end
+
+-- How many more ids it may keep.
+function fixed_window:free_ids(keys, state, call, is_held)
+  return self:keeps_id_of(is_held) and self.ids.free(keys, state, call, self) or math.huge
+end
+
+-- Takes what an approval needs. An id that it has already does not count again: the key may have forgotten the
+-- approval.
+function fixed_window:take(keys, state, call, id, hits, is_held)
+  if self:keeps_id_of(is_held) then
+    self.used = self.used + self.ids.add(keys, state, call, self, id, self:taken_of(hits))
+  end
+end
+
+-- The same for approvals that have one hit each and are not held.
+function fixed_window:take_all(keys, state, call, ids)
+  self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
+end
+
+-- This number of hits and ids more are held.
+function fixed_window:hold(hits, ids)
+  if not self.keeps then
+    self.used = self.used + (self.counts == 'hits' and hits or ids)
+  end
+end
+
+-- Gives back what an approval takes, unless the limit keeps what is released. `is_unused`: nobody has got the approval,
+-- so that every limit gives it back. Returns whether it counted here, other than as a held one.
+function fixed_window:give_back(keys, state, id, is_held, is_unused)
+  local may_give_back = self:keeps_id_of(is_held) and (is_unused or not self.keeps)
+  local taken = may_give_back and self.ids.remove(keys, state, self, id) or nil
+  self.used = self.used - (taken or 0)
+  return taken ~= nil
+end
+
+-- The same for ids that have one hit each. Returns how many of them counted.
+function fixed_window:give_all_back(keys, ids)
+  local removed = self.ids.remove_all(keys, ids)
+  self.used = self.used - removed
+  return removed
+end
+
+-- What an approval takes that is not held; nil if it does not count here.
+function fixed_window:taken_by(keys, state, id)
+  return self.ids.find(keys, state, self, id)
+end
+
+-- Gives an approval other hits. Returns whether it counts here, other than as a held one.
+function fixed_window:amend(keys, state, id, hits, is_held)
+  local before = self:keeps_id_of(is_held) and self:taken_by(keys, state, id) or nil
+  if before then
+    self.ids.write(keys, state, self, id, self:taken_of(hits), before)
+    self.used = self.used + self:taken_of(hits) - before
+  end
+  return before ~= nil
+end
+
+-- When it has more room, in ms since 1970: when its window ends or a hold lapses. While held approvals take all of the
+-- maximum, the window's end makes no room.
+function fixed_window:room_at(state)
+  local window_end, first_lapse = self.start + self.window, state.first_lapse
+  if self.keeps or first_lapse == 0 then
+    return window_end
+  end
+  return self:held(state) < self.max and math.min(window_end, first_lapse) or first_lapse
+end
+
+-- The fewest microseconds until a check would have its turn, if nothing was given back before; 0 if there is room.
+-- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one.
+function fixed_window:micros_to_turn(state, call, before, hits, later)
+  local most = hits == 1 and self:capacity(state, call) or self.max
+  local missing = before + math.min(self:taken_of(hits), most) - math.max(0, most - self.used)
+  if missing <= 0 then
+    return 0
+  end
+  return window.micros_to_missing(self.start, self.window, call.now_us, missing, most, later)
+end
+
+-- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.
+-- Returns whether it was one.
+function fixed_window:begin_by(now_ms)
+  local is_later = self.start > now_ms
+  self.start = math.min(self.start, now_ms)
+  return is_later
+end
+
+-- The limit of other rules, which counts in the same way, goes on with what was approved under this one. If its window
+-- is over by a shorter length, all of that counts in the window that is current by that length: ids have no times, and
+-- some were approved in it.
+function fixed_window:continue_as(limit, now_ms)
+  limit.start, limit.used = self.start, self.used
+  if not limit:is_current(now_ms) then
+    limit.start = window.start_of(limit.start, limit.window, now_ms)
+  end
+end
+
+-- Until when its ids may be needed, in ms since 1970.
+function fixed_window:kept_until()
+  return window.idle_at(self.start, self.window)
+end
+
+-- It is full from now on until its window ends: in `micros`, as far as a caller knows. At least a millisecond is left.
+function fixed_window:restore_full(now_ms, millis_left)
+  self.start = now_ms - math.min(window.begun_ago(self.window, millis_left), self.window - 1)
+  self.used = self.max
+end
+
+return fixed_window

@@ -1,0 +1,66 @@
+-- The ids of a further limit, which the rules list besides the key's own: a hash for each limit has the approvals of
+-- its window, id -> what each takes. Held ids are in it only if the limit keeps what is released, since the others
+-- count while they are held. Its name is built here: a declared name costs Redis time in each call.
+
+local digits = require 'lib/digits'
+
+local further_ids = {}
+
+function further_ids.built_name(keys, limit)
+  return keys.state .. ':limit:' .. limit.name
+end
+
+-- Whether each id takes one of the maximum.
+function further_ids.have_one_each(_, limit)
+  return limit.counts == 'requests'
+end
+
+function further_ids.free(keys, _, call, limit)
+  if limit.counts == 'requests' and limit.max <= call.max_ids then
+    return math.huge
+  end
+  return call.max_ids - redis.call('HLEN', further_ids.built_name(keys, limit))
+end
+
+-- What an id takes; nil if it is not there.
+function further_ids.find(keys, _, limit, id)
+  local taken = redis.call('HMGET', further_ids.built_name(keys, limit), id)[1]
+  return taken and tonumber(taken) or nil
+end
+
+-- Lets an id that is there take something else.
+function further_ids.write(keys, state, limit, id, taken)
+  redis.call('HSET', further_ids.built_name(keys, limit), id, digits(taken))
+  state.further_changed = true
+end
+
+-- Adds an id. Returns how much more it takes than before: it may be there already.
+function further_ids.add(keys, state, _, limit, id, taken)
+  local before, name = further_ids.find(keys, state, limit, id), further_ids.built_name(keys, limit)
+  further_ids.write(keys, state, limit, id, taken)
+  if not before and redis.call('HLEN', name) == 1 then
+    redis.call('PEXPIREAT', name, digits(limit:kept_until()))
+  end
+  return taken - (before or 0)
+end
+
+-- Adds ids that take one each. Returns how much more they take than before.
+function further_ids.add_all(keys, state, call, limit, ids)
+  local added = 0
+  for _, id in ipairs(ids) do
+    added = added + further_ids.add(keys, state, call, limit, id, 1)
+  end
+  return added
+end
+
+-- Removes an id. Returns what it took, or nil if it is not there.
+function further_ids.remove(keys, state, limit, id)
+  local taken = further_ids.find(keys, state, limit, id)
+  if taken then
+    redis.call('HDEL', further_ids.built_name(keys, limit), id)
+    state.further_changed = true
+  end
+  return taken
+end
+
+return further_ids

@@ -1,0 +1,207 @@
+-- The limits of a key, `state.limits`: its own limit first, which is also `state.own`, then the further limits in the
+-- order of the rules. A check takes from all limits or from none. Each limit has windows of its own, back to back from
+-- the check that was the first under it. Those of the own limit are the windows of the key.
+
+local digits = require 'lib/digits'
+local kinds = require 'limits/kinds'
+local more = require 'lib/more'
+
+local key_limits = {}
+
+-- Gives a state the limits of parsed rules (lib/limits-text), with windows that begin at `start` and have no approvals.
+function key_limits.begin(state, rules, start)
+  state.limits, state.further_text = {}, rules.further_text
+  for i, declared in ipairs(rules.limits) do
+    state.limits[i] = kinds.begin(declared, start)
+  end
+  state.own = state.limits[1]
+end
+
+-- The state's field `further` has `<name>=<start>:<used>` for each further limit, with a comma between two.
+function key_limits.read_further(state, text)
+  local starts, used = {}, {}
+  for name, start, taken in string.gmatch(text, '([^=,]+)=(%d+):(%d+)') do
+    starts[name], used[name] = tonumber(start), tonumber(taken)
+  end
+  for i = 2, #state.limits do
+    local limit = state.limits[i]
+    limit.start, limit.used = starts[limit.name] or limit.start, used[limit.name] or 0
+  end
+end
+
+function key_limits.format_further(state)
+  if #state.limits == 1 then
+    return 0
+  end
+  local texts = {}
+  for i = 2, #state.limits do
+    local limit = state.limits[i]
+    texts[i - 1] = string.format('%s=%.0f:%.0f', limit.name, limit.start, limit.used)
+  end
+  return table.concat(texts, ',')
+end
+
+-- The names that the limits have built, for `unpack`.
+function key_limits.built_names(keys, state)
+  local names = {}
+  for i, limit in ipairs(state.limits) do
+    names[i] = limit.ids.built_name(keys, limit)
+  end
+  return names
+end
+
+-- Moves the further limits to the windows that hold `now_ms`. Returns the limits whose windows have ended.
+function key_limits.roll_further(state, now_ms)
+  local ended = {}
+  for i = 2, #state.limits do
+    local limit = state.limits[i]
+    if limit:roll(state, now_ms, limit.window) then
+      ended[#ended + 1] = limit
+    end
+  end
+  return ended
+end
+
+-- The further limits of rules come into force. A limit that the key had before goes on, if it counts in the same way.
+function key_limits.take_further(keys, state, rules, now_ms)
+  if state.further_text == rules.further_text then
+    return
+  end
+  local before, limits = {}, { state.own }
+  for i = 2, #state.limits do
+    before[state.limits[i].name] = state.limits[i]
+  end
+  for i = 2, #rules.limits do
+    local limit = kinds.begin(rules.limits[i], now_ms)
+    local kept = before[limit.name]
+    if kept and kept.counts == limit.counts and kept.keeps == limit.keeps then
+      before[limit.name] = nil
+      kept:continue_as(limit, now_ms)
+      redis.call('PEXPIREAT', limit.ids.built_name(keys, limit), digits(limit:kept_until()))
+    else
+      -- Ids may be left from before the key was idle.
+      redis.call('UNLINK', limit.ids.built_name(keys, limit))
+      limit.used = limit:held(state)
+    end
+    -- A longer window may end after the key would be removed.
+    if limit.used > 0 then
+      state.expires = math.max(state.expires, limit.start + limit.window)
+    end
+    limits[i] = limit
+  end
+  for _, limit in pairs(before) do
+    redis.call('UNLINK', limit.ids.built_name(keys, limit))
+  end
+  state.limits, state.further_text, state.made_room = limits, rules.further_text, true
+  more.changed(state)
+end
+
+-- Whether the hits fit into all limits.
+function key_limits.fit(state, hits)
+  for _, limit in ipairs(state.limits) do
+    if not limit:fits(hits) then
+      return false
+    end
+  end
+  return true
+end
+
+-- Whether a check takes more than the maximum of a limit.
+function key_limits.is_any_below(state, hits)
+  for _, limit in ipairs(state.limits) do
+    if limit:is_below(hits) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether each limit keeps the id of one more approval.
+function key_limits.have_free_ids(keys, state, call, is_held)
+  for _, limit in ipairs(state.limits) do
+    if limit:free_ids(keys, state, call, is_held) <= 0 then
+      return false
+    end
+  end
+  return true
+end
+
+-- What is left for waiters, to be taken by `key_limits.take_left`.
+function key_limits.left(keys, state, call)
+  local left = {}
+  for i, limit in ipairs(state.limits) do
+    left[i] = { free = limit:free(), ids = limit:free_ids(keys, state, call, false) }
+  end
+  return left
+end
+
+-- Whether a waiter fits into what is left, which it takes. One that needs more than a maximum, which was lowered since,
+-- gets a window for itself.
+function key_limits.take_left(state, left, hits, is_held)
+  for i, limit in ipairs(state.limits) do
+    local of_limit = left[i]
+    local fits = limit:taken_of(hits) <= of_limit.free or of_limit.free == limit.max
+    if not fits or (limit:keeps_id_of(is_held) and of_limit.ids <= 0) then
+      return false
+    end
+  end
+  for i, limit in ipairs(state.limits) do
+    local of_limit = left[i]
+    of_limit.free = of_limit.free - limit:taken_of(hits)
+    of_limit.ids = of_limit.ids - (limit:keeps_id_of(is_held) and 1 or 0)
+  end
+  return true
+end
+
+-- This number of hits and ids more are held.
+function key_limits.hold(state, hits, ids)
+  for _, limit in ipairs(state.limits) do
+    limit:hold(hits, ids)
+  end
+end
+
+-- Takes what an approval needs of each limit, except what a hold takes.
+function key_limits.take(keys, state, call, id, hits, is_held)
+  for _, limit in ipairs(state.limits) do
+    limit:take(keys, state, call, id, hits, is_held)
+  end
+end
+
+-- Gives back what an approval takes of each limit. Returns whether any had it, other than as a held one.
+function key_limits.give_back(keys, state, id, is_held, is_unused)
+  local had_any = false
+  for _, limit in ipairs(state.limits) do
+    had_any = limit:give_back(keys, state, id, is_held, is_unused) or had_any
+  end
+  return had_any
+end
+
+-- Gives an approval other hits. Returns whether any limit has it, other than as a held one.
+function key_limits.amend(keys, state, id, hits, is_held)
+  local has_any = false
+  for _, limit in ipairs(state.limits) do
+    has_any = limit:amend(keys, state, id, hits, is_held) or has_any
+  end
+  return has_any
+end
+
+-- What an approval that is not held takes of the first limit that has it; nil if none has.
+function key_limits.taken_by(keys, state, id)
+  for _, limit in ipairs(state.limits) do
+    local taken = limit:taken_by(keys, state, id)
+    if taken then
+      return taken
+    end
+  end
+end
+
+-- What the approvals take of all limits together.
+function key_limits.used_of_all(state)
+  local sum = 0
+  for _, limit in ipairs(state.limits) do
+    sum = sum + limit.used
+  end
+  return sum
+end
+
+return key_limits

@@ -1,0 +1,116 @@
+-- The ids of a key's own limit: a set of the ids approved in its window. Those with more than one hit are also in a
+-- hash beside it, id -> hits. The state's field `hits` is 1 while the window may have any of these, so that other keys
+-- need no look at the hash. lib/past-requests has the ids of windows that have ended.
+--
+-- The name of the hash is built here, since few keys have it: a declared name costs Redis time in each call.
+
+local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
+local more = require 'lib/more'
+local generations = require 'lib/generations'
+
+local own_ids = {}
+
+function own_ids.hits_name(keys)
+  return keys.requests .. ':hits'
+end
+
+-- The names that are built here.
+function own_ids.built_name(keys)
+  return own_ids.hits_name(keys)
+end
+
+-- Whether the set has as many ids as the window has hits: no approval has several, or is held.
+function own_ids.have_one_each(state)
+  return state.hits == 0 and state.first_lapse == 0
+end
+
+function own_ids.count(keys, state)
+  return own_ids.have_one_each(state) and state.own.used or redis.call('SCARD', keys.requests)
+end
+
+function own_ids.free(keys, state, call)
+  return call.max_ids - own_ids.count(keys, state)
+end
+
+local function write_hits(keys, state, id, hits)
+  if state.hits == 0 then
+    more.set(state, 'hits', 1)
+  end
+  redis.call('HSET', own_ids.hits_name(keys), id, digits(hits))
+end
+
+local function forget_hits(keys, state, id)
+  if state.hits == 1 then
+    redis.call('HDEL', own_ids.hits_name(keys), id)
+  end
+end
+
+-- The hits of an id in the set.
+local function read_hits(keys, state, id)
+  local hits = state.hits == 1 and redis.call('HMGET', own_ids.hits_name(keys), id)[1]
+  return hits and tonumber(hits) or 1
+end
+
+-- Adds an id. Returns its hits, or 0 if it is there already.
+function own_ids.add(keys, state, call, _, id, hits)
+  if redis.call('SADD', keys.requests, id) == 0 then
+    return 0
+  end
+  if hits ~= 1 then
+    write_hits(keys, state, id, hits)
+  end
+  if generations.windows_share_set(call, state.own.window) then
+    redis.call('SADD', keys.past_requests[state.generation], id)
+  end
+  return hits
+end
+
+-- Adds ids with one hit each. Returns how many were not there.
+function own_ids.add_all(keys, state, call, _, ids)
+  if generations.windows_share_set(call, state.own.window) then
+    chunks.call('SADD', keys.past_requests[state.generation], ids)
+  end
+  return chunks.call('SADD', keys.requests, ids)
+end
+
+-- The hits of an id; nil if it is not there.
+function own_ids.find(keys, state, _, id)
+  return redis.call('SMISMEMBER', keys.requests, id)[1] == 1 and read_hits(keys, state, id) or nil
+end
+
+-- Removes an id. Returns its hits, or nil if it is not there.
+function own_ids.remove(keys, state, _, id)
+  if redis.call('SREM', keys.requests, id) == 0 then
+    return nil
+  end
+  local hits = read_hits(keys, state, id)
+  forget_hits(keys, state, id)
+  return hits
+end
+
+-- Removes ids with one hit each. Returns how many there were.
+function own_ids.remove_all(keys, ids)
+  return chunks.call('SREM', keys.requests, ids)
+end
+
+-- Gives an id that is there other hits.
+function own_ids.write(keys, state, _, id, hits, before)
+  if hits == before then
+    return
+  elseif hits == 1 then
+    forget_hits(keys, state, id)
+  else
+    write_hits(keys, state, id, hits)
+  end
+end
+
+-- The window has ended: no approval of it has several hits any more.
+function own_ids.forget_hits_of_all(keys, state)
+  if state.hits == 1 then
+    redis.call('UNLINK', own_ids.hits_name(keys))
+    more.set(state, 'hits', 0)
+  end
+end
+
+return own_ids

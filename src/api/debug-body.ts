@@ -1,0 +1,104 @@
+import { z } from 'zod';
+
+import type { InstanceState } from '../limiter/limiter.js';
+import type { LimitState } from '../limiter/limits.js';
+
+/** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
+
+const count = z.int().min(0);
+
+/** A further limit of a key. It has one of the two maxima. */
+const furtherLimit = z.strictObject({
+  Name: z.string(),
+  WindowMillis: count.meta({ description: 'The length of its windows.' }),
+  MaxRequestsPerWindow: count
+    .optional()
+    .meta({ description: 'The approvals per window, each of which counts as 1.' }),
+  MaxHitsPerWindow: count.optional().meta({ description: 'The hits per window.' }),
+  NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
+});
+
+/** A key with an instance. */
+export const instance = z
+  .strictObject({
+    Key: z.string(),
+    Config: z.strictObject({
+      WindowMillis: count.meta({ description: 'The length of the window.' }),
+      MaxRequestsPerWindow: count.meta({ description: 'The approvals per window.' }),
+      MaxRequestsInQueue: count.meta({ description: 'The places in the queue.' }),
+    }),
+    NumApprovedThisWindow: count.meta({
+      description: 'Approvals in the window that were not released.',
+    }),
+    NumDeniedThisWindow: count.meta({
+      description: 'Denials of checks that did not ask to wait.',
+    }),
+    NumWaiting: count.meta({ description: 'Requests in the queue.' }),
+    PausedMillis: count
+      .optional()
+      .meta({ description: 'Milliseconds until the pause of the key ends. Left out if 0.' }),
+    NumHeld: count.optional().meta({
+      description: 'The hits of held approvals, which are among the approvals. Left out if 0.',
+    }),
+    Limits: z
+      .array(furtherLimit)
+      .optional()
+      .meta({ description: 'The further limits of the key. Left out if there are none.' }),
+    Found: z.literal(true),
+  })
+  .meta({ id: 'Instance' });
+
+/** A key without an instance. */
+export const missingInstance = z
+  .strictObject({ Key: z.string(), Found: z.literal(false) })
+  .meta({ id: 'MissingInstance' });
+
+/** All instances. */
+export const listing = z
+  .strictObject({
+    Instances: z.record(z.string(), instance).meta({ description: 'By their keys.' }),
+    Rules: z
+      .strictObject({ Digest: z.string(), Count: count })
+      .optional()
+      .meta({ description: 'The rules in force, if there are any.' }),
+  })
+  .meta({ id: 'Listing' });
+
+export type Instance = z.infer<typeof instance>;
+export type MissingInstance = z.infer<typeof missingInstance>;
+
+/** The body of a key with an instance. */
+export function debugBody({
+  key,
+  limits: [own, ...further],
+  maxRequestsInQueue,
+  held,
+  denied,
+  waiting,
+  pausedMillis,
+}: InstanceState): Instance {
+  return {
+    Key: key,
+    Config: {
+      WindowMillis: own.windowMillis,
+      MaxRequestsPerWindow: own.maximum,
+      MaxRequestsInQueue: maxRequestsInQueue,
+    },
+    NumApprovedThisWindow: own.used,
+    NumDeniedThisWindow: denied,
+    NumWaiting: waiting,
+    ...(held > 0 ? { NumHeld: held } : {}),
+    ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
+    ...(further.length > 0 ? { Limits: further.map(toLimit) } : {}),
+    Found: true,
+  };
+}
+
+function toLimit({ name = '', windowMillis, counts, maximum, used }: LimitState) {
+  return {
+    Name: name,
+    WindowMillis: windowMillis,
+    ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
+    NumApprovedThisWindow: used,
+  };
+}

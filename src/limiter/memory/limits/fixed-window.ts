@@ -1,0 +1,191 @@
+import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import type { Holds } from '../holds.js';
+import type { MemoryBudget } from '../memory-budget.js';
+import { ApprovedIds } from './approved-ids.js';
+import type { CountedLimit } from './counted-limit.js';
+import { moreRoomAt, unlessPaused } from './room-at.js';
+import type { Window } from './window.js';
+
+/** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
+export interface WithHolds {
+  /** Undefined if the key had no hold yet. */
+  readonly holds: Holds | undefined;
+}
+
+/** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
+export class FixedWindow implements CountedLimit {
+  maximum: number;
+  /** Held ids are among them only if the limit keeps what is released. */
+  readonly #ids: ApprovedIds;
+
+  /**
+   * @param window of the own limit: the key's, whose length requests may set
+   * @param maxIds the most ids of approvals that are kept for a window
+   */
+  constructor(
+    private limit: Limit,
+    private readonly window: Window,
+    private readonly key: WithHolds,
+    private readonly maxIds: number,
+    budget: MemoryBudget,
+  ) {
+    this.maximum = limit.maximum;
+    this.#ids = new ApprovedIds(budget);
+  }
+
+  get start(): number {
+    return this.window.start;
+  }
+
+  get millis(): number {
+    return this.window.millis;
+  }
+
+  get end(): number {
+    return this.window.end;
+  }
+
+  get used(): number {
+    return this.#ids.hits + this.#held;
+  }
+
+  get isFull(): boolean {
+    return this.used >= this.#capacity;
+  }
+
+  /** When the window ends or a hold lapses. */
+  get roomAt(): number {
+    const firstLapse = this.limit.keepsReleased ? Infinity : this.#firstLapse;
+    return moreRoomAt({
+      windowEnd: this.end,
+      firstLapse,
+      held: this.#held,
+      maximum: this.maximum,
+    });
+  }
+
+  roll(now: number, ofRules: number): boolean {
+    const hasRolled = this.window.rollTo(now, ofRules);
+    if (hasRolled) this.#ids.clear();
+    return hasRolled;
+  }
+
+  fits(hits: number): boolean {
+    return this.used + this.#takenOf(hits) <= this.maximum;
+  }
+
+  isBelow(hits: number): boolean {
+    return this.#takenOf(hits) > this.maximum;
+  }
+
+  hasAllIds(isHeld: boolean): boolean {
+    return this.#keepsIdOf(isHeld) && this.#ids.size >= this.maxIds;
+  }
+
+  take(id: string, hits: number, isHeld: boolean): boolean {
+    return !this.#keepsIdOf(isHeld) || this.#ids.add(id, this.#takenOf(hits));
+  }
+
+  giveBack(id: string, isUnused: boolean): boolean {
+    return (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
+  }
+
+  takenBy(id: string): number | undefined {
+    return this.#ids.hitsOf(id);
+  }
+
+  reserve(id: string, hits: number): boolean {
+    return this.#ids.reserve(id, this.#takenOf(hits));
+  }
+
+  amend(id: string, hits: number): boolean {
+    return this.#ids.amend(id, this.#takenOf(hits));
+  }
+
+  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
+    const most = hits === 1 ? this.#capacity : this.maximum;
+    const room = Math.max(0, most - this.used);
+    const missing = before + Math.min(this.#takenOf(hits), most) - room;
+    return missing <= 0 ? 0 : this.window.millisToMissing(now, missing, most, laterMillis);
+  }
+
+  continuesAs({ name, counts, keepsReleased }: Limit): boolean {
+    const { limit } = this;
+    return limit.name === name && limit.counts === counts && limit.keepsReleased === keepsReleased;
+  }
+
+  /**
+   * If the window is over by a shorter length, its approvals count in the window that is current by that length: ids have
+   * no times, and some were approved in it.
+   */
+  change(now: number, limit: Limit): void {
+    this.limit = limit;
+    this.maximum = limit.maximum;
+    this.window.change(now, limit.windowMillis);
+  }
+
+  state(now: number): LimitState {
+    const { name, counts, keepsReleased } = this.limit;
+    const hasEnded = now >= this.end;
+    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
+    return {
+      name,
+      windowMillis: hasEnded ? this.window.nextMillis(this.millis) : this.millis,
+      maximum: this.maximum,
+      counts,
+      keepsReleased,
+      used: held + (hasEnded ? 0 : this.#ids.hits),
+      millisToWindowEnd: this.window.millisLeft(now),
+    };
+  }
+
+  quota(now: number, pausedUntil: number): LimitQuota {
+    const { name, counts, keepsReleased } = this.limit;
+    const isPaused = pausedUntil > -Infinity;
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.maximum,
+      counts,
+      keepsReleased,
+      remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
+      resetMillis: unlessPaused(this.roomAt, this.isFull, pausedUntil) - now,
+    };
+  }
+
+  forgetEnded(now: number): void {
+    if (now >= this.end) this.#ids.clear();
+  }
+
+  clear(): void {
+    this.#ids.clear();
+  }
+
+  /** How many hits a window may have: no more than ids are kept, if each of them has one hit. */
+  get #capacity(): number {
+    const countsIdsApart = this.#firstLapse < Infinity || this.#ids.hasHits;
+    return countsIdsApart ? this.maximum : Math.min(this.maximum, this.maxIds);
+  }
+
+  get #firstLapse(): number {
+    return this.key.holds?.firstLapse ?? Infinity;
+  }
+
+  get #held(): number {
+    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds);
+  }
+
+  #takenByHeld(held: { readonly hits: number; readonly size: number } | undefined): number {
+    if (!held) return 0;
+    return this.limit.counts === 'hits' ? held.hits : held.size;
+  }
+
+  #takenOf(hits: number): number {
+    return takenOf(this.limit, hits);
+  }
+
+  /** Ids that are held are kept with their holds. */
+  #keepsIdOf(isHeld: boolean): boolean {
+    return !isHeld || this.limit.keepsReleased;
+  }
+}

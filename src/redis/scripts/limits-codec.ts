@@ -1,0 +1,102 @@
+import type { InstanceDetail, KeyLimits, Quota } from '../../limiter/limiter.js';
+import {
+  type ForEachLimit,
+  forEachLimit,
+  type Limit,
+  type LimitState,
+  ownLimit,
+} from '../../limiter/limits.js';
+
+/** The limits in force of a key. */
+export interface LimitsInForce extends Pick<KeyLimits, 'limits' | 'maxRequestsInQueue'> {
+  /** Which of them requests have set. */
+  readonly overridden: InstanceDetail['overridden'];
+}
+
+/** Returns the text of `lua/lib/limits-text.lua`. */
+export function encodeLimits({ limits: [own, ...further], maxRequestsInQueue }: KeyLimits): string {
+  const ofOwn = `${own.windowMillis}:${own.maximum}:${maxRequestsInQueue}`;
+  return ofOwn + further.map(encodeFurther).join('');
+}
+
+function encodeFurther({ name, windowMillis, maximum, counts, keepsReleased }: Limit): string {
+  return `,${name}=${windowMillis}:${maximum}:${counts}${keepsReleased ? ':kept' : ''}`;
+}
+
+/**
+ * Returns the limits of such a text.
+ * @throws Error if it is none
+ */
+export function limitsIn(text: string): LimitsInForce {
+  const [own = '', ...further] = text.split(',');
+  const numbers = /^(\d+)(\*?):(\d+)(\*?):(\d+)(\*?)$/.exec(own);
+  if (!numbers) throw new Error(`no limits: ${text}`);
+  const [, length, windowMark, max, maxMark, queueMax, queueMark] = numbers;
+  return {
+    limits: [ownLimit(Number(length), Number(max)), ...further.map(furtherIn)],
+    maxRequestsInQueue: Number(queueMax),
+    overridden: {
+      maxRequests: maxMark !== '',
+      maxRequestsInQueue: queueMark !== '',
+      windowMillis: windowMark !== '',
+    },
+  };
+}
+
+function furtherIn(text: string): Limit {
+  const [name, rest = ''] = text.split('=');
+  const [windowMillis, maximum, counts, kept] = rest.split(':');
+  return {
+    name,
+    windowMillis: Number(windowMillis),
+    maximum: Number(maximum),
+    counts: counts === 'hits' ? 'hits' : 'requests',
+    keepsReleased: kept === 'kept',
+  };
+}
+
+/** What counts of a key's limits: a number, or, for a key with further limits, the text of `room.used` in `lua/lib/room.lua`. */
+export type UsedOfLimits = number | string;
+
+/**
+ * Returns what the limits of a key have left.
+ * @param millisToRoom until there may be room, if the key has one limit
+ */
+export function quotaIn(
+  limits: ForEachLimit<Limit>,
+  used: UsedOfLimits,
+  millisToRoom: number,
+): Quota {
+  const numbers = typeof used === 'number' ? [[used, millisToRoom * 1000]] : numbersIn(used);
+  return {
+    limits: forEachLimit(limits, ({ name, windowMillis, maximum, counts, keepsReleased }, i) => {
+      const [ofLimit = 0, micros = 0] = numbers[i] ?? [];
+      const remaining = Math.max(0, maximum - ofLimit);
+      const resetMillis = micros / 1000;
+      // A spread takes longer.
+      return { name, windowMillis, maximum, counts, keepsReleased, remaining, resetMillis };
+    }),
+  };
+}
+
+/**
+ * Returns the states of limits.
+ * @param used `<used>:<ms until the window ends>` for each, with a comma between two
+ */
+export function limitStatesIn(limits: ForEachLimit<Limit>, used: string): ForEachLimit<LimitState> {
+  const numbers = numbersIn(used);
+  return forEachLimit(limits, (limit, i) => {
+    const [ofLimit = 0, millisToWindowEnd = 0] = numbers[i] ?? [];
+    return { ...limit, used: ofLimit, millisToWindowEnd };
+  });
+}
+
+/** The numbers of each limit in a text with a comma between two limits. The name of a limit may come before them. */
+function numbersIn(text: string): number[][] {
+  return text.split(',').map((part) =>
+    part
+      .slice(part.indexOf('=') + 1)
+      .split(':')
+      .map(Number),
+  );
+}

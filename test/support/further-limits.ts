@@ -1,0 +1,19 @@
+import { ownLimit } from '../../src/limiter/limits.js';
+import { encodeLimits, limitsIn } from '../../src/redis/scripts/limits-codec.js';
+import type { FurtherLimit } from './limits.js';
+
+export type { FurtherLimit } from './limits.js';
+
+const OWN = '0:0:0';
+
+/** The part of a text of limits that has the further ones: a comma and the limit, for each. */
+export function encodeFurther(further: readonly FurtherLimit[]): string {
+  const text = encodeLimits({ limits: [ownLimit(0, 0), ...further], maxRequestsInQueue: 0 });
+  return text.slice(OWN.length);
+}
+
+/** The further limits in a text of limits, or in a part of it that may have no comma before them. */
+export function furtherIn(text: string): FurtherLimit[] {
+  const further = text.split(',').filter((part) => part.includes('='));
+  return limitsIn([OWN, ...further].join()).limits.slice(1) as FurtherLimit[];
+}
