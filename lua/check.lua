@@ -103,9 +103,9 @@ local function read_batch(batch, call, text, first_key, first_id, names_given)
   batch.rules = limits == '' and call.default_rules or limits_text.parse(limits)
 end
 
--- While a slot of a cluster moves, Redis fails a command on a name that it does not find. It looks for declared names
--- before a script runs. Without KEYS, this looks for the names before anything is written. A plain check in mid-window
--- does not need it: it meets each of its names before it writes to one that it has met.
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. Redis looks for the names in KEYS
+-- before a script runs. Without KEYS, this function looks for them before anything is written. A plain check in mid-window
+-- does not need that: its first command on the second name comes before its first write to the first one.
 local function require_names(call, batch)
   if call.has_several_slots and batch.names_given > IN_WINDOW then
     redis.call('EXISTS', unpack(batch.names, batch.first_key, batch.first_key + batch.names_given - 1))

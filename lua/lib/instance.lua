@@ -47,7 +47,7 @@ local function is_idle(keys, state, call)
   return recovery.count_waiting(state, tally) == 0
 end
 
--- Until when a replica may come back that was cut off, and does not know that its waiter was served.
+-- Until when the key remembers a grant: a replica that was cut off may come back, and ask about its waiter.
 local function outage_ends(state, call)
   return state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
 end

@@ -9,7 +9,7 @@ const LEAST_MARGIN_MILLIS = 3;
 /** The window of a key, as Redis said. */
 interface KeyWindow {
   endsAt: number;
-  /** Not if too much was assumed of the key in this window. */
+  /** False in a window in which an assumption about the key was wrong. */
   mayAssume: boolean;
 }
 

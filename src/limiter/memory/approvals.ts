@@ -2,7 +2,7 @@ import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../lim
 import type { ForEachLimit, Limit, Limits } from '../limits.js';
 import { Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
-import { createLimit } from './limits/create-limit.js';
+import { createLimit } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 

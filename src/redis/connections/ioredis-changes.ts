@@ -1,5 +1,5 @@
-// What is changed in ioredis 6, whose clients are some of them its own (of sentinels, of a cluster), so that no option
-// and no event reaches all:
+// What Sluice changes in ioredis 6. Sentinels and clusters create clients of their own, so no option and no event reaches
+// all clients. The changes:
 // - Host names are looked up by HostLookups.
 // - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
 //   its TLS handshake has a second one, which would end the process without a listener.
