@@ -74,12 +74,12 @@ local function append(replies, reply)
   end
 end
 
-local function append_plain(replies, call, batch, start, approved, granted)
-  local last, own = #replies, batch.rules.own
+local function append_plain(replies, call, own, size, start, approved, granted)
+  local last = #replies
   replies[last + 1] = window.micros_to_end(start, own.window, call.now_us)
   replies[last + 2] = own.max
   replies[last + 3] = approved
-  for i = 1, batch.size do
+  for i = 1, size do
     replies[last + HEAD + i] = i <= granted and APPROVED or DENIED
   end
 end
@@ -106,8 +106,8 @@ end
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. Redis looks for the names in KEYS
 -- before a script runs. Without KEYS, this function looks for them before anything is written. A plain check in mid-window
 -- does not need that: its first command on the second name comes before its first write to the first one.
-local function require_names(call, batch)
-  if call.has_several_slots and batch.names_given > IN_WINDOW then
+local function require_names(batch)
+  if batch.names_given > IN_WINDOW then
     redis.call('EXISTS', unpack(batch.names, batch.first_key, batch.first_key + batch.names_given - 1))
   end
 end
@@ -116,17 +116,20 @@ end
 local function decide_in_order(replies, call, batch, is_last)
   -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be
   -- of the same key.
-  local has_all_names = batch.names_given == ALL_NAMES
+  local has_all_names, size = batch.names_given == ALL_NAMES, batch.size
   if has_all_names and weight.is_spent() then
     replies[#replies + 1] = false
     return true
   end
-  require_names(call, batch)
+  if call.has_several_slots then
+    require_names(batch)
+  end
   local values = read_values(batch.names[batch.first_key])
-  if batch.special == '' and batch.size <= CHUNK and not call.is_sent_again then
-    local start, approved, granted = decide_plainly(call, batch, values)
+  if batch.special == '' and size <= CHUNK and not call.is_sent_again then
+    local own = batch.rules.own
+    local start, approved, granted = decide_plainly(call, batch, size, own, values)
     if start then
-      append_plain(replies, call, batch, start, approved, granted)
+      append_plain(replies, call, own, size, start, approved, granted)
       return true
     end
   end
@@ -170,7 +173,9 @@ local function decide_new_first(replies, call, batch, last_key, next_text)
     read_batch(batch, call, next_text(), batch.first_key + batch.names_given, batch.first_id + batch.size, ALL_NAMES)
   end
   local function decide(each)
-    require_names(call, each)
+    if call.has_several_slots then
+      require_names(each)
+    end
     return checks.decide(call, each, read_values(each.names[each.first_key]))
   end
   local function decide_each(is_due)

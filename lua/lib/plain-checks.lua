@@ -69,18 +69,16 @@ local function decide_in_new_window(batch, size, own, start, values)
   return start, granted, granted
 end
 
--- Decides the checks of a batch. `values`: from `state_values.read`. Returns the start of the window, its approvals,
--- and how many of the checks are approved, from the first on. Returns nil and changes nothing if these are no plain
--- checks, or if they begin a window without the names for it.
+-- Decides the checks of a batch, `size` of them. `own`: the own limit of its rules. `values`: from `state_values.read`.
+-- Returns the start of the window, its approvals, and how many of the checks are approved, from the first on. Returns nil
+-- and changes nothing if these are no plain checks, or if they begin a window without the names for it.
 --
 -- The first write takes memory, so that a full Redis refuses it (lib/full-memory).
-function plain_checks.decide(call, batch, values)
-  local rules, size = batch.rules, batch.size
-  if values[2] ~= rules.text or values[6] then
+function plain_checks.decide(call, batch, size, own, values)
+  if values[2] ~= batch.rules.text or values[6] then
     return nil
   end
-  local own, start, now_ms = rules.own, tonumber(values[1]), call.now_ms
-  local length = own.window
+  local start, length, now_ms = tonumber(values[1]), own.window, call.now_ms
   if values[3] + size > call.max_ids or windows_share_set(call, length) then
     return nil
   elseif is_current(start, length, now_ms) then
