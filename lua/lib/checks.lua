@@ -129,11 +129,6 @@ local function is_kept(keys, state, call, hold)
   return (not hold or holds.free(keys, state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
 end
 
--- Whether a check that joined the queue now would be its next head, and might be approved.
-local function would_be_head(state)
-  return serving.is_next(state) and not room.is_closed(state)
-end
-
 -- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
 -- a release can be expected, the check waits until its time is over.
 local function reply_too_late(keys, state, call, before, hits, longest_wait)
@@ -198,7 +193,7 @@ end
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
     local id, hits, hold = batch.ids[i], terms_of(batch, i)
-    local is_approved = not decided[id] and key_limits.fit(state, hits) and would_be_head(state)
+    local is_approved = not decided[id] and key_limits.fit(state, hits) and serving.is_next(state)
       and is_kept(keys, state, call, hold)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
@@ -298,7 +293,7 @@ function checks.decide(call, batch, values)
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
-    if would_be_head(state) then
+    if serving.is_next(state) then
       first_left = approve(keys, state, call, batch, decided, replies)
     end
     if first_left <= batch.size then

@@ -74,7 +74,7 @@ function past_requests.expire(keys, state, call, expire_at)
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
   if state.hits == 1 then
-    redis.call('PEXPIREAT', own_ids.hits_name(keys), expire_at)
+    redis.call('PEXPIREAT', own_ids.built_name(keys), expire_at)
   end
   if state.has_past or (generations.windows_share_set(call, state.own.window) and state.own.used > 0) then
     redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)

@@ -10,6 +10,7 @@ local more = require 'lib/more'
 local pause = require 'lib/pause'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local room = require 'lib/room'
 local stored = require 'lib/stored'
 
 local serving = {}
@@ -18,10 +19,9 @@ local serving = {}
 local MOST_SERVED = 500
 local MOST_TAKEN = 2000
 
--- Whether a check that joined the queue now would be the next head: nobody waits, or nobody who could be approved
--- before.
+-- Whether a check that joined the queue now would be its next head, and might be approved.
 function serving.is_next(state)
-  return state.serving == 0
+  return state.serving == 0 and not room.is_closed(state)
 end
 
 -- Somebody has joined the queue, or stays in it.

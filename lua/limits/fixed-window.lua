@@ -179,7 +179,7 @@ function fixed_window:kept_until()
   return window.idle_at(self.start, self.window)
 end
 
--- It is full from now on until its window ends: in `micros`, as far as a caller knows. At least a millisecond is left.
+-- It is full until its window ends, in `millis_left`, as far as a caller knows. At least a millisecond is left.
 function fixed_window:restore_full(now_ms, millis_left)
   self.start = now_ms - math.min(window.begun_ago(self.window, millis_left), self.window - 1)
   self.used = self.max

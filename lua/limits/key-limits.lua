@@ -153,36 +153,33 @@ function key_limits.take_left(state, left, hits, is_held)
   return true
 end
 
+-- Asks all limits to do something. Returns whether any of them says yes.
+local function ask_all(state, question, ...)
+  local any = false
+  for _, limit in ipairs(state.limits) do
+    any = limit[question](limit, ...) or any
+  end
+  return any
+end
+
 -- This number of hits and ids more are held.
 function key_limits.hold(state, hits, ids)
-  for _, limit in ipairs(state.limits) do
-    limit:hold(hits, ids)
-  end
+  ask_all(state, 'hold', hits, ids)
 end
 
 -- Takes what an approval needs of each limit, except what a hold takes.
 function key_limits.take(keys, state, call, id, hits, is_held)
-  for _, limit in ipairs(state.limits) do
-    limit:take(keys, state, call, id, hits, is_held)
-  end
+  ask_all(state, 'take', keys, state, call, id, hits, is_held)
 end
 
 -- Gives back what an approval takes of each limit. Returns whether any had it, other than as a held one.
 function key_limits.give_back(keys, state, id, is_held, is_unused)
-  local had_any = false
-  for _, limit in ipairs(state.limits) do
-    had_any = limit:give_back(keys, state, id, is_held, is_unused) or had_any
-  end
-  return had_any
+  return ask_all(state, 'give_back', keys, state, id, is_held, is_unused)
 end
 
 -- Gives an approval other hits. Returns whether any limit has it, other than as a held one.
 function key_limits.amend(keys, state, id, hits, is_held)
-  local has_any = false
-  for _, limit in ipairs(state.limits) do
-    has_any = limit:amend(keys, state, id, hits, is_held) or has_any
-  end
-  return has_any
+  return ask_all(state, 'amend', keys, state, id, hits, is_held)
 end
 
 -- What an approval that is not held takes of the first limit that has it; nil if none has.

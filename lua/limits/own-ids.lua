@@ -11,13 +11,9 @@ local generations = require 'lib/generations'
 
 local own_ids = {}
 
-function own_ids.hits_name(keys)
-  return keys.requests .. ':hits'
-end
-
--- The names that are built here.
+-- The name of the hash.
 function own_ids.built_name(keys)
-  return own_ids.hits_name(keys)
+  return keys.requests .. ':hits'
 end
 
 -- Whether the set has as many ids as the window has hits: no approval has several, or is held.
@@ -37,18 +33,18 @@ local function write_hits(keys, state, id, hits)
   if state.hits == 0 then
     more.set(state, 'hits', 1)
   end
-  redis.call('HSET', own_ids.hits_name(keys), id, digits(hits))
+  redis.call('HSET', own_ids.built_name(keys), id, digits(hits))
 end
 
 local function forget_hits(keys, state, id)
   if state.hits == 1 then
-    redis.call('HDEL', own_ids.hits_name(keys), id)
+    redis.call('HDEL', own_ids.built_name(keys), id)
   end
 end
 
 -- The hits of an id in the set.
 local function read_hits(keys, state, id)
-  local hits = state.hits == 1 and redis.call('HMGET', own_ids.hits_name(keys), id)[1]
+  local hits = state.hits == 1 and redis.call('HMGET', own_ids.built_name(keys), id)[1]
   return hits and tonumber(hits) or 1
 end
 
@@ -108,7 +104,7 @@ end
 -- The window has ended: no approval of it has several hits any more.
 function own_ids.forget_hits_of_all(keys, state)
   if state.hits == 1 then
-    redis.call('UNLINK', own_ids.hits_name(keys))
+    redis.call('UNLINK', own_ids.built_name(keys))
     more.set(state, 'hits', 0)
   end
 end

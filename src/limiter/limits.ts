@@ -42,10 +42,11 @@ export function ownLimit(windowMillis: number, maximum: number): Limit {
 
 /** Returns one value for each limit, in their order. */
 export function forEachLimit<From, To>(
-  [own, ...further]: ForEachLimit<From>,
+  limits: ForEachLimit<From>,
   valueOf: (from: From, index: number) => To,
 ): ForEachLimit<To> {
-  return [valueOf(own, 0), ...further.map((limit, index) => valueOf(limit, index + 1))];
+  // As long as the limits, so not empty. Taking the first apart would take longer, and each decision has a quota.
+  return limits.map(valueOf) as [To, ...To[]];
 }
 
 /** How much a check with this number of hits takes of a limit. */

@@ -96,9 +96,15 @@ export function answerBatch(
 function before(quota: Quota, hits: number, approvals: number): Quota {
   if (approvals === 0) return quota;
   return {
+    // A spread takes longer.
     limits: forEachLimit(quota.limits, (limit) => ({
-      ...limit,
+      name: limit.name,
+      windowMillis: limit.windowMillis,
+      maximum: limit.maximum,
+      counts: limit.counts,
+      keepsReleased: limit.keepsReleased,
       remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
+      resetMillis: limit.resetMillis,
     })),
   };
 }

@@ -57,7 +57,7 @@ export class KeyNames {
     return `${this.state}:replicas`;
   }
 
-  /** The ids approved in windows that have ended, by turn. */
+  /** The ids approved in windows that have ended, by generation. */
   get pastRequests(): readonly string[] {
     const { requests } = this;
     return [`${requests}:1`, `${requests}:2`, `${requests}:3`];

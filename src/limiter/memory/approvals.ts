@@ -159,9 +159,11 @@ export class Approvals {
   roll(now: number, ofRules: number): boolean {
     // A lapse may be noticed late.
     this.#releasedAt = this.#holds?.endLapsed(now) ?? this.#releasedAt;
-    const [own, ...further] = this.#limits;
-    for (const limit of further) limit.roll(now, limit.millis);
-    return own.roll(now, ofRules);
+    for (let i = 1; i < this.#limits.length; i += 1) {
+      const limit = this.#limits[i];
+      limit?.roll(now, limit.millis);
+    }
+    return this.own.roll(now, ofRules);
   }
 
   /** Takes the further limits of other rules. A limit that there was before keeps what was approved in its window. */

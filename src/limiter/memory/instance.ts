@@ -286,7 +286,9 @@ export class Instance {
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
-    return Math.max(this.#window.idleAt, ...this.#approvals.limits.map(({ end }) => end));
+    let at = this.#window.idleAt;
+    for (const { end } of this.#approvals.limits) at = Math.max(at, end);
+    return at;
   }
 
   #forgetOverridesAboveCeilings(): void {

@@ -62,7 +62,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   readonly #leader: WindowLeader;
   readonly #numbers: WakeNumbers;
   #lookFor: ThereWhileWaiting = 'queue';
-  /** When a settle is due because the key is in a recovery hold, by the clock. */
+  /** When a settle is due because the key recovers, by the clock. */
   #lookAt = Infinity;
   #longestHoldMillis = 0;
 
@@ -309,9 +309,9 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
     const heard = this.#numbers.replied(reply.wakeNumber, sentAt);
     this.#learn(reply, heard, heldUntilByReply(reply, sentAt));
-    const quota = quotaOf(reply);
     // This call did not ask about the doubted ones, which came too late for it.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
+    const quota = expired.length === 0 ? undefined : quotaOf(reply);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (heard === 'missed' || this.#lacksPlaces(reply)) this.#places.doubtAll();
     const isDue = heard === 'unordered' || reply.millisToRoom === 0 || this.#places.hasDoubted;
@@ -342,7 +342,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #learn(news: News, heard: Heard, heldUntil: HeldUntil): void {
     this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
-    const quota = quotaOf(news);
+    const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const requestId of news.granted) this.#granted(requestId, news.at, quota, heldUntil);
     this.#endIfEmpty();
   }

@@ -491,8 +491,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { shape: { further: TWO_LIMITS } },
     scripts: edited(
       'limits/key-limits',
-      'function key_limits.take(keys, state, call, id, hits, is_held)\n  for _, limit in ipairs(state.limits) do',
-      'function key_limits.take(keys, state, call, id, hits, is_held)\n  for _, limit in ipairs({ unpack(state.limits, 1, 2) }) do',
+      "ask_all(state, 'take',",
+      "ask_all({ limits = { unpack(state.limits, 1, 2) } }, 'take',",
     ),
   },
   {
@@ -574,8 +574,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['release'], shape: { further: TWO_RETURNING } },
     scripts: edited(
       'limits/key-limits',
-      'had_any = false\n  for _, limit in ipairs(state.limits) do',
-      'had_any = false\n  for _, limit in ipairs({ unpack(state.limits, 1, 2) }) do',
+      "ask_all(state, 'give_back',",
+      "ask_all({ limits = { unpack(state.limits, 1, 2) } }, 'give_back',",
     ),
   },
   {
