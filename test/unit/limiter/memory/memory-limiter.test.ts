@@ -1,4 +1,3 @@
-import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreFullError, UnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -6,7 +5,6 @@ import { holdEventLoop } from '../../../support/hold-event-loop.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { ownLimit } from '../../../../src/limiter/limits.js';
 import { keyLimits } from '../../../support/limits.js';
-import { ownQuota } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
 
@@ -53,18 +51,13 @@ interface Asked {
   readonly settled: Promise<unknown>;
 }
 
-function checkOrWait(key: string, caller?: CallerPresence): Asked {
+function checkOrWait(key: string): Asked {
   const asked: Asked = {
     decision: undefined,
-    settled: limiter
-      .check({ key, canWait: true }, caller)
-      .then((decision) => (asked.decision = decision)),
+    settled: limiter.check({ key, canWait: true }).then((decision) => (asked.decision = decision)),
   };
   return asked;
 }
-
-/** Runs all that is ready to run. */
-const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function listed(): Promise<InstanceState[]> {
   const instances: InstanceState[] = [];
@@ -77,27 +70,6 @@ async function approve(key: string): Promise<string> {
 }
 
 describe('check', () => {
-  test('denies with the time until the window ends', async () => {
-    await approve('k');
-    await clock.advance(300);
-    expect(await check('k')).toEqual({
-      outcome: 'denied',
-      reason: 'limit_reached',
-      quota: ownQuota({ windowMillis: 1000, maxRequests: 1, remaining: 0, resetMillis: 700 }),
-    });
-  });
-
-  test('denies with the reason when the queue is full', async () => {
-    await approve('k');
-    checkOrWait('k');
-    checkOrWait('k');
-    expect(await check('k', { canWait: true })).toEqual({
-      outcome: 'denied',
-      reason: 'queue_full',
-      quota: ownQuota({ windowMillis: 1000, maxRequests: 1, remaining: 0, resetMillis: 1000 }),
-    });
-  });
-
   test('treats a key such as __proto__ like any other', async () => {
     await approve('__proto__');
     expect((await check('__proto__')).outcome).toBe('denied');
@@ -118,25 +90,6 @@ describe('check', () => {
 });
 
 describe('waiters', () => {
-  test('are answered at the end of the window, in order', async () => {
-    await approve('k');
-    const first = checkOrWait('k');
-    const second = checkOrWait('k');
-    expect(limiter.waiting).toBe(2);
-    await clock.advance(999);
-    await tick();
-    expect(first.decision).toBeUndefined();
-    await clock.advance(1);
-    await tick();
-    expect(first.decision).toMatchObject({ outcome: 'approved' });
-    expect(second.decision).toBeUndefined();
-    expect(limiter.waiting).toBe(1);
-    await clock.advance(1000);
-    await tick();
-    expect(second.decision).toMatchObject({ outcome: 'approved' });
-    expect(limiter.waiting).toBe(0);
-  });
-
   test('set one timer for each key, which ends with the last waiter', async () => {
     await approve('k');
     const withoutWaiters = clock.timers;
@@ -169,42 +122,6 @@ describe('waiters', () => {
     expect(early.waiting).toBe(1);
     await clock.advance(0.5);
     expect(await decision).toMatchObject({ outcome: 'approved' });
-  });
-});
-
-describe('a client that disconnects', () => {
-  test('while it waits is withdrawn, and the next moves up', async () => {
-    await approve('k');
-    const caller = new CallerPresence();
-    const leaving = checkOrWait('k', caller);
-    const next = checkOrWait('k');
-    caller.disconnect();
-    await leaving.settled;
-    expect(leaving.decision).toEqual({ outcome: 'withdrawn' });
-    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }], waiting: 1 });
-    expect(limiter.waiting).toBe(1);
-    await clock.advance(1000);
-    await next.settled;
-    expect(next.decision).toMatchObject({ outcome: 'approved' });
-  });
-
-  test('before it has to wait is withdrawn at once', async () => {
-    await approve('k');
-    const caller = new CallerPresence();
-    caller.disconnect();
-    const left = checkOrWait('k', caller);
-    await left.settled;
-    expect(left.decision).toEqual({ outcome: 'withdrawn' });
-    expect(limiter.waiting).toBe(0);
-    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
-  });
-
-  test('after its approval keeps the approval', async () => {
-    const caller = new CallerPresence();
-    expect(checkOrWait('k', caller)).toBeDefined();
-    await tick();
-    caller.disconnect();
-    expect(await limiter.inspect('k')).toMatchObject({ limits: [{ used: 1 }] });
   });
 });
 
@@ -274,43 +191,8 @@ describe('idle keys', () => {
     expect((await listed()).map(({ key }) => key)).toEqual(['busy']);
     expect(clock.timers).toBe(1);
   });
-});
 
-describe('release', () => {
-  test('with another key finds nothing', async () => {
-    const id = await approve('a');
-    await approve('b');
-    expect(await limiter.release('b', id)).toBe(false);
-    expect(await limiter.release('a', id)).toBe(true);
-  });
-});
-
-describe('list', () => {
-  test('is empty at first', async () => {
-    expect(await listed()).toEqual([]);
-  });
-
-  test('has every key once, as of now', async () => {
-    await approve('a');
-    await check('a');
-    await clock.advance(1000);
-    await check('b', { maxRequests: 7 });
-    const others = { maxRequestsInQueue: 2, held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
-    expect(await listed()).toEqual([
-      {
-        key: 'a',
-        limits: [{ ...ownLimit(1000, 1), used: 0, millisToWindowEnd: 1000 }],
-        ...others,
-      },
-      {
-        key: 'b',
-        limits: [{ ...ownLimit(1000, 7), used: 1, millisToWindowEnd: 1000 }],
-        ...others,
-      },
-    ]);
-  });
-
-  test('leaves out keys that are idle and have not been swept yet', async () => {
+  test('are not listed before they are swept', async () => {
     await clock.advance(500);
     await approve('a');
     await clock.advance(1100);
