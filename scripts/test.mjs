@@ -1,4 +1,4 @@
-// `npm test`: completes the set-up of a fresh clone, then checks style, types and behaviour. Arguments go
+// `npm test`: completes the set-up of a fresh clone, then checks behaviour, and beside it style and types. Arguments go
 // to jest, so `npm test -- queue` runs the tests whose path contains "queue". With `--get-tools`, or CI=true in
 // the environment, the programs that tests need are installed, built and started, and all tests run to their full
 // extent. Otherwise tests run with the programs that exist, and to a quick extent. `--full` runs the tests that need no
@@ -8,8 +8,8 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 
 import { FULL_EXTENT, jestCommand, jestEnvironment, LONG_TESTS } from './lib/jest.mjs';
-import { installDependencies } from './lib/prepare.mjs';
-import { ROOT, runTogether } from './lib/run.mjs';
+import { build, installDependencies } from './lib/prepare.mjs';
+import { ROOT, runBeside } from './lib/run.mjs';
 import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 
 const DEPLOY_TESTS = 'test/deploy/';
@@ -17,15 +17,8 @@ const GET_TOOLS = '--get-tools';
 const FULL = '--full';
 /** More than cores, since each worker waits for its Redis and its replicas half of the time, and some for real time. */
 const WORKERS = String(availableParallelism() + 2);
-/** Coverage of the code in the tests' own processes, without a threshold. It takes time, so only CI measures it. */
-const COVERAGE = [
-  '--coverage',
-  ...['--coverageReporters', 'text-summary'],
-  ...['--collectCoverageFrom', 'src/**/*.ts'],
-];
 
-const isCi = process.env.CI === 'true';
-const get = isCi || process.argv.includes(GET_TOOLS);
+const get = process.env.CI === 'true' || process.argv.includes(GET_TOOLS);
 const isFull = get || process.argv.includes(FULL);
 const given = process.argv.slice(2).filter((word) => word !== GET_TOOLS && word !== FULL);
 installDependencies();
@@ -34,19 +27,15 @@ const redis = await findRedis({ get });
 const needsDeploy =
   given.length > 0 ? includesDeployTests(given) : get || !process.argv.includes(FULL);
 const deploy = needsDeploy ? startDeployEnvironment({ get }) : undefined;
-// Each of these commands uses one core.
-await runTogether(
-  ['npm', 'run', '--silent', 'lint'],
-  ['npm', 'run', '--silent', 'typecheck'],
-  [process.execPath, 'scripts/build.mjs'],
-);
+build();
+// Tests wait for most of their time: for Redis, for other processes, or until time has passed.
+const checked = runBeside(['typecheck', 'lint']);
 
 if (given.length > 0) {
   await jest(given, redis, await deploy?.ready);
 } else {
   const others = [DEPLOY_TESTS, ...(isFull ? [] : [LONG_TESTS])];
-  const options = ['--maxWorkers', WORKERS, ...(isCi ? COVERAGE : [])];
-  await jest([...options, '--testPathIgnorePatterns', ...others], redis);
+  await jest(['--maxWorkers', WORKERS, '--testPathIgnorePatterns', ...others], redis);
   if (deploy) {
     const some = isFull ? [] : ['--testPathIgnorePatterns', LONG_TESTS];
     // These tests wait more than they work, so several run at a time.
@@ -54,9 +43,7 @@ if (given.length > 0) {
     await jest(all, redis, await deploy.ready);
   }
 }
-const isClean = (await deploy?.end()) ?? true;
-// A connection to testcontainers' reaper would keep this process alive.
-process.exit(isClean ? 0 : 1);
+await end(0);
 
 function includesDeployTests(args) {
   const list = jestCommand('--listTests', ...args);
@@ -74,7 +61,14 @@ async function jest(args, redis, { environment = {}, enter = [] } = {}) {
     env: jestEnvironment({ ...extent, ...redis, ...environment }),
   });
   const [code] = await once(child, 'exit');
-  if (code === 0) return;
-  await deploy?.end();
-  process.exit(code ?? 1);
+  if (code !== 0) await end(code ?? 1);
+}
+
+/** Ends this process with a code, or with 1 if a check has failed or something is left. */
+async function end(code) {
+  const failed = await checked;
+  for (const name of failed) console.error(`npm run ${name} has failed, see above`);
+  const isClean = (await deploy?.end()) ?? true;
+  // A connection to testcontainers' reaper would keep this process alive.
+  process.exit(code || (isClean && failed.length === 0 ? 0 : 1));
 }

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { constants, setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -15,15 +16,19 @@ export function endIfFailed(command, result) {
   if (result.status !== 0) process.exit(result.status ?? 1);
 }
 
-/** Runs commands at the same time, and ends this process with the code of the first that fails. */
-export async function runTogether(...commands) {
-  await Promise.all(
-    commands.map(async ([command, ...args]) => {
-      const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit' });
-      const [code] = await once(child, 'exit');
-      if (code !== 0) process.exit(code ?? 1);
-    }),
-  );
+/**
+ * Runs scripts of package.json one after the other, with what other processes leave of the processors.
+ * @returns the names of those that have failed
+ */
+export async function runBeside(names) {
+  const failed = [];
+  for (const name of names) {
+    const child = spawn('npm', ['run', '--silent', name], { cwd: ROOT, stdio: 'inherit' });
+    setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    const [code] = await once(child, 'exit');
+    if (code !== 0) failed.push(name);
+  }
+  return failed;
 }
 
 /** Ends this process with one line that says why. */
