@@ -18,7 +18,7 @@ export function endIfFailed(command, result) {
 
 /**
  * Runs scripts of package.json one after the other, with what other processes leave of the processors.
- * @returns the names of those that have failed
+ * @returns the names of the scripts that have failed
  */
 export async function runBeside(names) {
   const failed = [];
