@@ -2,6 +2,7 @@ import type { handleUnaryCall } from '@grpc/grpc-js';
 
 import type { Settings } from '../config/settings.js';
 import type { CheckRequest } from '../limiter/limiter.js';
+import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { decideTogether } from '../service/deciding/decide-together.js';
 import { logShadowDenial } from '../service/request-log.js';
@@ -9,7 +10,6 @@ import type { Service } from '../service/service.js';
 import type { CallHeads } from './call-heads.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
-import { CallBudget } from './call-budget.js';
 import { CheckShares } from './check-shares.js';
 import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
@@ -24,6 +24,8 @@ export interface ShouldRateLimitParts {
   readonly log: CallLog;
 }
 
+/** The memory of a call besides its message. */
+const BYTES_OF_CALL = 16 * 1024;
 /** The bytes of a message that take as long as a check. A shorter message needs no slice. */
 const BYTES_OF_CHECK = 4096;
 
@@ -33,7 +35,7 @@ export function shouldRateLimit(
 ): handleUnaryCall<CallMessage, RateLimitResponse> {
   const { service, heads, log, settings } = parts;
   const { access, policyOf, slices } = service;
-  const budget = new CallBudget();
+  const budget = new BodyBudget();
   const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
@@ -46,6 +48,17 @@ export function shouldRateLimit(
       logShadowDenial(log.of(call), check.key, decision.reason, limit?.name);
     }
     return decided;
+  };
+
+  /** The checks of a call, whose message counts in the budget until they are made. */
+  const checksWithin = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
+    const memory = budget.memoryFor(call.owner);
+    memory.take(message.length + BYTES_OF_CALL);
+    try {
+      return await checksIn(message, call);
+    } finally {
+      memory.giveBack();
+    }
   };
 
   /** Makes the checks of a call. That may take long, so that other requests are served between its slices. */
@@ -74,7 +87,7 @@ export function shouldRateLimit(
     message: CallMessage,
     call: GatewayCall,
   ): Promise<(Decided | undefined)[]> => {
-    const checks = await budget.within(call.owner, message.length, () => checksIn(message, call));
+    const checks = await checksWithin(message, call);
     if (call.isCancelled) return [];
     const isAlone = checks.length === 1;
     return decideTogether(checks, {

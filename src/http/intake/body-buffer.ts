@@ -1,5 +1,5 @@
+import type { BodyMemory } from '../../service/callers/body-budget.js';
 import { serviceError } from '../../service/service-error.js';
-import type { BodyMemory } from './body-budget.js';
 
 /** More than a bulk request of the most elements needs, with the longest keys and overrides. */
 export const MAX_BODY_BYTES = 1024 * 1024;

@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
+import type { BodyBudget, BodyMemory } from '../../service/callers/body-budget.js';
 import type { Slices } from '../../service/deciding/slices.js';
 import { serviceError } from '../../service/service-error.js';
 import { elementsIn } from './array-elements.js';
 import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
-import type { BodyBudget, BodyMemory } from './body-budget.js';
 
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 

@@ -1,4 +1,4 @@
-import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import type { Limiter } from '../../../src/limiter/limiter.js';
 import { type TestApp, startTestApp } from '../../support/app.js';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { httpErrorOf } from '../../../src/http/replies/error-statuses.js';
 import {
   type ErrorCode,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import {
   MAX_DEFERRED_IN_ALL,
@@ -135,8 +135,9 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
     [`${GRPC}/errors`, 'with 101 descriptors'],
   ],
   'messages of calls that wait for their turn': [
-    ['unit/grpc/call-budget', 'a caller has 16 MiB, with 16 KiB for each call besides its message'],
-    ['unit/grpc/call-budget', 'all callers have 64 MiB together'],
+    ['unit/service/callers/body-budget', 'a caller has 16 MiB for all its bodies together'],
+    ['unit/service/callers/body-budget', 'all callers have 64 MiB together'],
+    ['unit/grpc/should-rate-limit', 'a call takes 16 KiB besides its message'],
   ],
   'checks of calls with several descriptors': [
     [`${GRPC}/shares`, 'at most 1000 checks of a connection are under way'],

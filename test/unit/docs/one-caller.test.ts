@@ -1,6 +1,6 @@
 import { parseSettings } from '../../../src/config/settings.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import { BODY_BYTES } from '../../../src/http/intake/body-budget.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import {

@@ -7,7 +7,7 @@ import {
   BODY_BYTES,
   BodyBudget,
   type BodyMemory,
-} from '../../../../src/http/intake/body-budget.js';
+} from '../../../../src/service/callers/body-budget.js';
 import { COSTLY_BODIES } from '../../../support/costly-bodies.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../../src/http/intake/array-elements.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';

@@ -1,13 +1,13 @@
-import { serviceError } from '../../service/service-error.js';
+import { serviceError } from '../service-error.js';
 
 const MIB = 1024 * 1024;
 
-/** The most bytes that the bodies of a port take at a time: in all, and for one caller. */
+/** The most bytes that the bodies or messages of a port take at a time: in all, and for one caller. */
 export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB } as const;
 
 /**
- * Bounds the bytes that bodies take. Only received bytes count, since an announced length costs its sender nothing. A
- * caller has at most a share, so that others have the rest. A connection has one body at a time.
+ * Bounds the bytes that the bodies of a port take. Only received bytes count, since an announced length costs its sender
+ * nothing. A caller has at most a share, so that others have the rest.
  */
 export class BodyBudget {
   #taken = 0;
