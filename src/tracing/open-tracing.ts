@@ -16,7 +16,7 @@ export async function openTracing(parts: TracingParts): Promise<Tracing | undefi
     logger.warn({ variables: asked.unknown }, 'unsupported OpenTelemetry variables ignored');
   }
   if (!asked.isOn) {
-    logger.warn('requests are not traced: a variable that says where to send spans is invalid');
+    logger.warn('requests are not traced: a variable that says how to send spans is invalid');
     return undefined;
   }
   const { startSdk } = await import('./sdk/start-sdk.js');

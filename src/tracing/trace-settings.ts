@@ -43,15 +43,6 @@ function ratio() {
     .refine((value) => value <= 1, takes);
 }
 
-function endpoint() {
-  return z
-    .string()
-    .refine(
-      (url) => /^https?:/.test(url) && URL.canParse(url),
-      'a URL that starts with http:// or https://',
-    );
-}
-
 /** Names and values as OpenTelemetry writes them: `a=1,b=2`, percent-encoded. */
 function pairs() {
   return z.string().transform((text, context): Record<string, string> => {
@@ -71,9 +62,12 @@ function parsePair(pair: string): [string, string] {
   return [decodeURIComponent(name), decodeURIComponent(value)];
 }
 
+/** OpenTelemetry's exporter reads the variables with these names, the protocol excepted, and checks their values. */
+const OF_EXPORTER = 'OTEL_EXPORTER_OTLP_';
+
 /**
- * The variables of OpenTelemetry that Sluice supports. A table of docs/tracing.md says the same, and a test compares
- * the two. Variables that nothing here uses are read by the exporter.
+ * The variables of OpenTelemetry that Sluice reads. A table of docs/tracing.md says the same, and a test compares
+ * the two.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export const traceSettingsSchema = z.object({
@@ -81,22 +75,8 @@ export const traceSettingsSchema = z.object({
   OTEL_TRACES_EXPORTER: someOf(['otlp', 'none']).optional(),
   OTEL_METRICS_EXPORTER: z.literal('none', 'none').optional(),
   OTEL_LOGS_EXPORTER: z.literal('none', 'none').optional(),
-  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint().optional(),
   OTEL_EXPORTER_OTLP_PROTOCOL: oneOf(PROTOCOLS).default('http/protobuf'),
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: oneOf(PROTOCOLS).optional(),
-  OTEL_EXPORTER_OTLP_HEADERS: pairs().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: pairs().optional(),
-  OTEL_EXPORTER_OTLP_TIMEOUT: atLeast(1).optional(),
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: atLeast(1).optional(),
-  OTEL_EXPORTER_OTLP_COMPRESSION: oneOf(['none', 'gzip']).optional(),
-  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: oneOf(['none', 'gzip']).optional(),
-  OTEL_EXPORTER_OTLP_CERTIFICATE: z.string().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: z.string().optional(),
-  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: z.string().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: z.string().optional(),
-  OTEL_EXPORTER_OTLP_CLIENT_KEY: z.string().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: z.string().optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
   OTEL_RESOURCE_ATTRIBUTES: pairs().default({}),
   OTEL_PROPAGATORS: someOf(['tracecontext', 'baggage', 'none']).default(['tracecontext']),
@@ -121,16 +101,15 @@ export interface IgnoredVariable {
 export interface AskedTracing {
   readonly settings: TraceSettings;
   readonly ignored: readonly IgnoredVariable[];
-  /** Variables of OpenTelemetry that Sluice does not support. */
+  /** Variables of OpenTelemetry that neither Sluice nor the exporter reads. */
   readonly unknown: readonly string[];
-  /** Whether the variables that say where to send spans are valid. */
+  /** Whether the variables that say how to send spans are valid. */
   readonly isOn: boolean;
 }
 
-/** Variables that say where and how to send spans. In each group the first that is set decides. */
+/** Variables that say how to send spans. In each group the first that is set decides. */
 const DIRECTIONS = [
   ['OTEL_TRACES_EXPORTER'],
-  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
 ];
 
@@ -151,7 +130,9 @@ export function askedTracing(environment: Environment): AskedTracing | undefined
   return {
     settings,
     ignored: isRatioIdle ? [...ignored, { variable: 'OTEL_TRACES_SAMPLER_ARG', takes }] : ignored,
-    unknown: [...set.keys()].filter((name) => !(name in traceSettingsSchema.shape)),
+    unknown: [...set.keys()].filter(
+      (name) => !(name in traceSettingsSchema.shape) && !name.startsWith(OF_EXPORTER),
+    ),
     isOn: DIRECTIONS.every((names) => {
       const deciding = names.find((name) => set.has(name));
       return ignored.every(({ variable }) => variable !== deciding);

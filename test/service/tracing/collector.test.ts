@@ -80,6 +80,21 @@ test('a collector that is down is logged in one line, and one more when it is ba
   }
 });
 
+test.each([
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4317', NOT_TAKEN],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'a%20b=c', NOT_TAKEN],
+  ['OTEL_EXPORTER_OTLP_CLIENT_KEY', 'package.json', NOT_TAKEN],
+  ['OTEL_EXPORTER_OTLP_CERTIFICATE', '/nowhere', 'OpenTelemetry'],
+])('a replica with %s=%s serves, and logs: %s', async (variable, value, msg) => {
+  const settings = tracedTo({ url: receiver().url.replace('http:', 'https:') });
+  const replica = await startReplica({ ...settings, [variable]: value });
+  await approve(replica.url, uniqueKey());
+  await replica.logged((line) => line.msg === msg);
+  await approve(replica.url, uniqueKey());
+
+  expect(await replica.kill('SIGTERM')).toBe(0);
+});
+
 test('a replica stops even if its collector is down, and logs how many spans it lost', async () => {
   const replica = await startReplica(tracedTo({ url: 'http://127.0.0.1:1' }));
   await approve(replica.url, uniqueKey());

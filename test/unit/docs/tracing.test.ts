@@ -3,9 +3,8 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const rows = tableRows('docs/tracing.md', ['Variable of OpenTelemetry', 'Default', 'Takes']);
 const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
-/** The exporter has its own defaults, and the default name is the name of the service. */
-const DEFAULTS_ELSEWHERE =
-  /_OTLP_(TRACES_)?TIMEOUT$|_COMPRESSION$|^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
+/** These have no default value in the schema. */
+const DEFAULTS_ELSEWHERE = /^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
 
 /** A default as the table writes it; undefined if there is none, or it is empty. */
 function textOf(value: unknown): string | undefined {

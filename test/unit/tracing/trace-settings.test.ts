@@ -46,7 +46,6 @@ test.each([
   ['OTEL_RESOURCE_ATTRIBUTES', 'a=b=c'],
   ['OTEL_RESOURCE_ATTRIBUTES', 'nothing'],
   ['OTEL_RESOURCE_ATTRIBUTES', 'a=%'],
-  ['OTEL_EXPORTER_OTLP_HEADERS', 'Bearer secret'],
   ['OTEL_METRICS_EXPORTER', 'otlp'],
   ['OTEL_SDK_DISABLED', 'maybe'],
 ])('only %s=%s counts as not set', (variable, value) => {
@@ -68,13 +67,6 @@ test.each([
     true,
   ],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'grpc', {}, false],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'a:4317', {}, false],
-  [
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-    'a:4317',
-    { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a' },
-    true,
-  ],
 ])('with %s=%s and %j, traces are on: %s', (variable, value, others, isOn) => {
   const result = asked({ ...ENDPOINT, [variable]: value, ...others });
 
@@ -94,6 +86,16 @@ test.each([
   };
 
   expect(asked(environment).ignored).toMatchObject([{ variable: 'OTEL_TRACES_SAMPLER_ARG' }]);
+});
+
+test('variables of the exporter are left to it, and others that nothing reads are named', () => {
+  const ofExporter = {
+    OTEL_EXPORTER_OTLP_HEADERS: 'Bearer secret',
+    OTEL_EXPORTER_OTLP_TIMEOUT: 'x',
+  };
+  const result = asked({ ...ENDPOINT, ...ofExporter, OTEL_TRACE_SAMPLER: 'always_on' });
+
+  expect(result).toMatchObject({ isOn: true, ignored: [], unknown: ['OTEL_TRACE_SAMPLER'] });
 });
 
 test('attributes are percent-decoded', () => {
