@@ -17,26 +17,26 @@ local calls = require 'lib/calls'
 local change = require 'lib/change'
 local holds = require 'lib/holds'
 
-local REPLY = { of_window = -1, not_found = -2, hold_too_long = -3, too_many_hits = -4 }
+local REPLY = { OF_WINDOW = -1, NOT_FOUND = -2, HOLD_TOO_LONG = -3, TOO_MANY_HITS = -4 }
 -- More is no estimate that was too low, and would close the key for everybody.
 local MOST_TIMES_MAXIMUM = 10
 
 local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
-  return change.apply(KEYS, ARGV, REPLY.not_found, function(keys, state, call)
+  return change.apply(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
     local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
       local before = approvals.hits_of(keys, state, id)
       if before and hits > before then
-        return REPLY.too_many_hits - math.max(most, before)
+        return REPLY.TOO_MANY_HITS - math.max(most, before)
       end
     end
     local millis_left = holds.renew(keys, state, call, id, hold, hits, longest_hold)
     if millis_left ~= nil then
-      return millis_left or REPLY.hold_too_long
+      return millis_left or REPLY.HOLD_TOO_LONG
     end
     local is_amended = hits and not hold and approvals.amend(keys, state, call, id, hits)
-    return is_amended and REPLY.of_window or REPLY.not_found
+    return is_amended and REPLY.OF_WINDOW or REPLY.NOT_FOUND
   end)
 end

@@ -22,7 +22,8 @@ local verdicts = require 'lib/verdicts'
 
 local checks = {}
 
-local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
+local WAITS_NOT = '0'
+local WAITS_WITHOUT_PLACE = '2'
 
 -- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
 local function read_ceilings(ceilings)
@@ -155,7 +156,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     elseif hits > 1 and key_limits.is_any_below(state, hits) then
       reply = verdicts.TOO_MANY_HITS
     elseif waits == WAITS_NOT and key_limits.fit(state, hits) and not is_kept(keys, state, call, hold) then
-      reply = verdicts.SET_FULL
+      reply = verdicts.KEY_FULL
     elseif waits == WAITS_NOT then
       reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)

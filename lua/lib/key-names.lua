@@ -5,7 +5,8 @@ local key_names = {}
 key_names.PER_INSTANCE = 8
 -- How many of them a plain check gets: the first ones if the window goes on; these and the past requests if it may
 -- begin a window.
-key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW = 2, 5
+key_names.IN_WINDOW = 2
+key_names.FOR_NEW_WINDOW = 5
 -- Their positions after the name of the state, which is the first.
 key_names.REQUESTS = 1
 local QUEUE, WAITING, REPLICAS, PAST_REQUESTS = 2, 3, 4, 5

@@ -2,9 +2,8 @@
 
 local window = {}
 
--- A key is removed when three windows have passed without a check: it is kept for the window of its last check and for
--- three more.
-local WINDOWS_KEPT = 4
+-- A key is removed when this many windows have passed without a check, after the window of its last check.
+local IDLE_WINDOWS = 3
 
 -- Microseconds until the window that begins at `start` ends; at least 1 while it holds `now_us`.
 function window.micros_to_end(start, length, now_us)
@@ -20,7 +19,7 @@ end
 
 -- When a key with this window is removed if nobody checks it again.
 function window.idle_at(start, length)
-  return start + length * WINDOWS_KEPT
+  return start + length * (1 + IDLE_WINDOWS)
 end
 
 -- The start of the window that holds `now_ms`, for a key with an earlier window.

@@ -5,8 +5,8 @@ import type { Connections } from './connections/connections.js';
 
 /** The interval at which each shard is asked for its time, as a part of a lease. */
 const BEAT = 1 / 6;
-/** Redis was down if it has not answered for this part of a lease: `CONTACT_GAP` in `lua/lib/history.lua`. */
-const CONTACT_GAP = 1 / 2;
+/** Redis was down if it has not answered for this part of a lease. */
+export const CONTACT_GAP = 1 / 2;
 /** The history of a caller that knows nothing yet. */
 export const UNKNOWN_HISTORY = '0:0:0';
 

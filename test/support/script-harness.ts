@@ -12,7 +12,9 @@ import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
+import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
+import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
@@ -27,8 +29,9 @@ export const TEST_LIMITS: DeclaredLimits = {
   maxRequestsInQueue: 3,
 };
 export const TEST_LEASE_MILLIS = 5000;
-/** For how long after a call Redis keeps a key for which somebody waits: 21 leases, at the least. */
-export const TEST_KEPT_MILLIS = 21 * TEST_LEASE_MILLIS;
+/** For how long after a call Redis keeps a key for which somebody waits, at the least. */
+export const TEST_KEPT_MILLIS =
+  (LEASES_UNSETTLED + luaNumber('lib/instance', 'LEASES_KEPT')) * TEST_LEASE_MILLIS;
 
 export interface Overrides {
   readonly maxRequests?: number;

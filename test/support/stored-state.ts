@@ -1,3 +1,4 @@
+import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
 
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
@@ -54,8 +55,6 @@ export interface StoredHolds {
   readonly lastLapse: number;
 }
 
-const WINDOWS_KEPT = 4;
-
 /** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
 export function idleAt({
   start,
@@ -63,7 +62,7 @@ export function idleAt({
   further,
 }: Pick<StoredState, 'start' | 'window' | 'further'>): number {
   const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
-  return Math.max(start + WINDOWS_KEPT * window, ...windowsEnd);
+  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...windowsEnd);
 }
 
 /** The limits in a key's state. */

@@ -27,7 +27,7 @@ export type InstanceDecision =
   | 'waiting';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
-const MOST_TIMES_MAXIMUM = 10;
+export const MOST_TIMES_MAXIMUM = 10;
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in

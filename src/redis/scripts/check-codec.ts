@@ -16,6 +16,9 @@ import {
   sharedArguments,
 } from './shared-arguments.js';
 
+/** How many entries of a batch's reply come before the verdicts. */
+export const HEAD = 3;
+
 /**
  * The verdicts of `lua/check.lua`. A larger number is a ticket in the queue. A number below `turnTooLate` is
  * `turnTooLate` less the microseconds until the check's turn would come.
@@ -112,6 +115,11 @@ export interface CheckBatchReply {
   /** Too much was assumed of the key. */
   readonly neededAllNames?: boolean;
 }
+
+/** How a check can wait. */
+export const WAITS_NOT = '0';
+const WAITS = '1';
+export const WAITS_WITHOUT_PLACE = '2';
 
 const NAMES_FOR = {
   inWindow: keysInWindow,
@@ -225,8 +233,8 @@ function isHeld({ holdMillis }: BatchedCheck): boolean {
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {
-  if (!canWait) return '0';
-  return noPlace ? '2' : '1';
+  if (!canWait) return WAITS_NOT;
+  return noPlace ? WAITS_WITHOUT_PLACE : WAITS;
 }
 
 function isLimitedWait({ canWait, maxWaitMillis }: BatchedCheck): boolean {
@@ -263,8 +271,8 @@ export function decodeCheckReplies(
     }
     const max = reply[position + 1] as number | string;
     const used = reply[position + 2] as UsedOfLimits;
-    const end = position + 3 + checks.length;
-    const verdicts = reply.slice(position + 3, end) as number[];
+    const end = position + HEAD + checks.length;
+    const verdicts = reply.slice(position + HEAD, end) as number[];
     position = end;
     const millisToRoom = Number(micros) / 1000;
     if (typeof max === 'number') {

@@ -45,6 +45,9 @@ export interface SettleReply {
   readonly holdsLeft: ReadonlyMap<string, number>;
 }
 
+/** The reply of `lua/settle.lua` begins with this if Redis knows no such key. */
+export const NO_SUCH_KEY = -1;
+
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
   return tickets.flatMap(({ requestId, ticket, hits, holdMillis }) => {
@@ -68,7 +71,7 @@ export function decodeSettleReply(reply: unknown): SettleReply {
       ...string[],
     ];
   const granted = ids.slice(missing).map((text) => text.split('~'));
-  const isKnown = micros >= 0;
+  const isKnown = micros !== NO_SUCH_KEY;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
     millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,

@@ -1,5 +1,18 @@
 /** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery.lua` relies on it. */
-const RENEWAL = 1 / 3;
+export const RENEWAL = 1 / 3;
+
+/**
+ * A key to which nothing happens is settled again within this number of leases, at the latest. `lua/lib/instance.lua`
+ * relies on it.
+ */
+export const LEASES_UNSETTLED = 15;
+/** The least number of leases between two such settles. It is drawn, so that not all keys are settled at once. */
+const LEAST_UNSETTLED = 10;
+
+/** @param random from 0 to 1 */
+export function leasesUnsettled(random: number): number {
+  return LEAST_UNSETTLED + random * (LEASES_UNSETTLED - LEAST_UNSETTLED);
+}
 
 /**
  * The time for which Redis assumes that a replica's waiters are alive. It begins when Redis runs a call. This

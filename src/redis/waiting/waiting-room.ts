@@ -12,22 +12,15 @@ import { type CheckReply, denial } from '../check-replies.js';
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { StoreObserver } from '../store-observer.js';
-import { Lease } from './lease.js';
+import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
 import { SettleLine } from './settle-line.js';
 import type { WaitingStore } from './waiting-store.js';
+import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
-
-/** The least time for which other replicas wait for the leader to end a window. */
-const FOLLOWER_GRACE_MILLIS = 50;
-/**
- * The least number of leases between two settles of a key to which nothing happens. A random part of up to half is
- * added, so that not all keys are settled at once: `LEASES_UNSETTLED` in `lua/lib/instance.lua` is the most.
- */
-const LEASES_BETWEEN_LOOKS = 10;
 
 export interface WaitingRoomParts {
   readonly replicaId: string;
@@ -203,17 +196,14 @@ export class WaitingRoom {
       store: parts.store,
       clock: parts.clock,
       logger: parts.logger,
-      lease: new Lease(
-        parts.leaseMillis,
-        parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
-      ),
+      lease: new Lease(parts.leaseMillis, parts.leaseMillis * leasesUnsettled(parts.random())),
       latestTime: () => parts.latestTime(names.state),
       windowMillis: () => parts.limitsOf(key).limits[0].windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,
       line: this.#line,
       approvals: this.#approvals,
-      graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),
+      graceMillis: WAKE_GRACE_MILLIS * (1 + parts.random()),
       createLeader: () => {
         this.#candidates += 1;
         return new WindowLeader({

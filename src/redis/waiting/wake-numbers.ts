@@ -2,9 +2,9 @@ import type { Clock } from '../../common/clock.js';
 
 /**
  * Replies and wakes come on different connections, so a reply may overtake the wake that it tells of. In this time the
- * wake comes, unless it is lost. A follower also waits so long for the window leader.
+ * wake comes, unless it is lost. A follower waits at least as long for the window leader.
  */
-const GRACE_MILLIS = 50;
+export const WAKE_GRACE_MILLIS = 50;
 
 /** What the number of a message tells. */
 export type Heard =
@@ -122,7 +122,7 @@ export class WakeNumbers {
   /** Further replies do not prolong it, or a replica that hears no wakes any more would not notice. */
   #beginGrace(): void {
     if (this.#hasEnded) return;
-    this.#cancelGrace ??= this.clock.after(GRACE_MILLIS, () => {
+    this.#cancelGrace ??= this.clock.after(WAKE_GRACE_MILLIS, () => {
       this.#begin(this.#newest, this.#newest);
       this.onMissed();
     });

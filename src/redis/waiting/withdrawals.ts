@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
+import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
 import { backoffMillis } from '../backoff.js';
 import { groupBy } from '../group-by.js';
@@ -12,12 +13,10 @@ import type { WaitingStore } from './waiting-store.js';
 
 /** The most keys of one call, and the most ids. Redis answers others between two calls. */
 const MAX_KEYS_PER_CALL = 50;
-const MAX_IDS_PER_CALL = 1000;
+export const MAX_IDS_PER_CALL = 1000;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
 const MAX_KEYS_AT_A_TIME = 100;
 const FIRST_RETRY_MILLIS = 50;
-/** How long an approval may be held whose hold is not known. */
-const LONGEST_HOLD_MILLIS = 86_400_000;
 
 export interface WithdrawalsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
@@ -76,7 +75,7 @@ export class Withdrawals {
   constructor(private readonly parts: WithdrawalsParts) {}
 
   /** @param holdMillis how long an approval of theirs is held at most */
-  add(key: string, requestIds: readonly string[], holdMillis = LONGEST_HOLD_MILLIS): void {
+  add(key: string, requestIds: readonly string[], holdMillis = BOUNDS.holdMillis.max): void {
     if (this.#isClosed) return;
     let pending = this.#pending.get(key);
     if (!pending) {

@@ -5,7 +5,7 @@ import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
-import { Lease } from '../../../src/redis/waiting/lease.js';
+import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { SettleLine } from '../../../src/redis/waiting/settle-line.js';
@@ -25,7 +25,7 @@ export const GRACE_MILLIS = 60;
 /** In Redis's form. */
 export const LIMITS = '1000:1:5';
 export const LEASE_MILLIS = 30_000;
-export const LOOK_AGAIN_MILLIS = 10 * LEASE_MILLIS;
+export const LOOK_AGAIN_MILLIS = leasesUnsettled(0) * LEASE_MILLIS;
 
 /** A waiter of the harness. */
 export interface HeldWaiter {

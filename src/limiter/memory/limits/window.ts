@@ -1,5 +1,5 @@
 /** A key is removed when this many windows have passed without a check. */
-const IDLE_WINDOWS = 3;
+export const IDLE_WINDOWS = 3;
 
 /**
  * Fixed windows, back to back from the first check of a key. `lua/limits/window.lua` has the same

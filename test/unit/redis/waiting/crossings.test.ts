@@ -1,4 +1,5 @@
 import type { SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
+import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
 import {
   GRACE_MILLIS,
   LEASE_MILLIS,
@@ -147,9 +148,6 @@ describe('a reply that announces room soon', () => {
 });
 
 describe('the number of a wake', () => {
-  /** How long a wake may be on its way after a reply that tells of it. */
-  const WAKE_GRACE_MILLIS = 50;
-
   const settleWith = async (reply: Partial<SettleReply>): Promise<void> => {
     h.queue.limitsChanged();
     await h.store.last.answer({ waiting: 2, ...reply });

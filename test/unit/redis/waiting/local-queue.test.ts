@@ -7,15 +7,13 @@ import {
   LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import type { QueueMode } from '../../../../src/redis/waiting/queue-mode.js';
+import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
 let h: QueueHarness;
 beforeEach(() => {
   h = new QueueHarness();
 });
-
-/** How long a wake may be on its way after a reply that tells of it. */
-const WAKE_GRACE_MILLIS = 50;
 
 const channels = (): string[] => [...h.messages.channels];
 
