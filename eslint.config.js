@@ -31,6 +31,9 @@ const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**', '**/api/**', ...
 /** What knows the limiter and nothing above it. */
 const ABOVE_LIMITER = ['**/service/**', '**/net/**', ...UPPER_PARTS];
 const NOT_FOR_WAYS_IN = ['**/redis/**', '**/app/**', '**/main.js', '**/client/**'];
+const ABOVE_REDIS = ['**/metrics/**', ...ABOVE_LIMITER];
+/** The folders of redis. Each knows those before it; the files beside them put them together. */
+const OF_REDIS = ['shared', 'connections', 'availability', 'scripts', 'checks', 'waiting'];
 const ABOVE_HTTP = [...NOT_FOR_WAYS_IN, '**/grpc/**', '@grpc/**'];
 
 export default tseslint.config(
@@ -59,7 +62,10 @@ export default tseslint.config(
   },
   mayNotImport(
     'common',
-    ['**/limiter/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
+    [
+      ...['**/config/**', '**/rules/**', '**/limiter/**', '**/redis/**', '**/metrics/**'],
+      ...['**/readiness/**', '**/tracing/**', ...ABOVE_LIMITER],
+    ],
     'what all parts use knows none of them',
   ),
   mayNotImport(
@@ -120,7 +126,14 @@ export default tseslint.config(
     [...NOT_FOR_WAYS_IN, '**/http/**', 'express'],
     'gRPC is a way in to the service, beside http',
   ),
-  mayNotImport('redis', ['**/metrics/**', ...ABOVE_LIMITER], 'redis knows the limiter only'),
+  mayNotImport('redis', ABOVE_REDIS, 'redis knows the limiter only'),
+  ...OF_REDIS.map((folder, i) =>
+    mayNotImport(
+      `redis/${folder}`,
+      [...ABOVE_REDIS, '../*.js', ...OF_REDIS.slice(i + 1).map((later) => `**/${later}/**`)],
+      `redis/${folder} knows only ${OF_REDIS.slice(0, i).join(', ') || 'the limiter'}`,
+    ),
+  ),
   mayNotImport('metrics', ABOVE_LIMITER, 'metrics know what they measure'),
   mayNotImport(
     'tracing',

@@ -1,6 +1,6 @@
 import { eventLoop } from '../../dist/common/ticks.js';
 import { ownLimit } from '../../dist/limiter/limits.js';
-import { KeyNaming } from '../../dist/redis/key-names.js';
+import { KeyNaming } from '../../dist/redis/shared/key-names.js';
 import { encodeChecks } from '../../dist/redis/scripts/check-codec.js';
 import { Scripts } from '../../dist/redis/scripts/scripts.js';
 

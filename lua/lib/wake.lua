@@ -1,6 +1,6 @@
 -- Sends a message to the replicas that wait for a key.
 -- `call.wake`: the command, PUBLISH or in a cluster SPUBLISH, and the suffix that turns the name of the state into the
--- name of the channel (src/redis/key-names.ts).
+-- name of the channel (src/redis/shared/key-names.ts).
 
 local wake = {}
 function wake.publish(state_key, call, message)

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 
-import { KeyNaming } from '../../dist/redis/key-names.js';
+import { KeyNaming } from '../../dist/redis/shared/key-names.js';
 
 /**
  * The state of one limiter key in Redis: its waiters, and the approvals of each window in their order. It

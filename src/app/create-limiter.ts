@@ -15,7 +15,7 @@ import { connect, waitUntilReady } from '../redis/connections/connect.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
 import { EvictionWatch } from '../redis/eviction-watch.js';
 import { RedisLimiter } from '../redis/redis-limiter.js';
-import type { StoreObserver } from '../redis/store-observer.js';
+import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
 
 /** A limiter, and the policy of each key as of now. */

@@ -1,12 +1,7 @@
-import { type DestinationStream, type Logger, pino } from 'pino';
-
-import type { Settings } from '../config/settings.js';
+import { type DestinationStream, type LevelWithSilent, type Logger, pino } from 'pino';
 
 /** Structured lines on standard output. The contract requires the level as a word. */
-export function createLogger(
-  level: Settings['LOG_LEVEL'],
-  destination?: DestinationStream,
-): Logger {
+export function createLogger(level: LevelWithSilent, destination?: DestinationStream): Logger {
   const options = {
     level,
     base: null,

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 
-import type { StoreObserver } from '../redis/store-observer.js';
+import type { StoreObserver } from '../redis/shared/store-observer.js';
 import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
 import { connectionMetrics } from './connection-metrics.js';

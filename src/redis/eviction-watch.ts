@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
-import { withinDeadline } from './availability/deadline.js';
+import { withinDeadline } from '../common/deadline.js';
 import type { Connections } from './connections/connections.js';
 
 /** How old an answer may be. An operator who has changed the policy looks again. */

@@ -3,11 +3,11 @@ import type { Logger } from 'pino';
 
 import { ListingForbiddenError } from '../limiter/errors.js';
 import type { InstanceState } from '../limiter/limiter.js';
-import { withinDeadline } from './availability/deadline.js';
+import { withinDeadline } from '../common/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
-import { groupBy } from './group-by.js';
+import { groupBy } from '../common/group-by.js';
 import type { Connections } from './connections/connections.js';
-import type { KeyNaming } from './key-names.js';
+import type { KeyNaming } from './shared/key-names.js';
 import type { Scripts } from './scripts/scripts.js';
 
 /** The number of names that one SCAN call examines. The keys among them are one page of a listing. */

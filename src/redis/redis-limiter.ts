@@ -23,15 +23,20 @@ import type {
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
-import { CheckBatcher } from './check-batcher.js';
-import { type CheckReply, denial, lapsedBeforeAnswer, mayHaveLapsed } from './check-replies.js';
+import { CheckBatcher } from './checks/check-batcher.js';
+import {
+  type CheckReply,
+  denial,
+  lapsedBeforeAnswer,
+  mayHaveLapsed,
+} from './checks/check-replies.js';
 import type { Connections } from './connections/connections.js';
-import { KeyNaming, storedNames } from './key-names.js';
+import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { Scripts } from './scripts/scripts.js';
-import type { StoreObserver } from './store-observer.js';
+import type { StoreObserver } from './shared/store-observer.js';
 import { redisMutexes } from './waiting/redis-mutex.js';
 import { WaitingRoom } from './waiting/waiting-room.js';
 import type { WakeMessages } from './waiting/wake-channel.js';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
-import type { StoreObserver } from '../redis/store-observer.js';
+import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { Environment } from './trace-settings.js';
 import type { Tracer } from './tracer.js';
 

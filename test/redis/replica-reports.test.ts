@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { connectToPrimary } from '../../src/redis/connections/primary-connections.js';
 import type { Connections } from '../../src/redis/connections/connections.js';
-import { KeyNaming } from '../../src/redis/key-names.js';
+import { KeyNaming } from '../../src/redis/shared/key-names.js';
 import { ReplicaReports } from '../../src/redis/replica-reports.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../support/manual-clock.js';

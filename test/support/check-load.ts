@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { KeyNaming } from '../../src/redis/key-names.js';
+import { KeyNaming } from '../../src/redis/shared/key-names.js';
 import { checkMany } from './bulk-client.js';
 import { hasCaughtUp } from './has-caught-up.js';
 import { requestRate } from './rate-client.js';

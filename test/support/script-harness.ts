@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 
 import type { Amended, Amendment, RejectedAmendment } from '../../src/limiter/limiter.js';
-import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
+import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
   type KnownWaiting,

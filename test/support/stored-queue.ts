@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Redis } from 'ioredis';
 
-import type { KeyNames } from '../../src/redis/key-names.js';
+import type { KeyNames } from '../../src/redis/shared/key-names.js';
 
 /** The contents of the three keys of a queue. */
 export interface StoredQueue {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import { backoffMillis } from '../backoff.js';
+import { backoffMillis } from '../shared/backoff.js';
 
 const FAILURES_TO_OPEN = 3;
 const FIRST_PROBE_MILLIS = 50;

@@ -3,10 +3,10 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import type { StoreCondition } from '../../limiter/limiter.js';
 import type { Connections } from '../connections/connections.js';
-import { probeName } from '../key-names.js';
-import type { StoreObserver } from '../store-observer.js';
+import { probeName } from '../shared/key-names.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 import { Breaker } from './breaker.js';
-import { TimeoutError, withinDeadline } from './deadline.js';
+import { TimeoutError, withinDeadline } from '../../common/deadline.js';
 import { classifyFailure } from './store-errors.js';
 
 export interface BreakersParts {

@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 import { FrequentLog } from '../../common/frequent-log.js';
-import { backoffMillis } from '../backoff.js';
-import type { CallLoad, CallOutcome } from '../store-observer.js';
+import { backoffMillis } from '../shared/backoff.js';
+import type { CallLoad, CallOutcome } from '../shared/store-observer.js';
 import type { Breaker } from './breaker.js';
 import { Breakers, type BreakersParts } from './breakers.js';
-import { TimeoutError, withinDeadline } from './deadline.js';
+import { TimeoutError, withinDeadline } from '../../common/deadline.js';
 import { classifyFailure, explained, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;

@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 
-import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../backoff.js';
+import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../shared/backoff.js';
 import type { ConnectionSettings } from './connection-settings.js';
 import type { LiveText } from './live-text.js';
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
-import { TimeoutError, withinDeadline } from '../availability/deadline.js';
+import { TimeoutError, withinDeadline } from '../../common/deadline.js';
 import { isDead } from './silence.js';
 
 const HEARTBEAT_MILLIS = 2000;

@@ -1,7 +1,7 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 
-import { withinDeadline } from '../availability/deadline.js';
+import { withinDeadline } from '../../common/deadline.js';
 
 type Asked = Pick<LookupOptions, 'family' | 'hints'>;
 

@@ -1,4 +1,4 @@
-import { withinDeadline } from '../availability/deadline.js';
+import { withinDeadline } from '../../common/deadline.js';
 
 interface Client {
   quit(): Promise<unknown>;

@@ -2,8 +2,8 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
-import { withinDeadline } from '../availability/deadline.js';
-import { runningTime } from '../availability/running-time.js';
+import { withinDeadline } from '../../common/deadline.js';
+import { runningTime } from '../../common/running-time.js';
 
 /**
  * Whether a connection is useless: nothing arrives on it although commands are under way, while another connection to

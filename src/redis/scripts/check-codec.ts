@@ -6,7 +6,7 @@ import type {
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { encodeLimits, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import {
   type CallerSettings,

@@ -1,5 +1,5 @@
 import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limiter/limiter.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { decodeInstance, fieldsIn } from './inspect-codec.js';
 import { limitsIn } from './limits-codec.js';
 

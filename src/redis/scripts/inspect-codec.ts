@@ -1,5 +1,5 @@
 import type { InstanceState } from '../../limiter/limiter.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { limitsIn, limitStatesIn } from './limits-codec.js';
 
 /** What Redis says of a key. */

@@ -1,4 +1,4 @@
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 
 /** A name of a key that exists as long as anybody waits, beside the leases and the state. */
 export type ThereWhileWaiting = 'queue' | 'waiting';

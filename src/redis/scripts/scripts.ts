@@ -7,7 +7,7 @@ import type {
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
 import {

@@ -1,5 +1,5 @@
 import type { KeyLimits, LimitsOf } from '../../limiter/limiter.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { encodeLimits } from './limits-codec.js';
 
 /** The caller's settings, which every script call has. */

@@ -1,4 +1,4 @@
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { encodeLimits } from './limits-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import { groupBy } from '../group-by.js';
+import { groupBy } from '../../common/group-by.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import { ModeTimer } from './mode-timer.js';
 import type { WaitingStore } from './waiting-store.js';

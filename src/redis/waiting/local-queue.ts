@@ -4,7 +4,7 @@ import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { LastNews } from './last-news.js';
 import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 import type { Lease } from './lease.js';
 import type { Places } from './places.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
-import { backoffMillis } from '../backoff.js';
-import type { StoreObserver } from '../store-observer.js';
+import { backoffMillis } from '../shared/backoff.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 
 /** The most settle calls under way at a time. Together they take Redis a millisecond, between checks. */
 const MAX_UNDER_WAY = 16;

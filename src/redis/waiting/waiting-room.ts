@@ -7,11 +7,11 @@ import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
-import { type CheckBatcher } from '../check-batcher.js';
-import { type CheckReply, denial } from '../check-replies.js';
-import type { KeyNaming } from '../key-names.js';
+import { type CheckBatcher } from '../checks/check-batcher.js';
+import { type CheckReply, denial } from '../checks/check-replies.js';
+import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
-import type { StoreObserver } from '../store-observer.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';

@@ -1,4 +1,4 @@
-import type { KeyNames } from '../key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 import type { Withdrawal } from '../scripts/withdraw-codec.js';

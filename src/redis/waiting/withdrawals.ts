@@ -4,11 +4,11 @@ import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
-import { backoffMillis } from '../backoff.js';
-import { groupBy } from '../group-by.js';
-import type { KeyNames, KeyNaming } from '../key-names.js';
+import { backoffMillis } from '../shared/backoff.js';
+import { groupBy } from '../../common/group-by.js';
+import type { KeyNames, KeyNaming } from '../shared/key-names.js';
 import type { Withdrawal } from '../scripts/withdraw-codec.js';
-import type { StoreObserver } from '../store-observer.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 import type { WaitingStore } from './waiting-store.js';
 
 /** The most keys of one call, and the most ids. Redis answers others between two calls. */

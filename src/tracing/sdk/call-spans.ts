@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api';
 
-import type { CallLoad, StoreObserver } from '../../redis/store-observer.js';
+import type { CallLoad, StoreObserver } from '../../redis/shared/store-observer.js';
 import { RequestSpan } from './request-spans.js';
 
 /** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */

@@ -1,5 +1,5 @@
 import { loadScript, type Script } from '../../../src/redis/scripts/script-loader.js';
-import type { KeyNaming } from '../../../src/redis/key-names.js';
+import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { uniqueKey } from '../../support/unique-key.js';

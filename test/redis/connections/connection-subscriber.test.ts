@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis';
 import { ConnectionSubscriber } from '../../../src/redis/connections/connection-subscriber.js';
 import type { Connections } from '../../../src/redis/connections/connections.js';
 import { connectToPrimary } from '../../../src/redis/connections/primary-connections.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { killSubscriberConnections } from '../../support/kill-connections.js';
 import { recordLog } from '../../support/recorded-log.js';

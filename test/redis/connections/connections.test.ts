@@ -6,7 +6,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { connect, waitUntilReady } from '../../../src/redis/connections/connect.js';
 import type { ConnectionSettings } from '../../../src/redis/connections/connection-settings.js';
 import type { Connections } from '../../../src/redis/connections/connections.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { recordLog } from '../../support/recorded-log.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';

@@ -1,5 +1,5 @@
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
-import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
   type CheckBatch,

@@ -1,5 +1,5 @@
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { TEST_LIMITS } from '../../support/script-harness.js';
 import { unguarded } from '../../support/unguarded.js';

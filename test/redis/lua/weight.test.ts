@@ -1,5 +1,5 @@
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
-import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { elementsReadByCalls } from '../../support/elements-read.js';

@@ -1,6 +1,6 @@
 import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
-import { KeyNaming, type KeyNames } from '../../../src/redis/key-names.js';
+import { KeyNaming, type KeyNames } from '../../../src/redis/shared/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';

@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { send } from '../../support/http-client.js';
 import { requestRate, waitingCount } from '../../support/rate-client.js';

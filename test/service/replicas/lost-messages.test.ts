@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { storedQueue } from '../../support/stored-queue.js';
 import { untilWaiting } from '../../support/debug-state.js';

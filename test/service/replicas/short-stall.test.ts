@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';

@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { RedisLimiter } from '../../../src/redis/redis-limiter.js';
 import { limiterInCluster } from '../../support/cluster-limiter.js';
 import type { ClusterNode } from '../../support/cluster-node.js';

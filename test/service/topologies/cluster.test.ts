@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { ClusterNode } from '../../support/cluster-node.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, send } from '../../support/http-client.js';

@@ -1,6 +1,6 @@
 import calculateSlot from 'cluster-key-slot';
 
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { CheckLoad, type CheckLoadOptions } from '../../support/check-load.js';
 import type { ClusterNode } from '../../support/cluster-node.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';

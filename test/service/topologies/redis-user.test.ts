@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import { Redis } from 'ioredis';
 
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { startTestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';

@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { uniqueKey } from '../unique-key.js';
 import { useRedis } from '../use-redis.js';
 import { ApprovalLedger } from './approval-ledger.js';

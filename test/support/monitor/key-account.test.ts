@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { leastMemoryMillis } from '../chaos/limits.js';
 import { KeyAccount } from './key-account.js';
 import { readStoredLimits } from '../stored-state.js';

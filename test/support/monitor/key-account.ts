@@ -1,5 +1,5 @@
 import { type FurtherLimit, furtherIn } from '../further-limits.js';
-import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 

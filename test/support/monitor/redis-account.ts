@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { until } from '../until.js';
 import {
   KeyAccount,

@@ -1,4 +1,4 @@
-import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { SimulatedClient } from './client.js';
 import { areSameFurther, limitsOf } from './limits-model.js';
 import type { SimulatedReplica } from './replica.js';

@@ -11,9 +11,9 @@ import type {
   RejectedAmendment,
 } from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
-import { CheckBatcher } from '../../../src/redis/check-batcher.js';
-import { type CheckReply, denial } from '../../../src/redis/check-replies.js';
-import type { KeyNaming } from '../../../src/redis/key-names.js';
+import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
+import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
+import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';

@@ -1,4 +1,4 @@
-import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { FurtherLimit } from '../further-limits.js';
 import type { Random } from '../chaos/random.js';
 import { isQuiet, millisToNext } from './punctuality.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import type { Redis } from 'ioredis';
 
-import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { LIMIT_NAMES } from './shape.js';

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 
 import type { Amendment } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
 import {

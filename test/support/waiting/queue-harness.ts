@@ -3,7 +3,7 @@ import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
 import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';

@@ -1,4 +1,4 @@
-import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { Withdrawal } from '../../../src/redis/scripts/withdraw-codec.js';

@@ -1,5 +1,5 @@
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const PAGE = 'docs/redis.md';

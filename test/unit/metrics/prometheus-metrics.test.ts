@@ -9,7 +9,7 @@ import { withoutRules } from '../../../src/rules/rules.js';
 import { parseSettings } from '../../../src/config/settings.js';
 import type { Metrics } from '../../../src/metrics/metrics.js';
 import { createMetrics } from '../../../src/metrics/prometheus-metrics.js';
-import type { StoreObserver } from '../../../src/redis/store-observer.js';
+import type { StoreObserver } from '../../../src/redis/shared/store-observer.js';
 import { parsePrometheusText, type Scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { type RedisCluster, startRedisCluster } from '../../redis-cluster.js';
 import { until } from '../../until.js';
 import { type FaultKind, nothingToMend } from '../faults/fault.js';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Breakers } from '../../../../src/redis/availability/breakers.js';
-import { TimeoutError } from '../../../../src/redis/availability/deadline.js';
+import { TimeoutError } from '../../../../src/common/deadline.js';
 import { FakeStore } from '../../../support/fake-store.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { CallGuard } from '../../../../src/redis/availability/call-guard.js';
-import { TimeoutError } from '../../../../src/redis/availability/deadline.js';
+import { TimeoutError } from '../../../../src/common/deadline.js';
 import { FakeStore } from '../../../support/fake-store.js';
 import { callThat, NO_ANSWER, type ScriptedCall } from '../../../support/guarded-call.js';
 import { ManualClock } from '../../../support/manual-clock.js';

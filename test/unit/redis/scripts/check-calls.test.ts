@@ -2,7 +2,7 @@ import { type Command, type Redis, ReplyError } from 'ioredis';
 
 import { eventLoop } from '../../../../src/common/ticks.js';
 import type { Call } from '../../../../src/redis/availability/call-guard.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import type { CheckBatch } from '../../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../../../support/manual-clock.js';

@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { type CheckBatch, encodeChecks } from '../../../../src/redis/scripts/check-codec.js';
 import { keyLimits } from '../../../support/limits.js';
 

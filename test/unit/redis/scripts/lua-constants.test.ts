@@ -1,8 +1,8 @@
 import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/instance.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
-import { backoffMillis } from '../../../../src/redis/backoff.js';
+import { backoffMillis } from '../../../../src/redis/shared/backoff.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { REPLY } from '../../../../src/redis/scripts/amend-codec.js';
 import {
   HEAD,

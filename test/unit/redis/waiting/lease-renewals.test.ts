@@ -1,4 +1,4 @@
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/lease-renewals.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { quiet, ScriptedStore } from '../../../support/waiting/scripted-store.js';

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { Lease } from '../../../../src/redis/waiting/lease.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
 import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';

@@ -1,7 +1,7 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import { ManualClock } from '../../../support/manual-clock.js';

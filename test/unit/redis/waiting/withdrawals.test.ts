@@ -1,5 +1,5 @@
 import type { FurtherLimit } from '../../../support/further-limits.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';

@@ -1,12 +1,12 @@
-import { StoreFullError, StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
-import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
-import { forEachLimit } from '../limiter/limits.js';
+import { StoreFullError, StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
+import type { Decision, DenialReason, Quota } from '../../limiter/limiter.js';
+import { forEachLimit } from '../../limiter/limits.js';
 import {
   type BatchedCheck,
   type CheckBatchReply,
   type QueueNews,
   VERDICT,
-} from './scripts/check-codec.js';
+} from '../scripts/check-codec.js';
 
 /** What Redis says of one check. */
 export interface CheckReply {

@@ -1,6 +1,13 @@
-import type { Limit } from '../limiter/limits.js';
-import type { StoredName } from '../limiter/limiter.js';
-import type { Connections } from './connections/connections.js';
+import type { Limit } from '../../limiter/limits.js';
+import type { StoredName } from '../../limiter/limiter.js';
+
+/** The shards of the store. */
+export interface Topology {
+  /** Something for each shard. */
+  readonly primaries: () => ReadonlyMap<string, unknown>;
+  /** The shard of a name. */
+  readonly shardOf: (name: string) => string;
+}
 
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
@@ -128,7 +135,7 @@ export class KeyNaming {
    * How `lua/lib/wake.lua` sends wakes: the command, and the suffix that turns the name of the state into the name of
    * the channel. In a cluster, messages stay on the shard of their channel.
    */
-  wakeArgument({ isCluster }: Pick<Connections, 'isCluster'>): string {
+  wakeArgument({ isCluster }: { readonly isCluster: boolean }): string {
     return `${isCluster ? 'SPUBLISH' : 'PUBLISH'} ${this.#wakeSuffix}`;
   }
 
@@ -143,11 +150,8 @@ export class KeyNaming {
     return new KeyNames(key, `${this.prefix}{${tag}}`, this.#wakeSuffix);
   }
 
-  /**
-   * For each shard, the name that the state of some key would have there.
-   * @param topology the shards of the store, and the shard of a name
-   */
-  namesOnEachShard({ primaries, shardOf }: Pick<Connections, 'primaries' | 'shardOf'>): string[] {
+  /** For each shard, the name that the state of some key would have there. */
+  namesOnEachShard({ primaries, shardOf }: Topology): string[] {
     const names = new Map<string, string>();
     const shards = Math.max(1, primaries().size);
     for (let i = 0; names.size < shards && i < SHARD_SEARCH_LIMIT; i += 1) {

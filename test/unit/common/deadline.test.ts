@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setImmediate as nextTick } from 'node:timers/promises';
 
-import { TimeoutError, withinDeadline } from '../../../../src/redis/availability/deadline.js';
-import { holdEventLoop } from '../../../support/hold-event-loop.js';
+import { TimeoutError, withinDeadline } from '../../../src/common/deadline.js';
+import { holdEventLoop } from '../../support/hold-event-loop.js';
 
 const LONG_MILLIS = 3_600_000;
 

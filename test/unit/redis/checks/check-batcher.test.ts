@@ -1,21 +1,21 @@
-import { StoreUnavailableError } from '../../../src/limiter/errors.js';
-import type { CheckOrder, CheckRequest } from '../../../src/limiter/limiter.js';
-import type { Quota } from '../../../src/limiter/limiter.js';
-import { ownLimit } from '../../../src/limiter/limits.js';
-import { quotaIn } from '../../../src/redis/scripts/limits-codec.js';
-import { CheckBatcher } from '../../../src/redis/check-batcher.js';
-import type { CheckReply } from '../../../src/redis/check-replies.js';
-import { KeyNaming } from '../../../src/redis/key-names.js';
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import type { CheckOrder, CheckRequest } from '../../../../src/limiter/limiter.js';
+import type { Quota } from '../../../../src/limiter/limiter.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
+import { quotaIn } from '../../../../src/redis/scripts/limits-codec.js';
+import { CheckBatcher } from '../../../../src/redis/checks/check-batcher.js';
+import type { CheckReply } from '../../../../src/redis/checks/check-replies.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
   type KnownWaiting,
   VERDICT,
-} from '../../../src/redis/scripts/check-codec.js';
-import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import { eventLoop } from '../../../src/common/ticks.js';
-import { ManualClock } from '../../support/manual-clock.js';
-import { unobserved } from '../../support/unguarded.js';
+} from '../../../../src/redis/scripts/check-codec.js';
+import type { Scripts } from '../../../../src/redis/scripts/scripts.js';
+import { eventLoop } from '../../../../src/common/ticks.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { unobserved } from '../../../support/unguarded.js';
 
 const APPROVED = VERDICT.approved;
 const naming = new KeyNaming('sluice:');

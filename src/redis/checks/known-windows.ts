@@ -1,5 +1,5 @@
-import { RecentValues } from '../common/recent-values.js';
-import type { KeyAssumption } from './scripts/check-codec.js';
+import { RecentValues } from '../../common/recent-values.js';
+import type { KeyAssumption } from '../scripts/check-codec.js';
 
 /** The most keys in each of the two generations. */
 const KEPT_KEYS = 10_000;

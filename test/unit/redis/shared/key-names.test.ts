@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
+import { type KeyNames, KeyNaming } from '../../../../src/redis/shared/key-names.js';
 
 const naming = new KeyNaming('sluice:');
 

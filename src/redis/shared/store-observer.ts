@@ -1,4 +1,4 @@
-import type { RequestTrace } from '../limiter/limiter.js';
+import type { RequestTrace } from '../../limiter/limiter.js';
 
 /** A failed call did not run, may have run (`unknown`), or was wrong (`fault`). */
 export type CallOutcome = 'ok' | 'not_run' | 'unknown' | 'fault';

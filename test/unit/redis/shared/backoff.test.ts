@@ -1,4 +1,4 @@
-import { backoffMillis } from '../../../src/redis/backoff.js';
+import { backoffMillis } from '../../../../src/redis/shared/backoff.js';
 
 test('the back-off doubles after each failure, up to a quarter of a second', () => {
   const waits = [1, 2, 3, 4, 5, 50].map((failures) => backoffMillis(failures, 30));

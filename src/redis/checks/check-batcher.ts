@@ -1,24 +1,24 @@
-import { StoreUnavailableError } from '../limiter/errors.js';
+import { StoreUnavailableError } from '../../limiter/errors.js';
 import {
   type CheckOrder,
   type CheckRequest,
   isOverride,
   type RequestTrace,
-} from '../limiter/limiter.js';
-import type { Clock } from '../common/clock.js';
-import type { Ticks } from '../common/ticks.js';
+} from '../../limiter/limiter.js';
+import type { Clock } from '../../common/clock.js';
+import type { Ticks } from '../../common/ticks.js';
 import { answerBatch, type CheckReply, failBatch, type PendingCheck } from './check-replies.js';
-import { groupBy } from './group-by.js';
-import type { KeyNaming } from './key-names.js';
+import { groupBy } from '../../common/group-by.js';
+import type { KeyNaming } from '../shared/key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
   type CheckBatch,
   hasTerms,
   type KeyAssumption,
   type KnownWaiting,
-} from './scripts/check-codec.js';
-import type { Scripts } from './scripts/scripts.js';
-import type { StoreObserver } from './store-observer.js';
+} from '../scripts/check-codec.js';
+import type { Scripts } from '../scripts/scripts.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 
 /** A larger call would block other callers of Redis for too long. */
 const MAX_CHECKS_PER_CALL = 100;
