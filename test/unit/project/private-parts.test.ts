@@ -1,0 +1,246 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
+
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import express from 'express';
+import { Cluster, Command, Redis, SentinelConnector } from 'ioredis';
+import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
+import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
+import protobuf from 'protobufjs';
+
+import { http2ServerOf } from '../../../src/grpc/http2-server.js';
+import { loadProto, RATE_LIMIT_SERVICE } from '../../../src/grpc/proto.js';
+import { startFakeRedis } from '../../support/fake-redis.js';
+
+// The parts of other packages that Sluice uses although they are not public. Any release may change them, so
+// package.json names one version of each of these packages, and this file shows that the parts are there.
+
+interface PrivatePart {
+  readonly package: string;
+  readonly part: string;
+  /** Below `src`. */
+  readonly file: string;
+  readonly why: string;
+  readonly isThere: () => boolean | Promise<boolean>;
+}
+
+/** What `of` returns for a request of a server of Node, and its answer. */
+async function inHandler<T>(of: (request: IncomingMessage, response: ServerResponse) => T) {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const asked = get({ port: (server.address() as AddressInfo).port, agent: false });
+  asked.on('error', () => undefined);
+  const [request, response] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
+  const found = of(request, response);
+  response.end();
+  server.close();
+  return found;
+}
+
+async function isConnected(holds: (client: Redis) => boolean): Promise<boolean> {
+  const fake = await startFakeRedis(() => undefined);
+  const client = new Redis(fake.url, { enableReadyCheck: false });
+  await client.ping();
+  const does = holds(client);
+  client.disconnect();
+  await fake.close();
+  return does;
+}
+
+const hasMethods = (prototype: object, ...names: string[]): boolean =>
+  names.every((name) => typeof (prototype as Record<string, unknown>)[name] === 'function');
+
+/** The method of Envoy's rate limit service, with what its types hide. */
+const { ShouldRateLimit: method } = loadProto()[RATE_LIMIT_SERVICE] as unknown as {
+  readonly ShouldRateLimit: {
+    requestSerialize(value: object): Buffer;
+    requestDeserialize(reader: object): { readonly domain: string };
+  };
+};
+
+const PARTS: readonly PrivatePart[] = [
+  {
+    package: 'ioredis',
+    part: 'StandaloneConnector',
+    file: 'redis/connections/ioredis-changes.ts',
+    why: 'no option passes a look-up of host names on, or reaches the sockets of all clients',
+    isThere: () => hasMethods(StandaloneConnector.prototype, 'connect'),
+  },
+  {
+    package: 'ioredis',
+    part: 'connectToSentinel',
+    file: 'redis/connections/ioredis-changes.ts',
+    why: 'the same for sentinels, which give no reason if they can not be reached',
+    isThere: () =>
+      hasMethods(SentinelConnector.prototype, 'connect', 'resolve', 'connectToSentinel'),
+  },
+  {
+    package: 'ioredis',
+    part: 'DEFAULT_REDIS_OPTIONS',
+    file: 'redis/connections/ioredis-changes.ts',
+    why: 'no option of a cluster or of sentinels reaches all clients',
+    isThere: () => 'disableClientInfo' in DEFAULT_REDIS_OPTIONS,
+  },
+  {
+    package: 'ioredis',
+    part: 'asking',
+    file: 'redis/connections/ioredis-changes.ts',
+    why: 'nothing in ioredis awaits the command, so its failure would end the process',
+    isThere: () => hasMethods(Redis.prototype, 'asking'),
+  },
+  {
+    package: 'ioredis',
+    part: 'commandQueue',
+    file: 'redis/connections/silence.ts',
+    why: 'it shows whether replies are missing',
+    isThere: () => isConnected(({ commandQueue }) => commandQueue.length === 0),
+  },
+  {
+    package: 'ioredis',
+    part: 'stream',
+    file: 'redis/connections/silence.ts',
+    why: 'its count of bytes shows whether anything arrives',
+    isThere: () => isConnected(({ stream }) => stream instanceof Socket),
+  },
+  {
+    package: 'ioredis',
+    part: 'slots',
+    file: 'redis/connections/cluster-connections.ts',
+    why: 'ioredis does not say which node has the slot of a name',
+    isThere: () => Array.isArray(new Cluster([], { lazyConnect: true }).slots),
+  },
+  {
+    package: 'ioredis',
+    part: 'this.args',
+    file: 'redis/scripts/script-client.ts',
+    why: 'a command whose words are texts is not flattened and converted',
+    isThere: () => {
+      const command = new Command('get', []);
+      command.args = ['word'];
+      return String(command.toWritable(new Socket())).includes('word');
+    },
+  },
+  {
+    package: '@grpc/grpc-js',
+    part: 'http2Servers',
+    file: 'grpc/http2-server.ts',
+    why: 'there are no options for the bounds of sessions and streams',
+    isThere: async () => {
+      const server = new Server();
+      const credentials = ServerCredentials.createInsecure();
+      await new Promise((resolve) => {
+        server.bindAsync('127.0.0.1:0', credentials, resolve);
+      });
+      const isFound = http2ServerOf(server).listening;
+      server.forceShutdown();
+      return isFound;
+    },
+  },
+  {
+    package: '@grpc/proto-loader',
+    part: 'new StrictReader(bytes)',
+    file: 'grpc/call-message.ts',
+    why: 'a reader bounds the fields of a message; the types take bytes only',
+    isThere: () => {
+      const reader = new protobuf.BufferReader(method.requestSerialize({ domain: 'edge' }));
+      return method.requestDeserialize(reader).domain === 'edge';
+    },
+  },
+  {
+    package: 'protobufjs',
+    part: 'override uint32',
+    file: 'grpc/call-message.ts',
+    why: 'the decoder of a message reads the tag of each field with it, which is not promised',
+    isThere: () => {
+      let calls = 0;
+      class Counting extends protobuf.BufferReader {
+        override uint32(): number {
+          calls += 1;
+          return super.uint32();
+        }
+      }
+      method.requestDeserialize(new Counting(method.requestSerialize({ domain: 'edge' })));
+      // The tag, and the length of the text.
+      return calls === 2;
+    },
+  },
+  {
+    package: 'express',
+    part: 'app.request',
+    file: 'http/server/message-classes.ts',
+    why: 'a message that has this prototype from the start is fast',
+    isThere: () => {
+      const app = express();
+      const isPrototype = (own: object, of: object): boolean => Object.getPrototypeOf(own) === of;
+      return (
+        isPrototype(app.request, express.request) && isPrototype(app.response, express.response)
+      );
+    },
+  },
+  {
+    package: 'node',
+    part: '_httpMessage',
+    file: 'http/intake/connection-state.ts',
+    why: 'there is no public name for the first answer that has not gone out',
+    isThere: () =>
+      inHandler(({ socket }, response) => Reflect.get(socket, '_httpMessage') === response),
+  },
+  {
+    package: 'node',
+    part: '_paused',
+    file: 'http/intake/connection-state.ts',
+    why: 'it shows that Node does not read a connection because of unanswered requests',
+    isThere: () => inHandler(({ socket }) => Reflect.get(socket, '_paused') === false),
+  },
+  {
+    package: 'node',
+    part: 'parser',
+    file: 'http/server/connections.ts',
+    why: 'it shows that a connection is between two requests',
+    isThere: () =>
+      inHandler(({ socket }) => hasMethods(Reflect.get(socket, 'parser') as object, 'duration')),
+  },
+  {
+    package: 'node',
+    part: '--no-allocation-site-pretenuring',
+    file: 'common/young-objects.ts',
+    why: 'otherwise V8 creates the objects of requests in the old generation',
+    isThere: () =>
+      spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout.includes(
+        '--allocation-site-pretenuring',
+      ),
+  },
+];
+
+const packages = [...new Set(PARTS.map((each) => each.package))].filter((name) => name !== 'node');
+
+test.each(PARTS)('$package has $part, which $file uses', async ({ part, file, isThere }) => {
+  expect(readFileSync(`src/${file}`, 'utf8')).toContain(part);
+  expect(await isThere()).toBe(true);
+});
+
+test.each(packages)('package.json names the one version of %s that is tested', (name) => {
+  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    dependencies: Readonly<Record<string, string>>;
+  };
+  const installed = JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8')) as {
+    version: string;
+  };
+
+  expect(dependencies[name]).toBe(installed.version);
+});
+
+test('no other file imports a file of a package that has private parts', () => {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' });
+  const importing = files.filter((file) => {
+    if (!file.endsWith('.ts')) return false;
+    const text = readFileSync(`src/${file}`, 'utf8');
+    // The extension is public.
+    return packages.some((name) => text.replace('protobufjs/ext/', '').includes(`from '${name}/`));
+  });
+
+  expect(importing.filter((file) => !PARTS.some((each) => each.file === file))).toEqual([]);
+});
