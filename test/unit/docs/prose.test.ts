@@ -7,31 +7,57 @@ import { ROOT } from '../../support/docs/pages.js';
 
 const folder = useTemporaryFolder();
 
-/** The findings in these files, each with its place. */
-function findingsIn(files: Readonly<Record<string, string>>): string[] {
+/** Files with a word that has another in scripts/prose/words.yml, where each pattern has its own examples. */
+const FILES = {
+  'code.ts': '/** Begins\n * anew, by `anew`. */\nconst anew = "anew";\nfail("begins it anew");',
+  'gateway.conf': '# Begins anew.\nanew on;\n',
+  'good.md': 'It begins again.\n',
+  'page.js': 'const anew = /anew/; // Begins anew.\nfail(`begins it anew after ${anew} ms`);',
+  'page.md': 'Begins anew.\n\n`anew`\n\n```sh\nanew\n```\n\n- begins\n  anew\n',
+  'script.lua': "local anew = 'anew' -- begins anew\nerror('begins it anew')\n",
+  'values.yaml': '# Begins anew.\ntitle: Begins anew\n',
+};
+
+const TITLES = [
+  "describe('begins anew', () => {});",
+  "it('anew', () => {});",
+  'test.skip("begins anew", () => {});',
+  "test.each([{ n: 1 }])(\n  'begins anew',\n  () => {},\n);",
+  "test.each`\n  n\n  ${1}\n`('begins anew', () => {});",
+  "testWithPython('begins anew', () => {});",
+  'test(`a ${`b ${1}`} c ${{ d: 1 }.d} anew`, () => {});',
+  "test('counts, too', () => {});",
+  "test('whose turn', () => {});",
+  "begin('anew', /x/.test('anew'));",
+  'begin(`anew ${1}`);',
+];
+
+const PHRASES = ['@returns what', 'so many', 'whom', 'that of', 'of those'].flatMap((phrase) => [
+  phrase,
+  phrase.toUpperCase(),
+]);
+
+/** The findings in all these files, each with its place. */
+let findings: string[];
+beforeAll(() => {
   const own = mkdtempSync(join(folder, 'prose-'));
+  const phrases = PHRASES.map((phrase) => `/** ${phrase} it says, also to most of. */`);
+  const files = { ...FILES, 'titles.ts': TITLES.join('\n'), 'phrases.ts': phrases.join('\n') };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(own, name), text);
   const { status, stderr } = spawnSync('node', ['scripts/lint-prose.mjs', own], {
     cwd: ROOT,
     encoding: 'utf8',
   });
   expect(status).toBe(1);
-  return stderr.replaceAll(`${own}/`, '').trim().split('\n').sort();
+  findings = stderr.replaceAll(`${own}/`, '').trim().split('\n').sort();
+});
+
+function findingsIn(...files: readonly string[]): string[] {
+  return findings.filter((finding) => files.some((file) => finding.startsWith(`${file}:`)));
 }
 
-// The patterns have their own examples in scripts/prose/words.yml.
 test('the prose linter finds a word in prose, at its place, and not in code', () => {
-  const found = findingsIn({
-    'code.ts': '/** Begins\n * anew, by `anew`. */\nconst anew = "anew";\nfail("begins it anew");',
-    'gateway.conf': '# Begins anew.\nanew on;\n',
-    'good.md': 'It begins again.\n',
-    'page.js': 'const anew = /anew/; // Begins anew.\nfail(`begins it anew after ${anew} ms`);',
-    'page.md': 'Begins anew.\n\n`anew`\n\n```sh\nanew\n```\n\n- begins\n  anew\n',
-    'script.lua': "local anew = 'anew' -- begins anew\nerror('begins it anew')\n",
-    'values.yaml': '# Begins anew.\ntitle: Begins anew\n',
-  });
-
-  expect(found).toEqual([
+  expect(findingsIn(...Object.keys(FILES))).toEqual([
     'code.ts:2:4 anew => again',
     'code.ts:4:17 anew => again',
     'gateway.conf:1:10 anew => again',
@@ -47,21 +73,7 @@ test('the prose linter finds a word in prose, at its place, and not in code', ()
 });
 
 test('the prose linter reads each test title as a sentence, however short, and no other short text', () => {
-  const lines = [
-    "describe('begins anew', () => {});",
-    "it('anew', () => {});",
-    'test.skip("begins anew", () => {});',
-    "test.each([{ n: 1 }])(\n  'begins anew',\n  () => {},\n);",
-    "test.each`\n  n\n  ${1}\n`('begins anew', () => {});",
-    "testWithPython('begins anew', () => {});",
-    'test(`a ${`b ${1}`} c ${{ d: 1 }.d} anew`, () => {});',
-    "test('counts, too', () => {});",
-    "test('whose turn', () => {});",
-    "begin('anew', /x/.test('anew'));",
-    'begin(`anew ${1}`);',
-  ];
-
-  expect(findingsIn({ 'titles.ts': lines.join('\n') }).map(withoutReason)).toEqual([
+  expect(findingsIn('titles.ts').map(withoutReason)).toEqual([
     'titles.ts:11:11 anew',
     'titles.ts:12:24 anew',
     'titles.ts:13:37 anew',
@@ -75,14 +87,8 @@ test('the prose linter reads each test title as a sentence, however short, and n
 });
 
 test('the prose linter finds each phrase whose noun is missing, in any case', () => {
-  const phrases = ['@returns what', 'so many', 'whom', 'that of', 'of those'];
-  const cased = phrases.map((phrase) => phrase.toUpperCase());
-  const lines = [...phrases, ...cased].map(
-    (phrase) => `/** ${phrase} it says, also to most of. */`,
-  );
-
-  expect(findingsIn({ 'phrases.ts': lines.join('\n') }).map(withoutReason)).toEqual(
-    [...phrases, ...cased].map((phrase, i) => `phrases.ts:${i + 1}:5 ${phrase}`).sort(),
+  expect(findingsIn('phrases.ts').map(withoutReason)).toEqual(
+    PHRASES.map((phrase, i) => `phrases.ts:${i + 1}:5 ${phrase}`).sort(),
   );
 });
 

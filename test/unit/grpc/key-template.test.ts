@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 
+import { extent } from '../../support/extent.js';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
 import type { Entry } from '../../../src/grpc/messages.js';
 
@@ -59,7 +60,7 @@ test('no two descriptors have the same key: domain and entries can be read back 
       expect(decodeURIComponent(key.slice(0, end))).toBe(domain);
       expect(entriesIn(key.slice(end + 1))).toEqual(given);
     }),
-    { numRuns: 2000 },
+    { numRuns: extent(300, 2000) },
   );
 });
 
@@ -69,7 +70,7 @@ test('no two lists of entries have the same key without the domain', () => {
     fc.property(entries, (given) => {
       expect(entriesIn(byEntries('edge', given))).toEqual(given);
     }),
-    { numRuns: 2000 },
+    { numRuns: extent(300, 2000) },
   );
 });
 

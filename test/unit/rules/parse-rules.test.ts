@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
 import { parseRules } from '../../../src/rules/parse-rules.js';
+import { extent } from '../../support/extent.js';
 import { RulesError } from '../../../src/rules/rules-error.js';
 
 /** GoCC's own example: https://gigurra.github.io/gocc/guide/configuration/ */
@@ -272,6 +273,6 @@ test('an error in any broken file is a RulesError with a place in the file', () 
         expect(problem).not.toBe('');
       }
     }),
-    { numRuns: 500 },
+    { numRuns: extent(100, 500) },
   );
 });

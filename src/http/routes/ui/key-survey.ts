@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Logger } from 'pino';
 
+import { type Clock, systemClock } from '../../../common/clock.js';
 import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter, QueueingReplica } from '../../../limiter/limiter.js';
 import { fillOf } from './key-rows.js';
@@ -61,13 +62,13 @@ export class KeySurvey {
   constructor(
     private readonly limiter: SurveyedLimiter,
     private readonly logger: Logger,
-    private readonly restMillis = SHORTEST_REST_MILLIS,
+    private readonly clock: Pick<Clock, 'now'> = systemClock,
   ) {}
 
   /** The newest survey. Begins another walk if one is due. */
   async look(): Promise<Survey> {
     this.#forgetLater();
-    if (performance.now() >= this.#dueAt) this.#walking ??= this.#walk();
+    if (this.clock.now() >= this.#dueAt) this.#walking ??= this.#walk();
     if (!this.#found && this.#walking) {
       await Promise.race([this.#walking, delay(PATIENCE_MILLIS, undefined, { ref: false })]);
     }
@@ -77,13 +78,13 @@ export class KeySurvey {
       keys: walk?.keys ?? 0,
       replicas: walk?.replicas ?? [],
       isComplete: this.#found !== undefined,
-      ageMillis: walk ? performance.now() - walk.begun : 0,
+      ageMillis: walk ? this.clock.now() - walk.begun : 0,
       failure: this.#failure,
     };
   }
 
   async #walk(): Promise<void> {
-    const walk = new Walk();
+    const walk = new Walk(this.clock);
     this.#underWay = walk;
     try {
       await walk.run(this.limiter);
@@ -95,10 +96,10 @@ export class KeySurvey {
       this.#walking = undefined;
       this.#underWay = undefined;
       const rest = Math.max(
-        this.restMillis + walk.keys * REST_PER_KEY_MILLIS,
+        SHORTEST_REST_MILLIS + walk.keys * REST_PER_KEY_MILLIS,
         walk.millis * RESTS_PER_WALK,
       );
-      this.#dueAt = performance.now() + rest;
+      this.#dueAt = this.clock.now() + rest;
     }
   }
 
@@ -119,12 +120,16 @@ export class KeySurvey {
 
 /** One walk through all keys. */
 class Walk {
-  readonly begun = performance.now();
+  readonly begun: number;
   readonly states = new Map<string, InstanceState>();
   replicas: QueueingReplica[] = [];
   keys = 0;
   /** How long it took, without its pauses. */
   millis = 0;
+
+  constructor(private readonly clock: Pick<Clock, 'now'>) {
+    this.begun = clock.now();
+  }
 
   async run(limiter: SurveyedLimiter): Promise<void> {
     const pages = limiter.list()[Symbol.asyncIterator]();
@@ -145,9 +150,9 @@ class Walk {
   }
 
   async #timed<T>(work: () => Promise<T>): Promise<T> {
-    const begun = performance.now();
+    const begun = this.clock.now();
     const done = await work();
-    this.millis += performance.now() - begun;
+    this.millis += this.clock.now() - begun;
     return done;
   }
 

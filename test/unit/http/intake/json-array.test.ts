@@ -8,6 +8,7 @@ import {
   BodyBudget,
   type BodyMemory,
 } from '../../../../src/service/callers/body-budget.js';
+import { extent } from '../../../support/extent.js';
 import { COSTLY_BODIES } from '../../../support/costly-bodies.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../../src/http/intake/array-elements.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';
@@ -129,7 +130,7 @@ test('a text is read as JSON.parse reads it, however its parts are combined', as
     return seed % below;
   };
   let valid = 0;
-  for (let count = 0; count < 5000; count += 1) {
+  for (let count = 0; count < extent(1000, 5000); count += 1) {
     const parts = Array.from({ length: random(9) }, () => PARTS[random(PARTS.length)]!);
     const padding = ' '.repeat(random(2) * MAX_ELEMENT_BYTES);
     const text = `[${parts.join('').replaceAll(',', `,${padding}`)}]`;
@@ -149,7 +150,7 @@ test('a text is read as JSON.parse reads it, however its parts are combined', as
     valid += 1;
     expect(read).toHaveLength(parsed.length);
   }
-  expect(valid).toBeGreaterThan(100);
+  expect(valid).toBeGreaterThan(20);
 });
 
 test('elements take memory in addition to their text, and give it back', async () => {

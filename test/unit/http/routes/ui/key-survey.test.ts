@@ -2,6 +2,7 @@ import { ListingForbiddenError } from '../../../../../src/limiter/errors.js';
 import type { InstanceState } from '../../../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../../../src/limiter/limits.js';
 import { KeySurvey } from '../../../../../src/http/routes/ui/key-survey.js';
+import { ManualClock } from '../../../../support/manual-clock.js';
 import { recordLog } from '../../../../support/recorded-log.js';
 import { until } from '../../../../support/until.js';
 
@@ -57,29 +58,33 @@ test('no walk begins before a look, and looks at the same time share one walk', 
 test('the first look after a pause sees the old survey, and starts a new walk', async () => {
   let round = 0;
   const limiter = new Listed(() => pagesOf([state(`round-${(round += 1)}`)]));
-  const survey = new KeySurvey(limiter, log.logger, 0);
-  await survey.look();
-  const keys = await until(async () => {
-    const [key] = [...(await survey.look()).states.keys()];
-    return key !== 'round-1' && key;
-  });
-  expect(keys).toBe('round-2');
+  const clock = new ManualClock(0);
+  const survey = new KeySurvey(limiter, log.logger, clock);
+  const look = async (): Promise<string[]> => [...(await survey.look()).states.keys()];
+  await look();
+  await clock.advance(10_000);
+
+  expect(await look()).toEqual(['round-1']);
+  await until(async () => (await look())[0] === 'round-2');
+  expect(limiter.lists).toBe(2);
 });
 
-test('after a walk no other begins for many times its length', async () => {
+test('after a walk no other begins for 150 times its length', async () => {
+  const clock = new ManualClock(0);
   const limiter = new Listed(async function* () {
-    const end = performance.now() + 30;
-    while (performance.now() < end);
-    yield await Promise.resolve([state('a')]);
+    await clock.advance(30);
+    yield [state('a')];
   });
-  const survey = new KeySurvey(limiter, log.logger, 0);
-  const begun = performance.now();
+  const survey = new KeySurvey(limiter, log.logger, clock);
   await survey.look();
-  await until(async () => {
-    await survey.look();
-    return limiter.lists === 2;
-  });
-  expect(performance.now() - begun).toBeGreaterThan(3000);
+  await clock.advance(150 * 30 - 1);
+  await survey.look();
+  expect(limiter.lists).toBe(1);
+  // The work of its pause counts as well.
+  await clock.advance(1 + 150 * 0.1);
+  await survey.look();
+
+  expect(limiter.lists).toBe(2);
 });
 
 test('a look during a long first walk sees what has been found so far', async () => {
