@@ -39,7 +39,7 @@ export function answerMany(
  * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one
  * element does not affect the others.
  */
-export abstract class BulkCall {
+export abstract class BulkCall<Parts extends BulkParts = BulkParts> {
   /** The headers of the answer. */
   protected readonly headers: Headers = [];
   /** The results as JSON, by the indexes of the elements. */
@@ -48,7 +48,7 @@ export abstract class BulkCall {
   readonly #errors: Partial<Record<ErrorCode, number>> = {};
 
   constructor(
-    private readonly parts: BulkParts,
+    protected readonly parts: Parts,
     protected readonly elements: readonly unknown[],
     protected readonly request: Request,
     protected readonly response: Response,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 
 import type { CheckElement } from '../../../api/bulk-schemas.js';
 import type { CheckOrder, Limiter } from '../../../limiter/limiter.js';
@@ -27,7 +27,7 @@ export function checkMany(parts: CheckParts): RequestHandler {
   return answerMany('check many', parts, (...call) => new CheckCall(parts, ...call));
 }
 
-class CheckCall extends BulkCall {
+class CheckCall extends BulkCall<CheckParts> {
   // Keeps approvals out of caches, which would give them out twice.
   protected override readonly headers = ['Cache-Control', 'no-store'];
   /** A check that has not begun when its client disconnects is never decided. */
@@ -35,15 +35,6 @@ class CheckCall extends BulkCall {
   readonly #order: CheckOrder = {};
   /** The ids of the approvals, by the indexes of their elements. */
   readonly #requestIds: string[] = [];
-
-  constructor(
-    private readonly checkParts: CheckParts,
-    elements: readonly unknown[],
-    request: Request,
-    response: Response,
-  ) {
-    super(checkParts, elements, request, response);
-  }
 
   protected deal(
     element: unknown,
@@ -53,7 +44,7 @@ class CheckCall extends BulkCall {
   ): void {
     const check = parseCheckElement(element, this.#order);
     const { context } = this.response.locals;
-    this.checkParts.access.demandKey(check.key, context);
+    this.parts.access.demandKey(check.key, context);
     const onDecided = (decided: Decided): void => {
       try {
         rejectTooManyHits(check, decided);
@@ -64,14 +55,14 @@ class CheckCall extends BulkCall {
       }
       onDone();
     };
-    this.checkParts.decide(check, context, onDecided, onFailed);
+    this.parts.decide(check, context, onDecided, onFailed);
   }
 
   protected giveBack(): void {
     // forEach skips indexes without an id.
     this.#requestIds.forEach((requestId, index) => {
       const { key } = this.elements[index] as CheckElement;
-      this.checkParts.limiter.giveBack(key, requestId);
+      this.parts.limiter.giveBack(key, requestId);
     });
     this.log.debug({ approvals: Object.keys(this.#requestIds).length }, 'approvals given back');
   }

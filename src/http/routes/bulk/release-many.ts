@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 
 import type { Access } from '../../../service/callers/access.js';
 import type { Release } from '../../../service/deciding/traced-decisions.js';
@@ -23,18 +23,9 @@ export function releaseMany(parts: ReleaseParts): RequestHandler {
   return answerMany('release many', parts, (...call) => new ReleaseCall(parts, ...call));
 }
 
-class ReleaseCall extends BulkCall {
+class ReleaseCall extends BulkCall<ReleaseParts> {
   /** A release that the client has asked for is done, since nobody else would do it. */
   protected readonly continuesAfterDisconnect = true;
-
-  constructor(
-    private readonly releaseParts: ReleaseParts,
-    elements: readonly unknown[],
-    request: Request,
-    response: Response,
-  ) {
-    super(releaseParts, elements, request, response);
-  }
 
   protected deal(
     element: unknown,
@@ -43,7 +34,7 @@ class ReleaseCall extends BulkCall {
     onFailed: (error: unknown) => void,
   ): void {
     const { key, request_id: requestId } = parseReleaseElement(element);
-    const { access, release } = this.releaseParts;
+    const { access, release } = this.parts;
     const { context } = this.response.locals;
     access.demandKey(key, context);
     release(key, requestId, context).then((isReleased) => {
