@@ -1,6 +1,12 @@
 import { SettingsError } from './settings-error.js';
 
 const NOTHING = 'nothing';
+const TLS_SETTINGS = [
+  'REDIS_TLS_CA_FILE',
+  'REDIS_TLS_CERT_FILE',
+  'REDIS_TLS_KEY_FILE',
+  'REDIS_TLS_SERVER_NAME',
+] as const;
 
 type Text = string | undefined;
 type Port = number | undefined;
@@ -34,10 +40,15 @@ export function checkTogether<Settings extends RelatedSettings>(settings: Settin
   checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
   checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
   checkPorts(settings);
-  if (settings.UNKNOWN_KEYS === 'deny' && settings.CONFIG_FILE === undefined) {
-    throw new SettingsError('UNKNOWN_KEYS', '"deny"', 'CONFIG_FILE to be set as well');
-  }
+  const { UNKNOWN_KEYS, CONFIG_FILE } = settings;
+  const isDenied = UNKNOWN_KEYS === 'deny' && CONFIG_FILE === undefined;
+  demand(!isDenied, 'UNKNOWN_KEYS', '"deny"', 'CONFIG_FILE to be set as well');
   return settings;
+}
+
+/** @throws SettingsError unless the setting fits */
+function demand(fits: boolean, name: string, value: string, takes: string): void {
+  if (!fits) throw new SettingsError(name, value, takes);
 }
 
 function checkPorts(settings: RelatedSettings): void {
@@ -47,81 +58,60 @@ function checkPorts(settings: RelatedSettings): void {
     // 0 is any free port.
     if (port === undefined || port === 0) continue;
     const other = taken.get(port);
-    if (other !== undefined) {
-      throw new SettingsError(name, String(port), `another port than ${other}`);
-    }
+    demand(other === undefined, name, String(port), `another port than ${other}`);
     taken.set(port, name);
   }
 }
 
-function checkMode({
-  REDIS_MODE,
-  REDIS_URL,
-  REDIS_SENTINEL_MASTER,
-  ...rest
-}: RelatedSettings): void {
-  if (REDIS_MODE !== 'standalone' && !REDIS_URL) {
-    throw new SettingsError(
-      'REDIS_MODE',
-      JSON.stringify(REDIS_MODE),
-      'REDIS_URL to be set as well',
-    );
-  }
-  if (REDIS_MODE === 'sentinel' && REDIS_SENTINEL_MASTER === undefined) {
-    throw new SettingsError(
-      'REDIS_SENTINEL_MASTER',
-      NOTHING,
-      'the name of the primary that the sentinels watch',
-    );
-  }
-  if (REDIS_MODE === 'cluster' && (rest.REDIS_DATABASE ?? 0) !== 0) {
-    throw new SettingsError(
-      'REDIS_DATABASE',
-      String(rest.REDIS_DATABASE),
-      '0 with a cluster, which has no other',
-    );
-  }
+function checkMode(settings: RelatedSettings): void {
+  const { REDIS_MODE: mode, REDIS_URL, REDIS_SENTINEL_MASTER, REDIS_DATABASE = 0 } = settings;
+  const isStandalone = mode === 'standalone';
+  demand(
+    isStandalone || REDIS_URL !== undefined,
+    'REDIS_MODE',
+    JSON.stringify(mode),
+    'REDIS_URL to be set as well',
+  );
+  demand(
+    mode !== 'sentinel' || REDIS_SENTINEL_MASTER !== undefined,
+    'REDIS_SENTINEL_MASTER',
+    NOTHING,
+    'the name of the primary that the sentinels watch',
+  );
+  demand(
+    mode !== 'cluster' || REDIS_DATABASE === 0,
+    'REDIS_DATABASE',
+    String(REDIS_DATABASE),
+    '0 with a cluster, which has no other',
+  );
 }
 
 function checkUrls(settings: RelatedSettings): void {
-  const urls = (settings.REDIS_URL ?? []).map((url) => new URL(url));
-  const hidden = 'a value that is not shown';
-  if (settings.REDIS_MODE === 'standalone' && urls.length > 1) {
-    throw new SettingsError('REDIS_URL', hidden, 'one URL if REDIS_MODE is standalone');
-  }
-  if (new Set(urls.map(({ protocol }) => protocol)).size > 1) {
-    throw new SettingsError('REDIS_URL', hidden, 'either redis:// or rediss://, not both');
-  }
-  if (!urls.every(({ username, password }) => isDecodable(username) && isDecodable(password))) {
-    throw new SettingsError('REDIS_URL', hidden, 'a user and a password that are percent-encoded');
-  }
-  if (urls.some(({ pathname }) => !/^\/?\d{0,7}$/.test(pathname))) {
-    throw new SettingsError('REDIS_URL', hidden, 'the number of a database as its path');
-  }
-  if (
-    settings.REDIS_MODE !== 'standalone' &&
-    urls.some(({ pathname }) => Number(pathname.slice(1)) !== 0)
-  ) {
-    throw new SettingsError(
-      'REDIS_URL',
-      hidden,
-      `no database if REDIS_MODE is ${settings.REDIS_MODE}`,
-    );
-  }
-  const tls = [
-    'REDIS_TLS_CA_FILE',
-    'REDIS_TLS_CERT_FILE',
-    'REDIS_TLS_KEY_FILE',
-    'REDIS_TLS_SERVER_NAME',
-  ] as const;
-  for (const name of tls) {
-    if (settings[name] !== undefined && urls[0]?.protocol !== 'rediss:') {
-      throw new SettingsError(
-        name,
-        JSON.stringify(settings[name]),
-        'a REDIS_URL that starts with rediss://',
-      );
-    }
+  const { REDIS_MODE: mode, REDIS_URL = [] } = settings;
+  const urls = REDIS_URL.map((url) => new URL(url));
+  const databases = urls.map(({ pathname }) => pathname);
+  const protocols = new Set(urls.map(({ protocol }) => protocol));
+  const demandOfUrls = (fits: boolean, takes: string): void => {
+    demand(fits, 'REDIS_URL', 'a value that is not shown', takes);
+  };
+  demandOfUrls(mode !== 'standalone' || urls.length <= 1, 'one URL if REDIS_MODE is standalone');
+  demandOfUrls(protocols.size <= 1, 'either redis:// or rediss://, not both');
+  demandOfUrls(
+    urls.every(({ username, password }) => isDecodable(username) && isDecodable(password)),
+    'a user and a password that are percent-encoded',
+  );
+  demandOfUrls(
+    databases.every((path) => /^\/?\d{0,7}$/.test(path)),
+    'the number of a database as its path',
+  );
+  demandOfUrls(
+    mode === 'standalone' || databases.every((path) => Number(path.slice(1)) === 0),
+    `no database if REDIS_MODE is ${mode}`,
+  );
+  for (const name of TLS_SETTINGS) {
+    const value = settings[name];
+    const fits = value === undefined || urls[0]?.protocol === 'rediss:';
+    demand(fits, name, JSON.stringify(value), 'a REDIS_URL that starts with rediss://');
   }
 }
 
