@@ -4,6 +4,8 @@ import type { Amended, Amendment, RejectedAmendment } from '../../src/limiter/li
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
+  type CheckBatch,
+  type CheckBatchReply,
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
@@ -11,6 +13,7 @@ import type { ExaminedKey } from '../../src/redis/scripts/examine-codec.js';
 import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
@@ -101,6 +104,25 @@ const LONG_AFTER_MILLIS = 1e12;
 const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
+
+/** What Redis has under a name of its own for a key. */
+export type NameInRedis =
+  'state' | 'requests' | 'queue' | 'waiting' | 'replicas' | 'holds' | 'holdsByLapse';
+
+/** Checks of one key as the scripts take them. */
+export function checkBatchOf(
+  names: KeyNames,
+  checks: readonly BatchedCheck[],
+  { overrides, ...more }: Partial<Omit<CheckBatch, 'overrides'>> & { overrides?: Overrides } = {},
+): CheckBatch {
+  return {
+    names,
+    overrides: { maxRequests: undefined, maxRequestsInQueue: undefined, ...overrides },
+    waiting: undefined,
+    checks,
+    ...more,
+  };
+}
 
 /** Equal for replicas that are the same in everything; undefined where something of it has no text. */
 function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
@@ -212,6 +234,17 @@ export class ScriptHarness {
     };
   }
 
+  /** By id, when each stored hold lapses, in ms after the start, and what else is stored of it. */
+  async storedHolds(): Promise<Record<string, string>> {
+    const holds = Object.entries(await this.client.hgetall(this.names.holds));
+    return Object.fromEntries(
+      holds.map(([id, hold]) => [
+        id,
+        hold.replace(/^\d+/, (lapses) => String(Number(lapses) - this.startMillis)),
+      ]),
+    );
+  }
+
   /**
    * When Redis removes each key that exists, but for those of windows that have ended.
    * @throws Error where one never would be removed
@@ -248,6 +281,12 @@ export class ScriptHarness {
     const at = await this.client.pexpiretime(key);
     if (at === NO_EXPIRY) throw new Error(`${key} has no expiry`);
     return at === NOT_THERE ? undefined : at - this.startMillis;
+  }
+
+  /** Redis loses these names of the key, or all that a key without hits, holds and further limits has. */
+  async lose(...names: readonly NameInRedis[]): Promise<void> {
+    const lost = names.length === 0 ? keysOf(this.names) : names.map((name) => this.names[name]);
+    await this.client.del(...lost);
   }
 
   relativeTicket(ticket: number): number {
@@ -347,26 +386,27 @@ export class TestReplica {
     overrides?: Overrides,
     waiting?: Omit<KnownWaiting, 'limits' | 'requestId'> & Partial<KnownWaiting>,
   ): Promise<Verdict[]> {
-    const [reply] = await this.scripts.check([
-      {
-        names: this.harness.names,
-        overrides: {
-          maxRequests: overrides?.maxRequests,
-          maxRequestsInQueue: overrides?.maxRequestsInQueue,
-          windowMillis: overrides?.windowMillis,
-        },
-        waiting: waiting && {
-          limits: '',
-          requestId: 'unknown',
-          ...waiting,
-          lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
-        },
-        checks,
-      },
-    ]);
-    if (reply instanceof Error) throw reply;
+    const known = waiting && {
+      limits: '',
+      requestId: 'unknown',
+      ...waiting,
+      lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
+    };
+    const { verdicts } = await this.checkReply(checks, overrides, { waiting: known });
     await this.harness.expiry();
-    return reply!.verdicts.map((verdict) => this.#verdict(verdict));
+    return verdicts.map((verdict) => this.#verdict(verdict));
+  }
+
+  /** The whole reply to a batch of checks. */
+  async checkReply(
+    checks: readonly BatchedCheck[],
+    overrides: Overrides = {},
+    more: Partial<CheckBatch> = {},
+  ): Promise<CheckBatchReply> {
+    const batch = checkBatchOf(this.harness.names, checks, { ...more, overrides });
+    const [reply] = await this.scripts.check([batch]);
+    if (reply instanceof Error) throw reply;
+    return reply!;
   }
 
   /**
