@@ -16,12 +16,13 @@ import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
-import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
 import { readStoredState } from './stored-state.js';
 import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
+import type { RedisForTests } from './use-redis.js';
 
 /** What the scripts of a test get where it does not say otherwise. */
 export const TEST_LIMITS: DeclaredLimits = {
@@ -134,34 +135,50 @@ function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
 
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
-  readonly names: KeyNames = naming.namesOf(uniqueKey());
-  readonly #time;
+  #names = naming.namesOf(uniqueKey());
+  #startMillis = startOfControlledTime();
+  #time: RedisTime | undefined;
   /** The names of all further limits that replicas had. */
   readonly #limits = new Set<string>();
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
-  readonly #scripts = new Map<string, Scripts>();
+  readonly #scripts = new Map<string | TestReplica, Scripts>();
   #nowMillis = 0;
 
-  private constructor(
-    readonly client: Redis,
-    readonly startMillis: number,
-  ) {
-    this.#time = controlledRedisTime(client);
-  }
+  /** Before it is used, it begins. */
+  constructor(private readonly redis: Pick<RedisForTests, 'client'>) {}
 
   /** Starts with the clock at 0. */
-  static async create(
-    client: Redis,
-    startMillis = startOfControlledTime(),
-  ): Promise<ScriptHarness> {
-    const harness = new ScriptHarness(client, startMillis);
-    await harness.setTime(0);
+  static async create(client: Redis, startMillis?: number): Promise<ScriptHarness> {
+    const harness = new ScriptHarness({ client });
+    await harness.begin(startMillis);
     return harness;
+  }
+
+  /** Begins with another key, with the clock at 0. */
+  async begin(startMillis = startOfControlledTime()): Promise<void> {
+    this.#names = naming.namesOf(uniqueKey());
+    this.#startMillis = startMillis;
+    this.#time ??= controlledRedisTime(this.client);
+    this.#limits.clear();
+    this.#scripts.clear();
+    await this.setTimeInSilence(0);
+  }
+
+  get client(): Redis {
+    return this.redis.client;
+  }
+
+  get names(): KeyNames {
+    return this.#names;
+  }
+
+  get startMillis(): number {
+    return this.#startMillis;
   }
 
   /** The fragment that puts Redis's clock under control, see {@link Scripts}. */
   get replacements(): Readonly<Record<string, string>> {
-    return this.#time.replacements;
+    return this.#clock.replacements;
   }
 
   /**
@@ -179,19 +196,28 @@ export class ScriptHarness {
   /** The same, and no call has come meanwhile. */
   setTimeInSilence(millis: number): Promise<void> {
     this.#nowMillis = millis;
-    return this.#time.set(this.startMillis + millis);
+    return this.#clock.set(this.startMillis + millis);
+  }
+
+  get #clock(): RedisTime {
+    if (!this.#time) throw new Error('the key has not begun');
+    return this.#time;
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    for (const { name } of options.limits?.further ?? []) if (name) this.#limits.add(name);
-    const id = idOf(replicaId, options);
-    const known = id === undefined ? undefined : this.#scripts.get(id);
-    const scripts = known ?? this.#scriptsOf(replicaId, options);
-    if (id !== undefined) this.#scripts.set(id, scripts);
-    return new TestReplica(this, scripts);
+    return new TestReplica(this, replicaId, options);
   }
 
-  #scriptsOf(replicaId: string, options: ReplicaOptions): Scripts {
+  scriptsOf(replica: TestReplica): Scripts {
+    const { replicaId, options } = replica;
+    for (const { name } of options.limits?.further ?? []) if (name) this.#limits.add(name);
+    const id = idOf(replicaId, options) ?? replica;
+    const scripts = this.#scripts.get(id) ?? this.#makeScripts(replicaId, options);
+    this.#scripts.set(id, scripts);
+    return scripts;
+  }
+
+  #makeScripts(replicaId: string, options: ReplicaOptions): Scripts {
     const limits = keyLimits({ ...TEST_LIMITS, ...options.limits });
     return new Scripts(
       scriptClientParts(options.client ?? this.client),
@@ -232,6 +258,11 @@ export class ScriptHarness {
       ),
       expiry,
     };
+  }
+
+  /** The waiters as `<request id>@<replica id>`, from the head on. */
+  async queued(): Promise<string[]> {
+    return (await this.stored()).queue.map(([waiter]) => waiter);
   }
 
   /** By id, when each stored hold lapses, in ms after the start, and what else is stored of it. */
@@ -333,6 +364,13 @@ export class ScriptHarness {
   }
 }
 
+/** A key for the tests of a file. Each of them begins with another one. */
+export function useScriptHarness(redis: RedisForTests): ScriptHarness {
+  const harness = new ScriptHarness(redis);
+  beforeEach(() => harness.begin());
+  return harness;
+}
+
 /**
  * One replica's calls of the scripts on the harness's key. After each call every key that exists
  * must have an expiry.
@@ -340,8 +378,13 @@ export class ScriptHarness {
 export class TestReplica {
   constructor(
     private readonly harness: ScriptHarness,
-    readonly scripts: Scripts,
+    readonly replicaId: string,
+    readonly options: ReplicaOptions,
   ) {}
+
+  get scripts(): Scripts {
+    return this.harness.scriptsOf(this);
+  }
 
   /** Checks that do not wait, as one batch. */
   check(requestIds: readonly string[], overrides?: Overrides): Promise<Verdict[]> {

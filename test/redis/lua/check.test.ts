@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 
 import {
-  type Overrides,
   ScriptHarness,
+  useScriptHarness,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
-  type TestReplica,
   type Verdict,
 } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
@@ -16,12 +15,8 @@ import { useWakeRecorder } from '../../support/wake-recorder.js';
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1');
-});
+const key = useScriptHarness(redis);
+const replica = key.replica('r1');
 
 /** The fields of the state after the first check at 0, with the given changes. */
 const state = (changed: Record<string, unknown> = {}): Record<string, unknown> => ({
@@ -117,10 +112,7 @@ test('a batch is decided as the same checks one by one', async () => {
 });
 
 describe('a check that is sent again', () => {
-  let again: TestReplica;
-  beforeEach(() => {
-    again = key.replica('r1', { guard: sentAgain });
-  });
+  const again = key.replica('r1', { guard: sentAgain });
 
   test.each<[string, string[], Verdict[]]>([
     ['was approved', ['a'], ['approved']],
@@ -340,94 +332,4 @@ test('a lease is as long as its replica has it, while others have shorter ones',
   await key.replica('long', { leaseMillis: 60_000 }).checkOrWait(['c']);
   await replica.checkOrWait(['d']);
   expect((await key.stored()).replicas).toEqual({ long: 60_000, r1: TEST_LEASE_MILLIS });
-});
-
-describe('the rest of a key whose state was lost', () => {
-  test('counts no approvals, and serves its waiters first', async () => {
-    await fillWindow();
-    await replica.checkOrWait(['c']);
-    await key.lose('state');
-    await key.setTime(300);
-    expect(await replica.check(['d', 'e'])).toEqual(['approved', 'denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { start: 300, approved: 2, denied: 1, ticket: 300_000, born: 300, served: 300 },
-      requests: ['c', 'd'],
-      queue: [],
-      replicas: {},
-      expiry: { state: 30_300, requests: 30_300 },
-    });
-  });
-});
-
-describe('a check whose ticket shows that Redis has lost a queue', () => {
-  const known = { lowestTicket: 1, millisToWindowEnd: 700, limits: '1000:2:3' };
-  const checkKnowing = (requestId: string, overrides?: Overrides): Promise<Verdict[]> =>
-    replica.checkBatch([{ requestId, canWait: false }], overrides, known);
-
-  async function loseQueue(): Promise<void> {
-    await fillWindow();
-    await replica.checkOrWait(['c']);
-    await key.lose();
-    await key.setTime(300);
-  }
-
-  test('restores the full window, calls for the other waiters, and overtakes nobody', async () => {
-    await loseQueue();
-    const wakes = await recordWakes(key.names.wakeChannel);
-    expect(await checkKnowing('x')).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { start: 0, approved: 2, born: 300, holdUntil: 800 },
-    });
-    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
-
-    await key.setTime(1000);
-    expect(await replica.check(['y'])).toEqual(['approved']);
-  });
-
-  test('begins a recovery hold once if the waiter comes back in it', async () => {
-    await loseQueue();
-    const other = key.replica('r2');
-    expect(await other.check(['x'])).toEqual(['approved']);
-    const wakes = await recordWakes(key.names.wakeChannel);
-    expect(await checkKnowing('y')).toEqual(['denied']);
-    expect(await other.check(['z'])).toEqual(['denied']);
-    await replica.settle({ c: 1 });
-    await key.setTime(799);
-    await checkKnowing('v');
-    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
-    await key.setTime(800);
-    expect(await checkKnowing('w')).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { holdUntil: 'no' },
-      requests: ['c', 'x'],
-    });
-  });
-
-  test('begins a recovery hold also if the key is no longer new', async () => {
-    await loseQueue();
-    const other = key.replica('r2');
-    await other.check(['x']);
-    await key.setTime(1500);
-    const wakes = await recordWakes(key.names.wakeChannel);
-    expect(await checkKnowing('y')).toEqual(['denied']);
-    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
-    expect(await other.check(['z'])).toEqual(['denied']);
-    await replica.settle({ c: 1 });
-    await key.setTime(2000);
-    expect((await replica.settle()).granted).toEqual(['c']);
-  });
-
-  test('restores the full window with the maximum of its override', async () => {
-    await loseQueue();
-    expect(await checkKnowing('x', { maxRequests: 5 })).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({ state: { approved: 2, max: 5, holdUntil: 800 } });
-  });
-
-  test('does nothing if the ticket belongs to this key', async () => {
-    await fillWindow();
-    expect(await replica.checkOrWait(['c'])).toEqual([1]);
-    await key.setTime(400);
-    expect(await checkKnowing('d')).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({ state: { born: 0, holdUntil: 'no' } });
-  });
 });

@@ -4,7 +4,7 @@ import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
 import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
 import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -13,11 +13,8 @@ const redis = useRedis();
 /** The keys that the controlled clock reads. */
 const CLOCKS = '%R~test-clock-*';
 
-let key: ScriptHarness;
+const key = useScriptHarness(redis);
 const clients: Redis[] = [];
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
 afterEach(() => {
   for (const client of clients.splice(0)) client.disconnect();
 });

@@ -1,7 +1,7 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import {
   checkBatchOf,
-  ScriptHarness,
+  useScriptHarness,
   TEST_LEASE_MILLIS,
   type TestReplica,
 } from '../../support/script-harness.js';
@@ -15,21 +15,13 @@ const recordWakes = useWakeRecorder(redis);
 
 const limits = { maxRequests: 2 };
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1', { limits });
-});
+const key = useScriptHarness(redis);
+const replica = key.replica('r1', { limits });
 
 /** The approvals that count, and the hits of the held ones among them. */
 async function counted(): Promise<unknown> {
   const { state } = await key.stored();
   return { approved: state?.approved, held: state?.held ?? 0 };
-}
-
-async function waiters(): Promise<string[]> {
-  return (await key.stored()).queue.map(([waiter]) => waiter);
 }
 
 const again = (): TestReplica => key.replica('r1', { limits, guard: sentAgain });
@@ -149,7 +141,7 @@ describe('waiters while approvals are held', () => {
     await key.setTime(2500);
     expect(await key.replica('r2', { limits }).check(['late'])).toEqual(['denied']);
     expect(await wakes.take()).toEqual([expect.stringContaining('"granted":["w"]')]);
-    expect(await waiters()).toEqual(['x@r1']);
+    expect(await key.queued()).toEqual(['x@r1']);
   });
 
   test('learn of the end of the window as soon as it makes room for them', async () => {
@@ -169,22 +161,22 @@ describe('waiters while approvals are held', () => {
 });
 
 describe('a waiter whose approval will be held', () => {
+  const wide = key.replica('r1', { limits: { maxRequests: 5, maxRequestsInQueue: 10 } });
   beforeEach(async () => {
-    replica = key.replica('r1', { limits: { maxRequests: 5, maxRequestsInQueue: 10 } });
-    await replica.checkHits('a', 5);
-    await replica.checkHold('w', 2500, { canWait: true });
-    await replica.checkHold('x', 3500, { canWait: true, hits: 3 });
+    await wide.checkHits('a', 5);
+    await wide.checkHold('w', 2500, { canWait: true });
+    await wide.checkHold('x', 3500, { canWait: true, hits: 3 });
   });
 
   test('is reported as approved also many windows later, while its hold lasts', async () => {
     await key.setTime(1000);
-    await replica.settle();
+    await wide.settle();
     for (const now of [2000, 3000]) {
       await key.setTime(now);
-      await replica.renewHold('w', { holdMillis: 60_000 });
+      await wide.renewHold('w', { holdMillis: 60_000 });
     }
     await key.setTime(61_000);
-    const { granted, holdsLeft, putBack, waiting } = await replica.settle({ w: 0, x: 1 }, 0, '', {
+    const { granted, holdsLeft, putBack, waiting } = await wide.settle({ w: 0, x: 1 }, 0, '', {
       w: { holdMillis: 2500 },
       x: { hits: 3, holdMillis: 3500 },
     });
@@ -205,10 +197,10 @@ describe('a waiter whose approval will be held', () => {
     expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual(entries);
     await key.lose();
     const terms = { w: { holdMillis: 2500 }, x: { hits: 3, holdMillis: 3500 } };
-    await replica.settle({ w: 0, x: 1 }, 900, '', terms);
+    await wide.settle({ w: 0, x: 1 }, 900, '', terms);
     expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual(entries);
     await key.setTime(1000);
-    expect((await replica.settle()).granted).toEqual(['w', 'x']);
+    expect((await wide.settle()).granted).toEqual(['w', 'x']);
     expect(await key.storedHolds()).toEqual({ w: '3500:2500', x: '4500:3500*3' });
   });
 });
@@ -243,7 +235,7 @@ describe('a held check that is sent again', () => {
     await replica.check(['a', 'b']);
     const ticket = await replica.checkHold('w', 2500, { canWait: true });
     expect(await again().checkHold('w', 2500, { canWait: true })).toBe(ticket);
-    expect(await waiters()).toEqual(['w@r1']);
+    expect(await key.queued()).toEqual(['w@r1']);
   });
 });
 

@@ -1,15 +1,11 @@
-import { ScriptHarness, TEST_KEPT_MILLIS, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, TEST_KEPT_MILLIS } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  // Three windows are no shorter than this lease, so nothing outlives them.
-  replica = key.replica('r1', { leaseMillis: 3000 });
-});
+const key = useScriptHarness(redis);
+// Three windows are no shorter than this lease, so nothing outlives them.
+const replica = key.replica('r1', { leaseMillis: 3000 });
 
 const LAST_MILLISECOND = 3999;
 const END_OF_THIRD_IDLE_WINDOW = 4000;

@@ -1,4 +1,4 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
@@ -11,12 +11,8 @@ const MANY = 9000;
 const waiters = Array.from({ length: MANY }, (_, i) => `w${String(i).padStart(4, '0')}`);
 const limits = { windowMillis: 60_000, maxRequests: 1, maxRequestsInQueue: MANY };
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1', { limits });
-});
+const key = useScriptHarness(redis);
+const replica = key.replica('r1', { limits });
 
 /** Approves one check, and lets {@link MANY} wait. */
 async function fill(): Promise<void> {

@@ -1,15 +1,11 @@
-import { ScriptHarness, type TestReplica, type Verdict } from '../../support/script-harness.js';
+import { useScriptHarness, type Verdict } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1');
-});
+const key = useScriptHarness(redis);
+const replica = key.replica('r1');
 
 /** Checks that can wait for so long, as one batch. */
 const waitAtMost = (longest: Readonly<Record<string, number | undefined>>): Promise<Verdict[]> =>

@@ -1,17 +1,14 @@
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import {
   type ReplicaOptions,
-  ScriptHarness,
+  useScriptHarness,
   type TestReplica,
 } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-let key: ScriptHarness;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
+const key = useScriptHarness(redis);
 
 const SHORT = { windowMillis: 300, maxRequests: 3 };
 const LONG = { windowMillis: 1000, maxRequests: 10 };

@@ -1,17 +1,15 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
-let key: ScriptHarness;
-let replica: TestReplica;
+const key = useScriptHarness(redis);
+const replica = key.replica('r1', { limits: { maxRequests: 1 } });
 /** The ticket of b, which waits for a's approval to end. */
 let ticket: number;
 beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1', { limits: { maxRequests: 1 } });
   expect(await replica.check(['a'])).toEqual(['approved']);
   ticket = (await replica.checkOrWait(['b']))[0] as number;
 });
@@ -27,10 +25,6 @@ async function loseOrder(): Promise<number> {
   return verdicts[0] as number;
 }
 
-async function waiters(): Promise<string[]> {
-  return (await key.stored()).queue.map(([waiter]) => waiter);
-}
-
 describe('a list that Redis has lost alone', () => {
   beforeEach(async () => {
     await redis.client.del(key.names.queue);
@@ -38,12 +32,12 @@ describe('a list that Redis has lost alone', () => {
 
   test('is made again with the waiters that ask', async () => {
     await replica.settle({ b: ticket });
-    expect(await waiters()).toEqual(['b@r1']);
+    expect(await key.queued()).toEqual(['b@r1']);
   });
 
   test('is noticed by the next waiter that joins', async () => {
     await replica.checkOrWait(['c']);
-    expect(await waiters()).toEqual(['c@r1']);
+    expect(await key.queued()).toEqual(['c@r1']);
   });
 
   test('gets earlier waiters back before later ones', async () => {
@@ -52,7 +46,7 @@ describe('a list that Redis has lost alone', () => {
     expect(await replica.settle({ b: ticket })).toMatchObject({ places: 2 });
     await key.setTime(600);
     await replica.settle();
-    expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+    expect(await key.queued()).toEqual(['b@r1', 'c@r1']);
   });
 });
 
@@ -81,7 +75,7 @@ test('a list out of order is sorted if Redis has lost the state alone', async ()
   await replica.settle({ b: ticket }, 999);
   await key.setTime(600);
   await replica.settle();
-  expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+  expect(await key.queued()).toEqual(['b@r1', 'c@r1']);
 });
 
 test('no newcomer overtakes waiters if Redis has lost the state alone', async () => {

@@ -1,7 +1,7 @@
 import { beforeOrder } from '../../support/before-order.js';
 import { elementsRead } from '../../support/elements-read.js';
 import { limiterRules } from '../../support/redis-user.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -11,12 +11,10 @@ const redis = useRedis();
 const MANY = 300;
 const options = { limits: { maxRequests: MANY + 10 }, maxHoldsPerKey: MANY + 10 };
 
-let key: ScriptHarness;
-let replica: TestReplica;
+const key = useScriptHarness(redis);
+const replica = key.replica('r1', options);
 /** All but the first three lapse after a minute or later. */
 beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1', options);
   await replica.checkHold('first', 100);
   await replica.checkHold('second', 200, { hits: 2 });
   await replica.checkHold('third', 300);

@@ -1,4 +1,4 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -7,19 +7,12 @@ const limits = { windowMillis: 60_000, maxRequests: 1, maxRequestsInQueue: 1000 
 /** A list is not compacted for fewer entries than this. */
 const SLACK = 100;
 
-let key: ScriptHarness;
-let r1: TestReplica;
-let r2: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
-  await r1.check(['first']);
-});
+const key = useScriptHarness(redis);
+const [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
+beforeEach(() => r1.check(['first']));
 
 const ids = (count: number, prefix = 'w'): string[] =>
   Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-
-const waiters = async (): Promise<string[]> => (await key.stored()).queue.map(([waiter]) => waiter);
 
 test('LRANGE shows the waiters with their tickets, first come, first served', async () => {
   await r1.checkOrWait(['a']);
@@ -51,7 +44,7 @@ test('a withdrawn waiter that comes again is behind waiters that came before its
   await r1.checkOrWait(['b']);
   await r1.withdraw(['a']);
   await r1.checkOrWait(['a']);
-  expect(await waiters()).toEqual(['b@r1', 'a@r1']);
+  expect(await key.queued()).toEqual(['b@r1', 'a@r1']);
   await r1.release('first');
   expect((await key.stored()).requests).toEqual(['b']);
 });
@@ -74,13 +67,13 @@ describe('when more than half of the list is withdrawn', () => {
   test('the next waiter that joins leaves only entries of waiters', async () => {
     await r2.checkOrWait(['new']);
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
-    expect(await waiters()).toEqual([...left.map((id) => `${id}@r1`), 'new@r2']);
+    expect(await key.queued()).toEqual([...left.map((id) => `${id}@r1`), 'new@r2']);
   });
 
   test('the next settle leaves only entries of waiters', async () => {
     await r1.settle();
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
-    expect(await waiters()).toEqual(left.map((id) => `${id}@r1`));
+    expect(await key.queued()).toEqual(left.map((id) => `${id}@r1`));
   });
 });
 

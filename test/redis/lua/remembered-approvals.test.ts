@@ -1,14 +1,11 @@
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-let key: ScriptHarness;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
+const key = useScriptHarness(redis);
 
 /** Approves a, and lets b wait. The replica does not learn that b's turn has come. */
 async function waitForB(replica: TestReplica): Promise<void> {

@@ -1,8 +1,9 @@
 import {
   ScriptHarness,
+  useScriptHarness,
   TEST_LEASE_MILLIS,
-  type TestReplica,
 } from '../../support/script-harness.js';
+import { letThemWait } from '../../support/let-them-wait.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
@@ -15,18 +16,9 @@ const redis = useRedis();
 
 const options = { limits: { windowMillis: 600_000 } };
 
-let key: ScriptHarness;
-let r1: TestReplica;
-let r2: TestReplica;
-/** c and e wait on r1, d on r2. */
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
-  await r1.check(['a', 'b']);
-  await r1.checkOrWait(['c']);
-  await r2.checkOrWait(['d']);
-  await r1.checkOrWait(['e']);
-});
+const key = useScriptHarness(redis);
+const [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
+beforeEach(() => letThemWait(r1, r2));
 
 describe('a renewal', () => {
   test("changes the caller's lease, and nothing else", async () => {

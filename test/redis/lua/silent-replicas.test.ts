@@ -1,5 +1,5 @@
 import {
-  ScriptHarness,
+  useScriptHarness,
   TEST_LEASE_MILLIS,
   type TestReplica,
 } from '../../support/script-harness.js';
@@ -13,10 +13,7 @@ const LIMITS = { windowMillis: 6000, maxRequests: 1 };
 /** A replica is silent after more than three fifths of its lease. */
 const SILENT = TEST_LEASE_MILLIS * 0.6 + 1;
 
-let key: ScriptHarness;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
+const key = useScriptHarness(redis);
 
 /** A replica with the only waiters of the key, b and c. */
 async function waitAt0(): Promise<TestReplica> {
