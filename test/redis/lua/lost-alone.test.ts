@@ -16,9 +16,8 @@ beforeEach(async () => {
 
 /** Redis loses everything but the list, which holds c before b, out of order. */
 async function loseOrder(): Promise<number> {
-  const { state, waiting, replicas, queue } = key.names;
   await key.setTime(1);
-  await redis.client.del(state, waiting, replicas, queue);
+  await key.lose('state', 'waiting', 'replicas', 'queue');
   const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
   const verdicts = await replica.checkBatch([{ requestId: 'c', canWait: true }], {}, known);
   await replica.settle({ b: ticket });
@@ -26,9 +25,7 @@ async function loseOrder(): Promise<number> {
 }
 
 describe('a list that Redis has lost alone', () => {
-  beforeEach(async () => {
-    await redis.client.del(key.names.queue);
-  });
+  beforeEach(() => key.lose('queue'));
 
   test('is made again with the waiters that ask', async () => {
     await replica.settle({ b: ticket });
@@ -59,7 +56,7 @@ test.each([
   [['waiting', 'replicas']],
 ] as const)('no newcomer overtakes waiters if only %j was removed', async (removed) => {
   const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
-  await redis.client.del(removed.map((name) => key.names[name]));
+  await key.lose(...removed);
   await key.setTime(1000);
   expect(await other.check(['x'])).toEqual(['denied']);
   await replica.settle({ b: ticket });
@@ -70,7 +67,7 @@ test.each([
 
 test('a list out of order is sorted if Redis has lost the state alone', async () => {
   const ticketOfC = await loseOrder();
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await replica.settle({ c: ticketOfC }, 999);
   await replica.settle({ b: ticket }, 999);
   await key.setTime(600);
@@ -81,7 +78,7 @@ test('a list out of order is sorted if Redis has lost the state alone', async ()
 test('no newcomer overtakes waiters if Redis has lost the state alone', async () => {
   const other = key.replica('r2', { limits: { maxRequests: 1 } });
   await key.setTime(1);
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
   const check = { requestId: 'c', canWait: false };
   expect(await replica.checkBatch([check], {}, known)).toEqual(['denied']);
@@ -94,35 +91,35 @@ test('no newcomer overtakes waiters if Redis has lost the state alone', async ()
 });
 
 test('a waiter that is withdrawn after Redis has lost the state alone no longer waits', async () => {
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await replica.withdraw(['b']);
   expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
 });
 
 // The harness itself fails if a key that exists has no expiry.
 test('leases that are made again after Redis has lost them alone have an expiry', async () => {
-  await redis.client.del(key.names.replicas);
+  await key.lose('replicas');
   await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
-  await redis.client.del(key.names.replicas);
+  await key.lose('replicas');
   await replica.check(['d']);
   await replica.checkOrWait(['e']);
 });
 
 test('a list out of order has an expiry after Redis has lost the hash of waiters', async () => {
   await loseOrder();
-  await redis.client.del(key.names.waiting);
+  await key.lose('waiting');
   await key.setTime(600);
   await replica.settle();
 });
 
 test('a queue that loses its list in a hold calls for its waiters again, and holds for them', async () => {
   const wakes = await recordWakes(key.names.wakeChannel);
-  await redis.client.del(key.names.queue);
+  await key.lose('queue');
   await key.setTime(10);
   await replica.settle();
   await key.setTime(400);
   await replica.settle({ b: ticket });
-  await redis.client.del(key.names.queue);
+  await key.lose('queue');
   await key.setTime(500);
   await replica.settle();
   expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);

@@ -30,15 +30,6 @@ test('LRANGE shows the waiters with their tickets, first come, first served', as
   });
 });
 
-test('a withdrawn waiter no longer counts, and is passed over at the head', async () => {
-  await r1.checkOrWait(['a', 'b', 'c']);
-  await r1.withdraw(['a', 'b']);
-  expect(await key.stored()).toMatchObject({ queue: [['c@r1', 3]], withdrawnEntries: 2 });
-  expect(await r1.inspect()).toMatchObject({ waiting: 1 });
-  await r1.release('first');
-  expect(await key.stored()).toMatchObject({ requests: ['c'], queue: [], withdrawnEntries: 0 });
-});
-
 test('a withdrawn waiter that comes again is behind waiters that came before its return', async () => {
   await r1.checkOrWait(['a']);
   await r1.checkOrWait(['b']);
@@ -109,7 +100,7 @@ test.each(['queue', 'waiting', 'replicas'] as const)(
   async (removed) => {
     await r1.checkOrWait(['a']);
     await r2.checkOrWait(['b']);
-    await redis.client.del(key.names[removed]);
+    await key.lose(removed);
     // The first call finds the loss, the second puts the waiter back.
     for (let round = 0; round < 2; round += 1) {
       await r1.settle({ a: 1 });
@@ -132,7 +123,7 @@ test('a queue out of order whose state is lost is sorted before it is served', a
   await redis.client.hdel(key.names.waiting, 'a');
   await redis.client.lpop(key.names.queue);
   await r1.settle({ a: 1 });
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await r2.check(['newcomer']);
   expect((await key.stored()).requests).toEqual(['a']);
 });

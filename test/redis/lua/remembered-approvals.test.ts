@@ -1,4 +1,3 @@
-import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { useScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -109,7 +108,7 @@ test('the turn of a window whose set somebody has removed ends what was remember
     await replica.check([id]);
   }
   expect(await key.stored()).toMatchObject({ requests: ['d'], pastRequests: ['a', 'b', 'c'] });
-  await redis.client.del(key.names.requests);
+  await key.lose('requests');
   await key.setTime(4000);
   await replica.check(['e']);
   expect(await key.stored()).toMatchObject({ requests: ['e'], pastRequests: ['b', 'c'] });
@@ -169,13 +168,6 @@ test('an approval is remembered when the next windows are shorter than a third o
     waiting: 0,
     granted: ['b'],
   });
-});
-
-test('a waiter that Redis has lost is put back, and not taken for approved', async () => {
-  const replica = key.replica('r1', { limits: { maxRequests: 1 } });
-  await waitForB(replica);
-  await redis.client.del(...keysOf(key.names));
-  expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
 });
 
 describe('a settle that asks late about a released or withdrawn request puts no waiter back', () => {

@@ -67,7 +67,7 @@ describe('a renewal leaves to a settle a key', () => {
   test.each(THERE_WHILE_WAITING)(
     'that has lost its state, whether or not it has its %s',
     async (lookFor) => {
-      await redis.client.del(key.names.state);
+      await key.lose('state');
       await expectLeft(r1.renew(2, { lookFor }));
     },
   );
@@ -77,24 +77,16 @@ describe('a renewal leaves to a settle a key', () => {
     await expectLeft(r1.renew(2));
   });
 
-  test.each(THERE_WHILE_WAITING)('that has lost only its %s', async (lost) => {
-    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
-    await redis.client.del(key.names[lost]);
-    expect(await r1.renew(2, { lookFor: lost })).toBe(false);
-    expect(await redis.client.exists(key.names[lost])).toBe(0);
-  });
-
-  test('that has lost only its queue', async () => {
-    await redis.client.del(key.names.queue);
-    expect(await r1.renew(2)).toBe(false);
-    expect(await redis.client.exists(key.names.queue)).toBe(0);
-  });
-
-  test('that has lost only its leases', async () => {
-    await redis.client.del(key.names.replicas);
-    expect(await r1.renew(2)).toBe(false);
-    expect(await redis.client.exists(key.names.replicas)).toBe(0);
-  });
+  test.each(['queue', 'waiting', 'replicas'] as const)(
+    'that has lost only its %s',
+    async (lost) => {
+      const lookFor = lost === 'waiting' ? 'waiting' : 'queue';
+      expect(await r1.renew(2, { lookFor })).toBe(true);
+      await key.lose(lost);
+      expect(await r1.renew(2, { lookFor })).toBe(false);
+      expect(await redis.client.exists(key.names[lost])).toBe(0);
+    },
+  );
 
   test('in which the caller has no place', async () => {
     await expectLeft(key.replica('r3', options).renew(1));
@@ -108,8 +100,7 @@ describe('a renewal leaves to a settle a key', () => {
   test('in which a place has left, and a newcomer with its answer on the way has replaced it', async () => {
     await r2.release('a');
     await r1.checkOrWait(['f']);
-    const { queue } = await key.stored();
-    expect(queue.map(([waiter]) => waiter)).toEqual(['d@r2', 'e@r1', 'f@r1']);
+    expect(await key.queued()).toEqual(['d@r2', 'e@r1', 'f@r1']);
     await expectLeft(r1.renew(2, { wakeNumber: 0 }));
     expect(await r1.renew(2, { wakeNumber: 1 })).toBe(true);
   });
@@ -131,11 +122,6 @@ describe('a renewal leaves to a settle a key', () => {
     expect(await r1.renew(2)).toBe(true);
     await key.setTime(SILENT_MILLIS + 1);
     await expectLeft(r2.renew(1));
-  });
-
-  test('if its lease has run out', async () => {
-    await key.setTime(TEST_LEASE_MILLIS + 1);
-    await expectLeft(r1.renew(2));
   });
 
   test('if its lease is longer than it was given, since the clock went back', async () => {
