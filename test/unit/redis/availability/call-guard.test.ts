@@ -207,19 +207,6 @@ describe('the breaker of a shard', () => {
     await fail(10, () => callThat([moving]));
     expect(isOpen()).toBe(false);
   });
-
-  test('lets other shards be asked', async () => {
-    await fail(3, () => callThat([refused]));
-    expect(await guard.run(callThat(['reply'], { name: 'b:key' }))).toBe('reply');
-  });
-
-  test('lets calls pass again when a probe is answered', async () => {
-    await fail(3, () => callThat([refused]));
-    await expectNotAsked(callThat(['reply']), DOWN);
-    store.becomeReady();
-    await new Promise(setImmediate);
-    expect(await guard.run(callThat(['reply']))).toBe('reply');
-  });
 });
 
 describe('the number of calls under way', () => {
