@@ -67,14 +67,6 @@ describe('while replicas have different rules', () => {
     await older.check(['d']);
     expect(await limits()).toBe('1000:10');
   });
-
-  test('a settle ends a window with newer rules', async () => {
-    const [older, newer] = [replica('older', SHORT, -20), replica('newer', LONG, 100)];
-    await older.check(ids('a', 3));
-    await older.checkOrWait(ids('w', 3));
-    await key.setTime(300);
-    expect((await newer.settle()).limits).toBe('1000:10:3');
-  });
 });
 
 test.each([

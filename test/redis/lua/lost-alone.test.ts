@@ -27,11 +27,6 @@ async function loseOrder(): Promise<number> {
 describe('a list that Redis has lost alone', () => {
   beforeEach(() => key.lose('queue'));
 
-  test('is made again with the waiters that ask', async () => {
-    await replica.settle({ b: ticket });
-    expect(await key.queued()).toEqual(['b@r1']);
-  });
-
   test('is noticed by the next waiter that joins', async () => {
     await replica.checkOrWait(['c']);
     expect(await key.queued()).toEqual(['c@r1']);

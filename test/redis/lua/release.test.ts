@@ -106,14 +106,6 @@ describe('a release while others wait', () => {
     await replica.release('b');
     expect(await wakes.read()).toMatchObject([{ granted: ['c'] }]);
   });
-
-  test('in a later window publishes one wake for the waiters that the window serves', async () => {
-    await key.setTime(1000);
-    expect(await replica.release('a')).toBe(false);
-    expect(await wakes.read()).toMatchObject([
-      { number: 1, millisToRoom: 1000, waiting: 0, granted: ['c', 'd'] },
-    ]);
-  });
 });
 
 test('a release passes over the waiters of a replica whose lease ran out, without using capacity', async () => {

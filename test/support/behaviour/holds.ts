@@ -258,6 +258,18 @@ export function describeHolds(
       });
     });
 
+    test('a hold without hits gives back the request that it takes of a limit', async () => {
+      const starts = { name: 'a', windowMillis: 60_000, maximum: 2, keepsReleased: false } as const;
+      await restart({ ...LIMITS, further: [{ ...starts, counts: 'requests' }] }, {});
+      const requestId = await hold(20 * WINDOW);
+      await approve();
+      expect(await renew(requestId, { hits: 0 })).toEqual({ holdMillis: 20 * WINDOW });
+      const waiter = await wait();
+      expect(await settled([waiter])).toEqual([false]);
+      expect(await release(requestId)).toBe(true);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
     describe('the most holds of a key', () => {
       beforeEach(() => restart({ ...LIMITS, maxRequests: 5 }, { maxHoldsPerKey: 2 }));
 
