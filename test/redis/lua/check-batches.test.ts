@@ -111,13 +111,6 @@ test.each(['state', 'waiting'] as const)(
   },
 );
 
-test('denials of checks that are sent again are not counted again', async () => {
-  await decide(batch('k', ['a', 'b', 'c']));
-  const [reply] = await again.check([batch('k', ['b', 'c'])]);
-  expect(reply).toMatchObject({ verdicts: [approved, denied] });
-  expect(await redis.client.hget(naming.namesOf('k').state, 'denied')).toBe('1');
-});
-
 describe('a full Redis', () => {
   test('fails checks of new keys, and decides them when it has room again', async () => {
     const replies = await whileFull(redis.client, () =>

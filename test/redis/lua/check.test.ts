@@ -7,7 +7,6 @@ import {
   TEST_LEASE_MILLIS,
   type Verdict,
 } from '../../support/script-harness.js';
-import { sentAgain } from '../../support/unguarded.js';
 import { extent } from '../../support/extent.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
@@ -109,71 +108,6 @@ test('a batch is decided as the same checks one by one', async () => {
     }),
     { numRuns: extent(15, 50) },
   );
-});
-
-describe('a check that is sent again', () => {
-  const again = key.replica('r1', { guard: sentAgain });
-
-  test.each<[string, string[], Verdict[]]>([
-    ['was approved', ['a'], ['approved']],
-    ['was approved, among others', ['b', 'a'], ['approved', 'approved']],
-    ['waits', ['c'], [1]],
-    ['waits, among others', ['d', 'a', 'c'], [2, 'approved', 1]],
-  ])('gets its first answer and changes nothing if it %s', async (_is, ids, answers) => {
-    await fillWindow();
-    await replica.checkOrWait(['c', 'd']);
-    const before = await key.stored();
-    await key.setTime(500);
-    expect(await again.checkOrWait(ids)).toEqual(answers);
-    expect(await key.stored()).toEqual(before);
-  });
-
-  test('takes no room if the window has room', async () => {
-    await replica.check(['a']);
-    expect(await again.check(['a', 'b', 'c'])).toEqual(['approved', 'approved', 'denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 2, denied: 0 },
-      requests: ['a', 'b'],
-    });
-  });
-
-  test('is decided separately from new checks in its batch', async () => {
-    await fillWindow();
-    await replica.checkOrWait(['c']);
-    expect(
-      await again.checkBatch([
-        { requestId: 'x', canWait: false },
-        { requestId: 'b', canWait: false },
-        { requestId: 'c', canWait: true },
-        { requestId: 'd', canWait: true },
-      ]),
-    ).toEqual(['denied', 'approved', 1, 2]);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 2, denied: 0 },
-      queue: [
-        ['c@r1', 1],
-        ['d@r1', 2],
-      ],
-    });
-  });
-
-  test('is approved if its turn comes with the window of the second call', async () => {
-    await fillWindow();
-    await replica.checkOrWait(['c']);
-    await key.setTime(1000);
-    expect(await again.checkOrWait(['c', 'd', 'e'])).toEqual(['approved', 'approved', 1_000_000]);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 2 },
-      requests: ['c', 'd'],
-      queue: [['e@r1', 1_000_000]],
-    });
-  });
-
-  test('never takes a second place in the queue when the queue is full', async () => {
-    await fillWindow();
-    await replica.checkOrWait(['c', 'd', 'e']);
-    expect(await again.checkOrWait(['e', 'f'])).toEqual([3, 'queue full']);
-  });
 });
 
 test('a full queue has room again when the lease of a replica has run out, and serves no dead waiters', async () => {

@@ -1,7 +1,6 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { checkBatchOf, ScriptHarness, useScriptHarness } from '../../support/script-harness.js';
-import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
@@ -142,32 +141,6 @@ describe('a waiter with hits', () => {
     const history = { since: 0, until: 6000 };
     const living = key.replica('r1', { limits: { maxRequests: 5 }, history });
     expect(await living.check(['g'])).toEqual(['approved']);
-  });
-});
-
-describe('a check with hits that is sent again', () => {
-  const again = key.replica('r1', { limits: { maxRequests: 5 }, guard: sentAgain });
-
-  test.each([0, 1000])('takes no second approval, %d ms later', async (millis) => {
-    await replica.checkHits('a', 3);
-    await key.setTime(millis);
-    await replica.check(['b']);
-    const before = await key.stored();
-    expect(await again.checkHits('a', 3)).toBe('approved');
-    expect(await key.stored()).toMatchObject({
-      state: { approved: before.state!.approved, denied: 0 },
-      requests: before.requests,
-    });
-  });
-
-  test('is decided again if it was not approved, and no second denial is counted', async () => {
-    await replica.check(['b', 'c', 'd']);
-    await replica.checkHits('a', 3);
-    expect(await again.checkHits('a', 3)).toBe('denied');
-    expect(await key.stored()).toMatchObject({ state: { approved: 3, denied: 1 } });
-    await replica.release('b');
-    expect(await again.checkHits('a', 3)).toBe('approved');
-    expect(await key.stored()).toMatchObject({ requests: ['a', 'c', 'd'] });
   });
 });
 

@@ -1,11 +1,5 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
-import {
-  checkBatchOf,
-  useScriptHarness,
-  TEST_LEASE_MILLIS,
-  type TestReplica,
-} from '../../support/script-harness.js';
-import { sentAgain } from '../../support/unguarded.js';
+import { checkBatchOf, useScriptHarness, TEST_LEASE_MILLIS } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 import { whileFull } from '../../support/while-full.js';
@@ -23,8 +17,6 @@ async function counted(): Promise<unknown> {
   const { state } = await key.stored();
   return { approved: state?.approved, held: state?.held ?? 0 };
 }
-
-const again = (): TestReplica => key.replica('r1', { limits, guard: sentAgain });
 
 describe('a check whose approval is held', () => {
   test('leaves its id with the time of its lapse and its length, and is in no set', async () => {
@@ -202,40 +194,6 @@ describe('a waiter whose approval will be held', () => {
     await key.setTime(1000);
     expect((await wide.settle()).granted).toEqual(['w', 'x']);
     expect(await key.storedHolds()).toEqual({ w: '3500:2500', x: '4500:3500*3' });
-  });
-});
-
-describe('a held check that is sent again', () => {
-  test.each([0, 1000, 2499])('takes no second hold, %d ms later', async (millis) => {
-    await replica.checkHold('a', 2500);
-    await key.setTime(millis);
-    expect(await again().checkHold('a', 2500)).toBe('approved');
-    expect(await key.storedHolds()).toEqual({ a: '2500:2500' });
-    expect(await counted()).toEqual({ approved: 1, held: 1 });
-  });
-
-  test('after the lapse is decided as a new one', async () => {
-    await replica.checkHold('a', 500);
-    await key.setTime(500);
-    expect(await again().checkHold('a', 500)).toBe('approved');
-    expect(await key.storedHolds()).toEqual({ a: '1000:500' });
-    expect(await counted()).toEqual({ approved: 1, held: 1 });
-  });
-
-  test('after its release is told so, and takes nothing', async () => {
-    await replica.checkHold('a', 2500);
-    await key.setTime(1500);
-    await replica.release('a');
-    expect(await again().checkHold('a', 2500)).toBe('approved');
-    expect(await key.storedHolds()).toEqual({});
-    expect(await counted()).toEqual({ approved: 0, held: 0 });
-  });
-
-  test('keeps its place in the queue', async () => {
-    await replica.check(['a', 'b']);
-    const ticket = await replica.checkHold('w', 2500, { canWait: true });
-    expect(await again().checkHold('w', 2500, { canWait: true })).toBe(ticket);
-    expect(await key.queued()).toEqual(['w@r1']);
   });
 });
 

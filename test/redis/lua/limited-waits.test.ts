@@ -1,5 +1,4 @@
 import { useScriptHarness, type Verdict } from '../../support/script-harness.js';
-import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -55,12 +54,4 @@ test('waiters of dead replicas do not count', async () => {
   await key.setTime(3500);
   await replica.check(['c', 'd']);
   expect(await replica.checkBatch([wait('e', 499)])).toEqual(['turn in 500 ms']);
-});
-
-test('a call that is sent again gives the same place', async () => {
-  await replica.check(['a', 'b']);
-  expect(await replica.checkBatch([wait('c', 1000)])).toEqual([1]);
-  await key.setTime(10);
-  const again = key.replica('r1', { guard: sentAgain });
-  expect(await again.checkBatch([wait('c', 5)])).toEqual([1]);
 });

@@ -178,13 +178,6 @@ describe('the breaker of a shard', () => {
     expect(store.suspected).toEqual([]);
   });
 
-  test('stays closed if a write succeeds between failures', async () => {
-    await fail(2, () => callThat([refused]));
-    await guard.run(callThat(['reply']));
-    await fail(2, () => callThat([refused]));
-    expect(isOpen()).toBe(false);
-  });
-
   test('stays closed if the store has no room for new keys', async () => {
     await fail(10, () => callThat([FAILURES.full]));
     expect(isOpen()).toBe(false);
