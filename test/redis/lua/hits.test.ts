@@ -5,7 +5,6 @@ import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
 const redis = useRedis();
-
 const key = useScriptHarness(redis);
 const replica = key.replica('r1', { limits: { maxRequests: 5 } });
 

@@ -6,7 +6,6 @@ import {
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-
 const key = useScriptHarness(redis);
 
 const SHORT = { windowMillis: 300, maxRequests: 3 };

@@ -78,7 +78,7 @@ test('the order of the holds is kept for as long as they are', async () => {
 });
 
 test.each(['holds', 'holdsByLapse'] as const)(
-  'what is held is exact when Redis has lost %s alone',
+  'the count of what is held is exact when Redis has lost %s alone',
   async (name) => {
     await key.lose(name);
     await key.setTime(250);
@@ -95,7 +95,7 @@ test.each(['holds', 'holdsByLapse'] as const)(
   },
 );
 
-test('what is held is exact beside a replica that does not know of the order', async () => {
+test('the count of what is held is exact beside a replica that does not know of the order', async () => {
   const before = key.replica('r2', { ...options, replacements: beforeOrder() });
   // As many holds as before, others than the order has.
   await before.renewHold('first', { holdMillis: 30_000 });

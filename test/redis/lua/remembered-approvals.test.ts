@@ -3,7 +3,6 @@ import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-
 const key = useScriptHarness(redis);
 
 /** Approves a, and lets b wait. The replica does not learn that b's turn has come. */
@@ -30,11 +29,9 @@ describe.each([
   ['a window is a millisecond', 1, 500, 1000],
 ])('if %s,', (_case, windowMillis, leaseMillis, windows) => {
   const limits = { windowMillis, maxRequests: 1 };
-  let replica: TestReplica;
-  let other: TestReplica;
+  const replica = key.replica('r1', { limits, leaseMillis });
+  const other = key.replica('r2', { limits, leaseMillis });
   beforeEach(async () => {
-    replica = key.replica('r1', { limits, leaseMillis });
-    other = key.replica('r2', { limits, leaseMillis });
     await waitForB(replica);
     await key.setTime(windowMillis);
     // The other replica ends the window, and learns of the grant.
@@ -171,11 +168,8 @@ test('an approval is remembered when the next windows are shorter than a third o
 });
 
 describe('a settle that asks late about a released or withdrawn request puts no waiter back', () => {
-  let replica: TestReplica;
-  beforeEach(async () => {
-    replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
-    await waitForB(replica);
-  });
+  const replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
+  beforeEach(() => waitForB(replica));
 
   test('if it was approved and released', async () => {
     await replica.release('a');
