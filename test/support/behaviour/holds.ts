@@ -134,6 +134,7 @@ export function describeHolds(
       test('finds no approval that is not held', async () => {
         const requestId = await approve();
         expect(await renew(requestId, { holdMillis: HOLD })).toBeUndefined();
+        expect(await renew(requestId, { holdMillis: HOLD, hits: 2 })).toBeUndefined();
         expect(await renew(requestId, { hits: 1 })).toEqual({});
         expect(await renew('nothing', { holdMillis: HOLD })).toBeUndefined();
         await harness.advance(WINDOW);
