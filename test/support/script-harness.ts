@@ -4,6 +4,8 @@ import type { Amended, Amendment, RejectedAmendment } from '../../src/limiter/li
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
+  type CheckBatch,
+  type CheckBatchReply,
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
@@ -11,16 +13,18 @@ import type { ExaminedKey } from '../../src/redis/scripts/examine-codec.js';
 import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
-import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
 import { readStoredState } from './stored-state.js';
 import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
+import type { RedisForTests } from './use-redis.js';
 
 /** What the scripts of a test get where it does not say otherwise. */
 export const TEST_LIMITS: DeclaredLimits = {
@@ -105,6 +109,25 @@ const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
 
+/** What Redis has under a name of its own for a key. */
+export type NameInRedis =
+  'state' | 'requests' | 'queue' | 'waiting' | 'replicas' | 'holds' | 'holdsByLapse';
+
+/** Checks of one key as the scripts take them. */
+export function checkBatchOf(
+  names: KeyNames,
+  checks: readonly BatchedCheck[],
+  { overrides, ...more }: Partial<Omit<CheckBatch, 'overrides'>> & { overrides?: Overrides } = {},
+): CheckBatch {
+  return {
+    names,
+    overrides: { maxRequests: undefined, maxRequestsInQueue: undefined, ...overrides },
+    waiting: undefined,
+    checks,
+    ...more,
+  };
+}
+
 /** Equal for replicas that are the same in everything; undefined where something of it has no text. */
 function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
   const { guard = unguarded, client, history, ...others } = options;
@@ -115,34 +138,50 @@ function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
 
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
-  readonly names: KeyNames = naming.namesOf(uniqueKey());
-  readonly #time;
+  #names = naming.namesOf(uniqueKey());
+  #startMillis = startOfControlledTime();
+  #time: RedisTime | undefined;
   /** The names of all further limits that replicas had. */
   readonly #limits = new Set<string>();
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
-  readonly #scripts = new Map<string, Scripts>();
+  readonly #scripts = new Map<string | TestReplica, Scripts>();
   #nowMillis = 0;
 
-  private constructor(
-    readonly client: Redis,
-    readonly startMillis: number,
-  ) {
-    this.#time = controlledRedisTime(client);
-  }
+  /** Before it is used, it begins. */
+  constructor(private readonly redis: Pick<RedisForTests, 'client'>) {}
 
   /** Starts with the clock at 0. */
-  static async create(
-    client: Redis,
-    startMillis = startOfControlledTime(),
-  ): Promise<ScriptHarness> {
-    const harness = new ScriptHarness(client, startMillis);
-    await harness.setTime(0);
+  static async create(client: Redis, startMillis?: number): Promise<ScriptHarness> {
+    const harness = new ScriptHarness({ client });
+    await harness.begin(startMillis);
     return harness;
+  }
+
+  /** Begins with another key, with the clock at 0. */
+  async begin(startMillis = startOfControlledTime()): Promise<void> {
+    this.#names = naming.namesOf(uniqueKey());
+    this.#startMillis = startMillis;
+    this.#time ??= controlledRedisTime(this.client);
+    this.#limits.clear();
+    this.#scripts.clear();
+    await this.setTimeInSilence(0);
+  }
+
+  get client(): Redis {
+    return this.redis.client;
+  }
+
+  get names(): KeyNames {
+    return this.#names;
+  }
+
+  get startMillis(): number {
+    return this.#startMillis;
   }
 
   /** The fragment that puts Redis's clock under control, see {@link Scripts}. */
   get replacements(): Readonly<Record<string, string>> {
-    return this.#time.replacements;
+    return this.#clock.replacements;
   }
 
   /**
@@ -160,19 +199,28 @@ export class ScriptHarness {
   /** The same, and no call has come meanwhile. */
   setTimeInSilence(millis: number): Promise<void> {
     this.#nowMillis = millis;
-    return this.#time.set(this.startMillis + millis);
+    return this.#clock.set(this.startMillis + millis);
+  }
+
+  get #clock(): RedisTime {
+    if (!this.#time) throw new Error('the key has not begun');
+    return this.#time;
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    for (const { name } of options.limits?.further ?? []) if (name) this.#limits.add(name);
-    const id = idOf(replicaId, options);
-    const known = id === undefined ? undefined : this.#scripts.get(id);
-    const scripts = known ?? this.#scriptsOf(replicaId, options);
-    if (id !== undefined) this.#scripts.set(id, scripts);
-    return new TestReplica(this, scripts);
+    return new TestReplica(this, replicaId, options);
   }
 
-  #scriptsOf(replicaId: string, options: ReplicaOptions): Scripts {
+  scriptsOf(replica: TestReplica): Scripts {
+    const { replicaId, options } = replica;
+    for (const { name } of options.limits?.further ?? []) if (name) this.#limits.add(name);
+    const id = idOf(replicaId, options) ?? replica;
+    const scripts = this.#scripts.get(id) ?? this.#makeScripts(replicaId, options);
+    this.#scripts.set(id, scripts);
+    return scripts;
+  }
+
+  #makeScripts(replicaId: string, options: ReplicaOptions): Scripts {
     const limits = keyLimits({ ...TEST_LIMITS, ...options.limits });
     return new Scripts(
       scriptClientParts(options.client ?? this.client),
@@ -215,6 +263,22 @@ export class ScriptHarness {
     };
   }
 
+  /** The waiters as `<request id>@<replica id>`, from the head on. */
+  async queued(): Promise<string[]> {
+    return (await this.stored()).queue.map(([waiter]) => waiter);
+  }
+
+  /** By id, when each stored hold lapses, in ms after the start, and what else is stored of it. */
+  async storedHolds(): Promise<Record<string, string>> {
+    const holds = Object.entries(await this.client.hgetall(this.names.holds));
+    return Object.fromEntries(
+      holds.map(([id, hold]) => [
+        id,
+        hold.replace(/^\d+/, (lapses) => String(Number(lapses) - this.startMillis)),
+      ]),
+    );
+  }
+
   /**
    * When Redis removes each key that exists, but for those of windows that have ended.
    * @throws Error where one never would be removed
@@ -251,6 +315,12 @@ export class ScriptHarness {
     const at = await this.client.pexpiretime(key);
     if (at === NO_EXPIRY) throw new Error(`${key} has no expiry`);
     return at === NOT_THERE ? undefined : at - this.startMillis;
+  }
+
+  /** Redis loses these names of the key, or all that a key without hits, holds and further limits has. */
+  async lose(...names: readonly NameInRedis[]): Promise<void> {
+    const lost = names.length === 0 ? keysOf(this.names) : names.map((name) => this.names[name]);
+    await this.client.del(...lost);
   }
 
   relativeTicket(ticket: number): number {
@@ -297,6 +367,13 @@ export class ScriptHarness {
   }
 }
 
+/** A key for the tests of a file. Each of them begins with another one. */
+export function useScriptHarness(redis: RedisForTests): ScriptHarness {
+  const harness = new ScriptHarness(redis);
+  beforeEach(() => harness.begin());
+  return harness;
+}
+
 /**
  * One replica's calls of the scripts on the harness's key. After each call every key that exists
  * must have an expiry.
@@ -304,8 +381,13 @@ export class ScriptHarness {
 export class TestReplica {
   constructor(
     private readonly harness: ScriptHarness,
-    readonly scripts: Scripts,
+    readonly replicaId: string,
+    readonly options: ReplicaOptions,
   ) {}
+
+  get scripts(): Scripts {
+    return this.harness.scriptsOf(this);
+  }
 
   /** Checks that do not wait, as one batch. */
   check(requestIds: readonly string[], overrides?: Overrides): Promise<Verdict[]> {
@@ -350,26 +432,27 @@ export class TestReplica {
     overrides?: Overrides,
     waiting?: Omit<KnownWaiting, 'limits' | 'requestId'> & Partial<KnownWaiting>,
   ): Promise<Verdict[]> {
-    const [reply] = await this.scripts.check([
-      {
-        names: this.harness.names,
-        overrides: {
-          maxRequests: overrides?.maxRequests,
-          maxRequestsInQueue: overrides?.maxRequestsInQueue,
-          windowMillis: overrides?.windowMillis,
-        },
-        waiting: waiting && {
-          limits: '',
-          requestId: 'unknown',
-          ...waiting,
-          lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
-        },
-        checks,
-      },
-    ]);
-    if (reply instanceof Error) throw reply;
+    const known = waiting && {
+      limits: '',
+      requestId: 'unknown',
+      ...waiting,
+      lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
+    };
+    const { verdicts } = await this.checkReply(checks, overrides, { waiting: known });
     await this.harness.expiry();
-    return reply!.verdicts.map((verdict) => this.#verdict(verdict));
+    return verdicts.map((verdict) => this.#verdict(verdict));
+  }
+
+  /** The whole reply to a batch of checks. */
+  async checkReply(
+    checks: readonly BatchedCheck[],
+    overrides: Overrides = {},
+    more: Partial<CheckBatch> = {},
+  ): Promise<CheckBatchReply> {
+    const batch = checkBatchOf(this.harness.names, checks, { ...more, overrides });
+    const [reply] = await this.scripts.check([batch]);
+    if (reply instanceof Error) throw reply;
+    return reply!;
   }
 
   /**

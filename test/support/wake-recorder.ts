@@ -8,6 +8,8 @@ import type { RedisForTests } from './use-redis.js';
 export interface WakeRecorder {
   /** Everything published since the last call, or since the start. */
   take(): Promise<string[]>;
+  /** The same, parsed. */
+  read(): Promise<Record<string, unknown>[]>;
 }
 
 /**
@@ -34,20 +36,22 @@ async function record(client: Redis, subscriber: Redis, channel: string): Promis
     onMessage();
   });
   await subscriber.subscribe(channel);
+  const take = async (): Promise<string[]> => {
+    // Messages of a channel arrive in order, so those before this one are complete with it.
+    const end = `end-${randomUUID()}`;
+    const ended = new Promise<void>((resolve) => {
+      onMessage = () => {
+        if (messages.at(-1) === end) resolve();
+      };
+    });
+    await client.publish(channel, end);
+    await ended;
+    const taken = messages.slice(0, -1);
+    messages = [];
+    return taken;
+  };
   return {
-    take: async () => {
-      // Messages of a channel arrive in order, so those before this one are complete with it.
-      const end = `end-${randomUUID()}`;
-      const ended = new Promise<void>((resolve) => {
-        onMessage = () => {
-          if (messages.at(-1) === end) resolve();
-        };
-      });
-      await client.publish(channel, end);
-      await ended;
-      const taken = messages.slice(0, -1);
-      messages = [];
-      return taken;
-    },
+    take,
+    read: async () => (await take()).map((text) => JSON.parse(text) as Record<string, unknown>),
   };
 }

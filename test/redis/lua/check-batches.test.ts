@@ -1,48 +1,33 @@
 import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import {
-  type BatchedCheck,
-  type CheckBatch,
-  encodeChecks,
-  VERDICT,
-} from '../../../src/redis/scripts/check-codec.js';
+import { type CheckBatch, encodeChecks, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
-import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { StoreFullError } from '../../../src/limiter/errors.js';
-import { sentAgain, unguarded } from '../../support/unguarded.js';
-import { scriptClientParts } from '../../support/script-client-parts.js';
+import { keyLimits } from '../../support/limits.js';
+import { checkBatchOf, type Overrides } from '../../support/script-harness.js';
+import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
+import { sentAgain } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
-import { keyLimits } from '../../support/limits.js';
 
-const LIMITS = keyLimits({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 });
+const LIMITS = { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 };
 const redis = useRedis();
 const { approved, denied, storeFull } = VERDICT;
-const SETTINGS = {
-  limitsOf: () => LIMITS,
-  replicaId: 'r1',
-  leaseMillis: 5000,
-  maxIdsPerKey: 1000,
-  maxHoldsPerKey: 100,
-  wakeArgument: 'PUBLISH :wake',
-  historyOf: () => UNKNOWN_HISTORY,
-};
 
 let scripts: Scripts;
+let again: Scripts;
 let naming: KeyNaming;
 beforeEach(() => {
   naming = new KeyNaming(`${uniqueKey()}:`);
-  scripts = new Scripts(scriptClientParts(redis.client), unguarded, SETTINGS);
+  scripts = scriptsOfManyKeys(redis.client, () => LIMITS);
+  again = scriptsOfManyKeys(redis.client, () => LIMITS, { guard: sentAgain });
 });
 
-const checks = (...requestIds: string[]): BatchedCheck[] =>
-  requestIds.map((requestId) => ({ requestId, canWait: false }));
-
-function batch(key: string, ids: readonly string[], maxRequests?: number): CheckBatch {
-  const overrides = { maxRequests, maxRequestsInQueue: undefined };
-  const names = naming.namesOf(key);
-  return { names, overrides, waiting: undefined, checks: checks(...ids) };
+function batch(key: string, ids: readonly string[], overrides: Overrides = {}): CheckBatch {
+  const checks = ids.map((requestId) => ({ requestId, canWait: false }));
+  return checkBatchOf(naming.namesOf(key), checks, { overrides });
 }
 
 /** The verdicts or the error of each batch of one call. */
@@ -54,7 +39,16 @@ async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Er
 test('names in several slots come as arguments, and are followed by the ids of the checks', async () => {
   const { text } = loadScript('check');
   const batches = [batch('a', ['1', '2']), batch('b', ['3'])];
-  const { keys, args } = encodeChecks({ ...SETTINGS }, batches, {
+  const caller = {
+    limitsOf: () => keyLimits(LIMITS),
+    replicaId: 'r1',
+    leaseMillis: 5000,
+    maxIdsPerKey: 1000,
+    maxHoldsPerKey: 100,
+    wakeArgument: 'PUBLISH :wake',
+    historyOf: () => UNKNOWN_HISTORY,
+  };
+  const { keys, args } = encodeChecks(caller, batches, {
     isSentAgain: false,
     mayBeFull: false,
     hasSeveralSlots: true,
@@ -86,7 +80,7 @@ test('each batch of a call is decided by the state of its own key', async () => 
 test('batches of one key are decided one after the other', async () => {
   const verdicts = await decide(
     batch('k', ['a', 'b', 'c']),
-    batch('k', ['d', 'e'], 3),
+    batch('k', ['d', 'e'], { maxRequests: 3 }),
     batch('l', ['f']),
     batch('k', ['g']),
   );
@@ -96,20 +90,6 @@ test('batches of one key are decided one after the other', async () => {
     [approved, denied],
     [approved],
     [denied],
-  ]);
-});
-
-test('a later batch of an existing key sees the approvals of an earlier batch', async () => {
-  await decide(batch('k', ['a']));
-  expect(await decide(batch('k', ['b'], 2), batch('k', ['c']))).toEqual([[approved], [denied]]);
-});
-
-test('overrides hold for the key of their batch only', async () => {
-  const verdicts = await decide(batch('k', ['a', 'b'], 1), batch('l', ['c', 'd']));
-
-  expect(verdicts).toEqual([
-    [approved, denied],
-    [approved, approved],
   ]);
 });
 
@@ -130,14 +110,6 @@ test.each(['state', 'waiting'] as const)(
     expect(await approvedIn(naming.namesOf('after'))).toEqual(['e', 'f']);
   },
 );
-
-test('denials of checks that are sent again are not counted again', async () => {
-  await decide(batch('k', ['a', 'b', 'c']));
-  const again = new Scripts(scriptClientParts(redis.client), sentAgain, SETTINGS);
-  const [reply] = await again.check([batch('k', ['b', 'c'])]);
-  expect(reply).toMatchObject({ verdicts: [approved, denied] });
-  expect(await redis.client.hget(naming.namesOf('k').state, 'denied')).toBe('1');
-});
 
 describe('a full Redis', () => {
   test('fails checks of new keys, and decides them when it has room again', async () => {
@@ -170,7 +142,7 @@ describe('a full Redis', () => {
         batch('new', ['f']),
         batch('l', ['g']),
         batch('newer', ['h']),
-        batch('k', ['i'], 4),
+        batch('k', ['i'], { maxRequests: 4 }),
       ]),
     );
     expect([k, l, again]).toMatchObject([
@@ -217,7 +189,6 @@ describe('a full Redis', () => {
 
     test('approves again what it has approved before, and releases', async () => {
       await decide(batch('k', ['a', 'b']));
-      const again = new Scripts(scriptClientParts(redis.client), sentAgain, SETTINGS);
       await whileFarAbove(async () => {
         expect(await again.check([batch('k', ['a'])])).toMatchObject([{ verdicts: [approved] }]);
         expect(await again.release(naming.namesOf('k'), 'a')).toBe(true);
@@ -228,7 +199,7 @@ describe('a full Redis', () => {
     test.each(['function', 'script'])(
       'approves nothing after it has removed what has ended, by a %s',
       async (form) => {
-        const parts = { ...scriptClientParts(redis.client), onlyScripts: form === 'script' };
+        const onlyScripts = form === 'script';
         const held = (requestId: string): CheckBatch => ({
           ...batch('k', []),
           checks: [{ requestId, canWait: false, holdMillis: 60_000 }],
@@ -241,7 +212,7 @@ describe('a full Redis', () => {
         await redis.client.hset(holds, 'a', '1000:60000');
         await redis.client.hincrby(state, 'start', -3_600_000);
         const [reply] = await whileFarAbove(() =>
-          new Scripts(parts, unguarded, SETTINGS).check([held('b')]),
+          scriptsOfManyKeys(redis.client, () => LIMITS, { onlyScripts }).check([held('b')]),
         );
         expect(reply).toMatchObject({ verdicts: [storeFull] });
         expect(await redis.client.exists(holds)).toBe(0);

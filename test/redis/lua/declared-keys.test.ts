@@ -4,7 +4,7 @@ import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
 import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
 import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -13,11 +13,8 @@ const redis = useRedis();
 /** The keys that the controlled clock reads. */
 const CLOCKS = '%R~test-clock-*';
 
-let key: ScriptHarness;
+const key = useScriptHarness(redis);
 const clients: Redis[] = [];
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
 afterEach(() => {
   for (const client of clients.splice(0)) client.disconnect();
 });
@@ -111,33 +108,21 @@ test('renew needs the leases, the state, and the other key that it looks for', a
   }
 });
 
-test('inspect needs only three of the keys', async () => {
+test.each([
+  ['inspect', 'three', keysToInspect],
+  ['examine', 'four', keysToExamine],
+] as const)('%s needs only %s of the keys', async (look, _count, keysTo) => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  const names = keysToInspect(key.names);
   // Redis also requires write access to the keys of an EVAL.
   const client = await restricted(
-    names.map((name) => `%RW~${name}`),
+    keysTo(key.names).map((name) => `%RW~${name}`),
     [],
   );
   const replica = key.replica('r1', { client });
   for (const now of [0, 1000, 5000, 60_000]) {
     await key.setTime(now);
-    await replica.inspect();
+    await replica[look]();
   }
   await key.setTime(500);
-  expect(await replica.inspect()).toMatchObject({ used: 2, waiting: 1 });
-});
-
-test('examine needs only four of the keys', async () => {
-  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  const client = await restricted(
-    keysToExamine(key.names).map((name) => `%RW~${name}`),
-    [],
-  );
-  const replica = key.replica('r1', { client });
-  for (const now of [5000, 60_000, 500]) {
-    await key.setTime(now);
-    await replica.examine();
-  }
-  expect(await replica.examine()).toMatchObject({ used: 2, waiting: 1 });
+  expect(await replica[look]()).toMatchObject({ used: 2, waiting: 1 });
 });

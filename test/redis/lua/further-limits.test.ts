@@ -2,7 +2,7 @@ import type { FurtherLimit } from '../../support/further-limits.js';
 import {
   type ReplicaOptions,
   ScriptHarness,
-  TEST_KEPT_MILLIS,
+  useScriptHarness,
   type TestReplica,
 } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
@@ -23,12 +23,8 @@ const TEN: FurtherLimit = {
 const TOKENS: FurtherLimit = { ...TEN, name: 'tokens', maximum: 50, counts: 'hits' };
 const OWN = { maxRequests: 20 };
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = withFurther([TEN, TOKENS]);
-});
+const key = useScriptHarness(redis);
+const replica = withFurther([TEN, TOKENS]);
 
 function withFurther(further: FurtherLimit[], options: ReplicaOptions = {}): TestReplica {
   return key.replica('r1', { ...options, limits: { ...OWN, ...options.limits, further } });
@@ -67,12 +63,6 @@ describe('an approval', () => {
     expect((await key.expiry()).state).toBeGreaterThanOrEqual(10_000);
   });
 
-  test('that is denied leaves nothing', async () => {
-    await replica.check(['a', 'b', 'c', 'd']);
-    expect(await idsOf(TEN)).toEqual({ a: '1', b: '1', c: '1' });
-    expect(await used()).toEqual({ ten: [0, 3], tokens: [0, 3] });
-  });
-
   test('that is sent again counts once in each', async () => {
     const again = withFurther([TEN, TOKENS], { guard: sentAgain });
     expect(await replica.checkHits('a', 7)).toBe('approved');
@@ -96,18 +86,6 @@ describe('an approval', () => {
     const again = withFurther(limits, { leaseMillis: 2000, guard: sentAgain });
     expect(await again.check(['a'])).toEqual(['approved']);
     expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 5] });
-  });
-
-  test('that is still held when another has lapsed counts once in each, and with its hits', async () => {
-    await replica.checkHold('a', 2500, { hits: 3 });
-    await replica.checkHold('b', 60_000, { hits: 5 });
-    expect(await used()).toEqual({ ten: [0, 2], tokens: [0, 8] });
-    await key.setTime(2500);
-    await replica.release('unknown');
-    expect(await used()).toEqual({ ten: [0, 1], tokens: [0, 5] });
-    await key.setTime(10_000);
-    await replica.check(['c']);
-    expect(await used()).toEqual({ ten: [10_000, 2], tokens: [10_000, 6] });
   });
 
   test('that is held again after its hold has lapsed counts once in a limit that keeps it', async () => {
@@ -140,42 +118,6 @@ describe('an approval', () => {
     expect((await other.stored()).state).toBeUndefined();
     expect(await used()).toEqual({ ten: [0, 2], tokens: [0, 6] });
   });
-
-  test('has no place where no more ids are kept of a limit, though its hits fit', async () => {
-    const few = withFurther([TOKENS], { maxIdsPerKey: 2 });
-    await few.check(['a', 'b']);
-    await key.setTime(1000);
-    expect(await few.check(['c'])).toEqual(['key full']);
-    const [ticket] = await few.checkOrWait(['w']);
-    expect(ticket).toBeGreaterThan(0);
-    await few.release('a');
-    expect(await idsOf(TOKENS)).toEqual({ b: '1', w: '1' });
-  });
-});
-
-describe('the reply to a check', () => {
-  test('has what is left of each limit, and when it has room', async () => {
-    await key.setTime(250);
-    await replica.checkHits('a', 7);
-    await key.setTime(1000);
-    const [reply] = await replica.scripts.check([
-      {
-        names: key.names,
-        overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-        waiting: undefined,
-        checks: [{ requestId: 'b', canWait: false }],
-      },
-    ]);
-    expect(reply).toMatchObject({
-      quota: {
-        limits: [
-          { maximum: 20, remaining: 12, resetMillis: 250 },
-          { ...TEN, remaining: 1, resetMillis: 9250 },
-          { ...TOKENS, remaining: 42, resetMillis: 9250 },
-        ],
-      },
-    });
-  });
 });
 
 describe('waiters', () => {
@@ -185,13 +127,14 @@ describe('waiters', () => {
     await replica.checkOrWait(['w']);
     await key.setTime(100);
     await replica.release('a');
-    const [wake = ''] = await wakes.take();
-    expect(JSON.parse(wake)).toMatchObject({
-      granted: ['w'],
-      limits: '1000:20:3,ten=10000:3:requests,tokens=10000:50:hits',
-      approved: '3:900000,ten=3:9900000,tokens=3:9900000',
-      millisToRoom: 9900,
-    });
+    expect(await wakes.read()).toMatchObject([
+      {
+        granted: ['w'],
+        limits: '1000:20:3,ten=10000:3:requests,tokens=10000:50:hits',
+        approved: '3:900000,ten=3:9900000,tokens=3:9900000',
+        millisToRoom: 9900,
+      },
+    ]);
   });
 
   test('are told that there may be room sooner, though nobody is approved', async () => {
@@ -203,9 +146,7 @@ describe('waiters', () => {
     expect((await two.settle()).millisToRoom).toBe(60_000);
     const wakes = await recordWakes(key.names.wakeChannel);
     await two.release('a');
-    expect((await wakes.take()).map((text) => JSON.parse(text) as unknown)).toEqual([
-      expect.objectContaining({ granted: [], millisToRoom: 1000 }),
-    ]);
+    expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 1000 }]);
   });
 
   test('are told that other rules bring a limit whose window ends sooner', async () => {
@@ -217,9 +158,7 @@ describe('waiters', () => {
     const soon = { ...TEN, windowMillis: 60 };
     const other = key.replica('r2', { limits: { ...limits, further: [soon] } });
     await other.checkHits('v', 3, { canWait: true });
-    expect((await wakes.take()).map((text) => JSON.parse(text) as unknown)).toEqual([
-      expect.objectContaining({ granted: [], millisToRoom: 60 }),
-    ]);
+    expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 60 }]);
   });
 
   test('of a key that Redis has lost are approved when the room would have come, not before', async () => {
@@ -229,8 +168,7 @@ describe('waiters', () => {
     const [ticket] = await patient.checkOrWait(['w']);
     const { limits, millisToRoom } = await patient.settle();
     expect(millisToRoom).toBe(9900);
-    await redis.client.del(key.names.state, key.names.queue, key.names.waiting);
-    await redis.client.del(key.names.replicas, key.names.requests);
+    await key.lose();
     await key.setTime(2000);
     const restored = await patient.settle({ w: Number(ticket) }, 8000, limits);
     expect(restored).toMatchObject({ granted: [], millisToRoom: 8000 });
@@ -240,21 +178,6 @@ describe('waiters', () => {
     await key.setTime(10_000);
     expect((await patient.settle()).granted).toEqual(['w']);
     expect(await idsOf(TEN)).toEqual({ w: '1' });
-  });
-
-  test('get the request that a held approval without hits gives back', async () => {
-    await replica.checkHold('a', 60_000);
-    await replica.check(['b', 'c']);
-    await replica.amend('a', 0);
-    await replica.checkOrWait(['w']);
-    await replica.release('a');
-    expect(await idsOf(TEN)).toEqual({ b: '1', c: '1', w: '1' });
-  });
-
-  test('keep the state for as long as others', async () => {
-    await replica.check(['a', 'b', 'c']);
-    await replica.checkOrWait(['w']);
-    expect((await key.expiry()).state).toBeGreaterThanOrEqual(TEST_KEPT_MILLIS);
   });
 });
 
@@ -286,18 +209,10 @@ describe('rules', () => {
     expect(await redis.client.hmget(key.names.state, 'limits')).toEqual(['1000:20:3']);
   });
 
-  test('that a settle brings serve the waiters', async () => {
-    await replica.check(['a', 'b', 'c']);
-    await replica.checkOrWait(['w', 'v']);
-    await key.setTime(100);
-    const more = withFurther([{ ...TEN, maximum: 4 }]);
-    expect(await more.settle()).toMatchObject({ granted: ['w'], millisToRoom: 9900 });
-  });
-
   test('that bring a limit back do not bring back ids from before the key was idle', async () => {
     await replica.check(['a']);
     // Redis removes the state when it is idle, and the names of the limits later.
-    await redis.client.del(key.names.state);
+    await key.lose('state');
     await key.setTime(12_000);
     await key.replica('r1', { limits: OWN }).check(['b']);
     expect(await replica.check(['c'])).toEqual(['approved']);
@@ -354,7 +269,7 @@ describe('names that somebody has removed alone', () => {
 
   test('the state: approvals of before do not count, nor come back', async () => {
     await replica.check(['a', 'b', 'c']);
-    await redis.client.del(key.names.state);
+    await key.lose('state');
     await key.setTime(100);
     expect(await replica.check(['d'])).toEqual(['approved']);
     expect(await idsOf(TEN)).toEqual({ d: '1' });
@@ -375,24 +290,4 @@ describe('when the clock goes back', () => {
     await replica.check(['c']);
     expect(await used()).toEqual({ ten: [now + 10_000, 1], tokens: [now + 10_000, 1] });
   });
-});
-
-test('a look at the key shows its limits as of now, and writes nothing', async () => {
-  await replica.checkHits('a', 7);
-  await key.setTime(9999);
-  const expected = (tokens: number, requests: number, millisToWindowEnd: number) => ({
-    limits: [
-      {},
-      { ...TEN, used: requests, millisToWindowEnd },
-      { ...TOKENS, used: tokens, millisToWindowEnd },
-    ],
-  });
-  expect(await replica.inspect()).toMatchObject(expected(7, 1, 1));
-  expect(await replica.examine()).toMatchObject(expected(7, 1, 1));
-  await replica.check(['b']);
-  await key.setTime(10_000);
-  const before = await used();
-  expect(await replica.inspect()).toMatchObject(expected(0, 0, 10_000));
-  expect(await replica.examine()).toMatchObject(expected(0, 0, 10_000));
-  expect(await used()).toEqual(before);
 });

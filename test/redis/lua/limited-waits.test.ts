@@ -1,55 +1,36 @@
-import { ScriptHarness, type TestReplica, type Verdict } from '../../support/script-harness.js';
-import { sentAgain } from '../../support/unguarded.js';
+import { useScriptHarness, type Verdict } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
+const key = useScriptHarness(redis);
+const replica = key.replica('r1');
 
-let key: ScriptHarness;
-let replica: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1');
+const wait = (requestId: string, maxWaitMillis?: number) => ({
+  requestId,
+  canWait: true,
+  maxWaitMillis,
 });
 
-/** Checks that can wait for so long, as one batch. */
-const waitAtMost = (longest: Readonly<Record<string, number | undefined>>): Promise<Verdict[]> =>
-  replica.checkBatch(
-    Object.entries(longest).map(([requestId, maxWaitMillis]) => ({
-      requestId,
-      canWait: true,
-      maxWaitMillis,
-    })),
-  );
-
-test('each check of a batch has its own limit, and denied checks take no place', async () => {
+test('each check of a batch that waits has its own limit, and denied checks take no place', async () => {
   await replica.check(['a', 'b']);
+  const checks = [
+    wait('c', 599),
+    wait('d', 600),
+    { ...wait('e', 1), canWait: false },
+    wait('f'),
+    wait('g', 1599),
+    wait('h', 1600),
+  ];
   await key.setTime(400);
-  const longest = { c: 599, d: 600, e: undefined, f: 1599, g: 1600 };
-  expect(await waitAtMost(longest)).toEqual([
+  expect(await replica.checkBatch(checks)).toEqual([
     'turn in 600 ms',
     400_000,
+    'denied',
     400_001,
     'turn in 1600 ms',
     400_002,
   ]);
-  expect(await key.stored()).toMatchObject({
-    state: { approved: 2, denied: 0 },
-    queue: [
-      ['d@r1', 400_000],
-      ['e@r1', 400_001],
-      ['g@r1', 400_002],
-    ],
-  });
-});
-
-test('the limit of a check that does not wait is ignored in a batch', async () => {
-  await replica.check(['a', 'b']);
-  const batch = [
-    { requestId: 'c', canWait: false, maxWaitMillis: 1 },
-    { requestId: 'd', canWait: true, maxWaitMillis: 1000 },
-    { requestId: 'e', canWait: false },
-  ];
-  expect(await replica.checkBatch(batch)).toEqual(['denied', 1, 'denied']);
+  expect(await key.queued()).toEqual(['d@r1', 'f@r1', 'h@r1']);
 });
 
 test.each<[string, number, Verdict]>([
@@ -62,7 +43,7 @@ test.each<[string, number, Verdict]>([
   await key.setTime(1000);
   // Each call serves 500.
   await replica.check(['c'], { maxRequests });
-  const [reply] = await waitAtMost({ x: 0 });
+  const [reply] = await replica.checkBatch([wait('x', 0)]);
   expect(await key.stored()).toMatchObject({ state: { approved: 1000, isServing: true } });
   expect(reply).toBe(verdict);
 });
@@ -72,13 +53,5 @@ test('waiters of dead replicas do not count', async () => {
   await key.replica('dead').checkOrWait(['w', 'x']);
   await key.setTime(3500);
   await replica.check(['c', 'd']);
-  expect(await waitAtMost({ e: 499 })).toEqual(['turn in 500 ms']);
-});
-
-test('a call that is sent again gives the same place', async () => {
-  await replica.check(['a', 'b']);
-  expect(await waitAtMost({ c: 1000 })).toEqual([1]);
-  await key.setTime(10);
-  const again = { requestId: 'c', canWait: true, maxWaitMillis: 5 };
-  expect(await key.replica('r1', { guard: sentAgain }).checkBatch([again])).toEqual([1]);
+  expect(await replica.checkBatch([wait('e', 499)])).toEqual(['turn in 500 ms']);
 });

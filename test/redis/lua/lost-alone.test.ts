@@ -1,49 +1,35 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
-let key: ScriptHarness;
-let replica: TestReplica;
+const key = useScriptHarness(redis);
+const replica = key.replica('r1', { limits: { maxRequests: 1 } });
 /** The ticket of b, which waits for a's approval to end. */
 let ticket: number;
 beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1', { limits: { maxRequests: 1 } });
   expect(await replica.check(['a'])).toEqual(['approved']);
   ticket = (await replica.checkOrWait(['b']))[0] as number;
 });
 
 /** Redis loses everything but the list, which holds c before b, out of order. */
 async function loseOrder(): Promise<number> {
-  const { state, waiting, replicas, queue } = key.names;
   await key.setTime(1);
-  await redis.client.del(state, waiting, replicas, queue);
+  await key.lose('state', 'waiting', 'replicas', 'queue');
   const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
   const verdicts = await replica.checkBatch([{ requestId: 'c', canWait: true }], {}, known);
   await replica.settle({ b: ticket });
   return verdicts[0] as number;
 }
 
-async function waiters(): Promise<string[]> {
-  return (await key.stored()).queue.map(([waiter]) => waiter);
-}
-
 describe('a list that Redis has lost alone', () => {
-  beforeEach(async () => {
-    await redis.client.del(key.names.queue);
-  });
-
-  test('is made again with the waiters that ask', async () => {
-    await replica.settle({ b: ticket });
-    expect(await waiters()).toEqual(['b@r1']);
-  });
+  beforeEach(() => key.lose('queue'));
 
   test('is noticed by the next waiter that joins', async () => {
     await replica.checkOrWait(['c']);
-    expect(await waiters()).toEqual(['c@r1']);
+    expect(await key.queued()).toEqual(['c@r1']);
   });
 
   test('gets earlier waiters back before later ones', async () => {
@@ -52,7 +38,7 @@ describe('a list that Redis has lost alone', () => {
     expect(await replica.settle({ b: ticket })).toMatchObject({ places: 2 });
     await key.setTime(600);
     await replica.settle();
-    expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+    expect(await key.queued()).toEqual(['b@r1', 'c@r1']);
   });
 });
 
@@ -65,7 +51,7 @@ test.each([
   [['waiting', 'replicas']],
 ] as const)('no newcomer overtakes waiters if only %j was removed', async (removed) => {
   const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
-  await redis.client.del(removed.map((name) => key.names[name]));
+  await key.lose(...removed);
   await key.setTime(1000);
   expect(await other.check(['x'])).toEqual(['denied']);
   await replica.settle({ b: ticket });
@@ -76,18 +62,18 @@ test.each([
 
 test('a list out of order is sorted if Redis has lost the state alone', async () => {
   const ticketOfC = await loseOrder();
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await replica.settle({ c: ticketOfC }, 999);
   await replica.settle({ b: ticket }, 999);
   await key.setTime(600);
   await replica.settle();
-  expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+  expect(await key.queued()).toEqual(['b@r1', 'c@r1']);
 });
 
 test('no newcomer overtakes waiters if Redis has lost the state alone', async () => {
   const other = key.replica('r2', { limits: { maxRequests: 1 } });
   await key.setTime(1);
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
   const check = { requestId: 'c', canWait: false };
   expect(await replica.checkBatch([check], {}, known)).toEqual(['denied']);
@@ -100,35 +86,35 @@ test('no newcomer overtakes waiters if Redis has lost the state alone', async ()
 });
 
 test('a waiter that is withdrawn after Redis has lost the state alone no longer waits', async () => {
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await replica.withdraw(['b']);
   expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
 });
 
 // The harness itself fails if a key that exists has no expiry.
 test('leases that are made again after Redis has lost them alone have an expiry', async () => {
-  await redis.client.del(key.names.replicas);
+  await key.lose('replicas');
   await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
-  await redis.client.del(key.names.replicas);
+  await key.lose('replicas');
   await replica.check(['d']);
   await replica.checkOrWait(['e']);
 });
 
 test('a list out of order has an expiry after Redis has lost the hash of waiters', async () => {
   await loseOrder();
-  await redis.client.del(key.names.waiting);
+  await key.lose('waiting');
   await key.setTime(600);
   await replica.settle();
 });
 
 test('a queue that loses its list in a hold calls for its waiters again, and holds for them', async () => {
   const wakes = await recordWakes(key.names.wakeChannel);
-  await redis.client.del(key.names.queue);
+  await key.lose('queue');
   await key.setTime(10);
   await replica.settle();
   await key.setTime(400);
   await replica.settle({ b: ticket });
-  await redis.client.del(key.names.queue);
+  await key.lose('queue');
   await key.setTime(500);
   await replica.settle();
   expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);

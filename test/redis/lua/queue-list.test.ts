@@ -1,4 +1,4 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -7,19 +7,12 @@ const limits = { windowMillis: 60_000, maxRequests: 1, maxRequestsInQueue: 1000 
 /** A list is not compacted for fewer entries than this. */
 const SLACK = 100;
 
-let key: ScriptHarness;
-let r1: TestReplica;
-let r2: TestReplica;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
-  await r1.check(['first']);
-});
+const key = useScriptHarness(redis);
+const [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
+beforeEach(() => r1.check(['first']));
 
 const ids = (count: number, prefix = 'w'): string[] =>
   Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-
-const waiters = async (): Promise<string[]> => (await key.stored()).queue.map(([waiter]) => waiter);
 
 test('LRANGE shows the waiters with their tickets, first come, first served', async () => {
   await r1.checkOrWait(['a']);
@@ -37,21 +30,12 @@ test('LRANGE shows the waiters with their tickets, first come, first served', as
   });
 });
 
-test('a withdrawn waiter no longer counts, and is passed over at the head', async () => {
-  await r1.checkOrWait(['a', 'b', 'c']);
-  await r1.withdraw(['a', 'b']);
-  expect(await key.stored()).toMatchObject({ queue: [['c@r1', 3]], withdrawnEntries: 2 });
-  expect(await r1.inspect()).toMatchObject({ waiting: 1 });
-  await r1.release('first');
-  expect(await key.stored()).toMatchObject({ requests: ['c'], queue: [], withdrawnEntries: 0 });
-});
-
 test('a withdrawn waiter that comes again is behind waiters that came before its return', async () => {
   await r1.checkOrWait(['a']);
   await r1.checkOrWait(['b']);
   await r1.withdraw(['a']);
   await r1.checkOrWait(['a']);
-  expect(await waiters()).toEqual(['b@r1', 'a@r1']);
+  expect(await key.queued()).toEqual(['b@r1', 'a@r1']);
   await r1.release('first');
   expect((await key.stored()).requests).toEqual(['b']);
 });
@@ -74,13 +58,13 @@ describe('when more than half of the list is withdrawn', () => {
   test('the next waiter that joins leaves only entries of waiters', async () => {
     await r2.checkOrWait(['new']);
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
-    expect(await waiters()).toEqual([...left.map((id) => `${id}@r1`), 'new@r2']);
+    expect(await key.queued()).toEqual([...left.map((id) => `${id}@r1`), 'new@r2']);
   });
 
   test('the next settle leaves only entries of waiters', async () => {
     await r1.settle();
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
-    expect(await waiters()).toEqual(left.map((id) => `${id}@r1`));
+    expect(await key.queued()).toEqual(left.map((id) => `${id}@r1`));
   });
 });
 
@@ -116,7 +100,7 @@ test.each(['queue', 'waiting', 'replicas'] as const)(
   async (removed) => {
     await r1.checkOrWait(['a']);
     await r2.checkOrWait(['b']);
-    await redis.client.del(key.names[removed]);
+    await key.lose(removed);
     // The first call finds the loss, the second puts the waiter back.
     for (let round = 0; round < 2; round += 1) {
       await r1.settle({ a: 1 });
@@ -139,7 +123,7 @@ test('a queue out of order whose state is lost is sorted before it is served', a
   await redis.client.hdel(key.names.waiting, 'a');
   await redis.client.lpop(key.names.queue);
   await r1.settle({ a: 1 });
-  await redis.client.del(key.names.state);
+  await key.lose('state');
   await r2.check(['newcomer']);
   expect((await key.stored()).requests).toEqual(['a']);
 });

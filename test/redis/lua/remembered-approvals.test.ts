@@ -1,14 +1,9 @@
-import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-
-let key: ScriptHarness;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
+const key = useScriptHarness(redis);
 
 /** Approves a, and lets b wait. The replica does not learn that b's turn has come. */
 async function waitForB(replica: TestReplica): Promise<void> {
@@ -34,11 +29,9 @@ describe.each([
   ['a window is a millisecond', 1, 500, 1000],
 ])('if %s,', (_case, windowMillis, leaseMillis, windows) => {
   const limits = { windowMillis, maxRequests: 1 };
-  let replica: TestReplica;
-  let other: TestReplica;
+  const replica = key.replica('r1', { limits, leaseMillis });
+  const other = key.replica('r2', { limits, leaseMillis });
   beforeEach(async () => {
-    replica = key.replica('r1', { limits, leaseMillis });
-    other = key.replica('r2', { limits, leaseMillis });
     await waitForB(replica);
     await key.setTime(windowMillis);
     // The other replica ends the window, and learns of the grant.
@@ -112,7 +105,7 @@ test('the turn of a window whose set somebody has removed ends what was remember
     await replica.check([id]);
   }
   expect(await key.stored()).toMatchObject({ requests: ['d'], pastRequests: ['a', 'b', 'c'] });
-  await redis.client.del(key.names.requests);
+  await key.lose('requests');
   await key.setTime(4000);
   await replica.check(['e']);
   expect(await key.stored()).toMatchObject({ requests: ['e'], pastRequests: ['b', 'c'] });
@@ -174,19 +167,9 @@ test('an approval is remembered when the next windows are shorter than a third o
   });
 });
 
-test('a waiter that Redis has lost is put back, and not taken for approved', async () => {
-  const replica = key.replica('r1', { limits: { maxRequests: 1 } });
-  await waitForB(replica);
-  await redis.client.del(...keysOf(key.names));
-  expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
-});
-
 describe('a settle that asks late about a released or withdrawn request puts no waiter back', () => {
-  let replica: TestReplica;
-  beforeEach(async () => {
-    replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
-    await waitForB(replica);
-  });
+  const replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
+  beforeEach(() => waitForB(replica));
 
   test('if it was approved and released', async () => {
     await replica.release('a');

@@ -1,8 +1,9 @@
 import {
   ScriptHarness,
+  useScriptHarness,
   TEST_LEASE_MILLIS,
-  type TestReplica,
 } from '../../support/script-harness.js';
+import { letThemWait } from '../../support/let-them-wait.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
@@ -15,18 +16,9 @@ const redis = useRedis();
 
 const options = { limits: { windowMillis: 600_000 } };
 
-let key: ScriptHarness;
-let r1: TestReplica;
-let r2: TestReplica;
-/** c and e wait on r1, d on r2. */
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
-  await r1.check(['a', 'b']);
-  await r1.checkOrWait(['c']);
-  await r2.checkOrWait(['d']);
-  await r1.checkOrWait(['e']);
-});
+const key = useScriptHarness(redis);
+const [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
+beforeEach(() => letThemWait(r1, r2));
 
 describe('a renewal', () => {
   test("changes the caller's lease, and nothing else", async () => {
@@ -75,7 +67,7 @@ describe('a renewal leaves to a settle a key', () => {
   test.each(THERE_WHILE_WAITING)(
     'that has lost its state, whether or not it has its %s',
     async (lookFor) => {
-      await redis.client.del(key.names.state);
+      await key.lose('state');
       await expectLeft(r1.renew(2, { lookFor }));
     },
   );
@@ -85,24 +77,16 @@ describe('a renewal leaves to a settle a key', () => {
     await expectLeft(r1.renew(2));
   });
 
-  test.each(THERE_WHILE_WAITING)('that has lost only its %s', async (lost) => {
-    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
-    await redis.client.del(key.names[lost]);
-    expect(await r1.renew(2, { lookFor: lost })).toBe(false);
-    expect(await redis.client.exists(key.names[lost])).toBe(0);
-  });
-
-  test('that has lost only its queue', async () => {
-    await redis.client.del(key.names.queue);
-    expect(await r1.renew(2)).toBe(false);
-    expect(await redis.client.exists(key.names.queue)).toBe(0);
-  });
-
-  test('that has lost only its leases', async () => {
-    await redis.client.del(key.names.replicas);
-    expect(await r1.renew(2)).toBe(false);
-    expect(await redis.client.exists(key.names.replicas)).toBe(0);
-  });
+  test.each(['queue', 'waiting', 'replicas'] as const)(
+    'that has lost only its %s',
+    async (lost) => {
+      const lookFor = lost === 'waiting' ? 'waiting' : 'queue';
+      expect(await r1.renew(2, { lookFor })).toBe(true);
+      await key.lose(lost);
+      expect(await r1.renew(2, { lookFor })).toBe(false);
+      expect(await redis.client.exists(key.names[lost])).toBe(0);
+    },
+  );
 
   test('in which the caller has no place', async () => {
     await expectLeft(key.replica('r3', options).renew(1));
@@ -116,8 +100,7 @@ describe('a renewal leaves to a settle a key', () => {
   test('in which a place has left, and a newcomer with its answer on the way has replaced it', async () => {
     await r2.release('a');
     await r1.checkOrWait(['f']);
-    const { queue } = await key.stored();
-    expect(queue.map(([waiter]) => waiter)).toEqual(['d@r2', 'e@r1', 'f@r1']);
+    expect(await key.queued()).toEqual(['d@r2', 'e@r1', 'f@r1']);
     await expectLeft(r1.renew(2, { wakeNumber: 0 }));
     expect(await r1.renew(2, { wakeNumber: 1 })).toBe(true);
   });
@@ -139,11 +122,6 @@ describe('a renewal leaves to a settle a key', () => {
     expect(await r1.renew(2)).toBe(true);
     await key.setTime(SILENT_MILLIS + 1);
     await expectLeft(r2.renew(1));
-  });
-
-  test('if its lease has run out', async () => {
-    await key.setTime(TEST_LEASE_MILLIS + 1);
-    await expectLeft(r1.renew(2));
   });
 
   test('if its lease is longer than it was given, since the clock went back', async () => {

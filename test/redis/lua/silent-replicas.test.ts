@@ -1,5 +1,5 @@
 import {
-  ScriptHarness,
+  useScriptHarness,
   TEST_LEASE_MILLIS,
   type TestReplica,
 } from '../../support/script-harness.js';
@@ -13,10 +13,7 @@ const LIMITS = { windowMillis: 6000, maxRequests: 1 };
 /** A replica is silent after more than three fifths of its lease. */
 const SILENT = TEST_LEASE_MILLIS * 0.6 + 1;
 
-let key: ScriptHarness;
-beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-});
+const key = useScriptHarness(redis);
 
 /** A replica with the only waiters of the key, b and c. */
 async function waitAt0(): Promise<TestReplica> {
@@ -138,8 +135,7 @@ test('a release in a hold wakes replicas that asked before the hold with the tim
   await key.setTime(SILENT + 100);
   const wakes = await recordWakes(key.names.wakeChannel);
   expect(await other({ since: SILENT }).release('a')).toBe(true);
-  const [wake] = await wakes.take();
-  expect(JSON.parse(wake!)).toMatchObject({ millisToRoom: 400, waiting: 2, granted: [] });
+  expect(await wakes.read()).toMatchObject([{ millisToRoom: 400, waiting: 2, granted: [] }]);
   await key.setTime(SILENT + 500);
   expect((await silent.settle()).granted).toEqual(['b']);
 });
@@ -157,15 +153,14 @@ test('a hold takes no longer if the clock goes back', async () => {
 
 describe('a hold in which no call came begins again, since Redis may have been down', () => {
   const BEGUN = 6000;
-  const knowing = (history: { since?: number; until?: number }): TestReplica => other(history);
   const holdUntil = async (): Promise<unknown> => (await key.stored()).state!.holdUntil;
 
   /** Leases of two replicas with waiters ran out while Redis was down. One of them is back. */
   async function comeBack(): Promise<{ silent: TestReplica; back: TestReplica }> {
     const silent = await waitAt0();
-    await knowing({ since: 0 }).checkOrWait(['d']);
+    await other({ since: 0 }).checkOrWait(['d']);
     await key.setTime(BEGUN);
-    const back = knowing({ since: BEGUN });
+    const back = other({ since: BEGUN });
     expect(await back.settle()).toMatchObject({ granted: [], millisToRoom: 500 });
     return { silent, back };
   }
@@ -178,7 +173,7 @@ describe('a hold in which no call came begins again, since Redis may have been d
   ])('if Redis %s', async (_what, history) => {
     const { silent, back } = await comeBack();
     await key.setTimeInSilence(BEGUN + 984);
-    expect(await knowing(history).settle()).toMatchObject({ granted: [], millisToRoom: 500 });
+    expect(await other(history).settle()).toMatchObject({ granted: [], millisToRoom: 500 });
     await key.setTimeInSilence(BEGUN + 1000);
     await silent.settle();
     await key.setTimeInSilence(BEGUN + 1284);
@@ -203,8 +198,7 @@ describe('a hold in which no call came begins again, since Redis may have been d
 
   test('after a loss of memory', async () => {
     const { back } = await comeBack();
-    const { state, requests, queue, waiting, replicas } = key.names;
-    await redis.client.del(state, requests, queue, waiting, replicas);
+    await key.lose();
     await back.settle({ d: 3 });
     await key.setTimeInSilence(BEGUN + 984);
     await back.settle();
@@ -228,10 +222,10 @@ describe('a hold in which no call came begins again, since Redis may have been d
     await comeBack();
     const later = BEGUN + TEST_LEASE_MILLIS;
     await key.setTimeInSilence(later);
-    expect(await knowing({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
+    expect(await other({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
     expect(await holdUntil()).toBe(later + 500);
     await key.setTimeInSilence(later + TEST_LEASE_MILLIS);
-    expect(await knowing({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
+    expect(await other({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
   });
 
   test('three times at most, so that rare callers who know nothing are not denied for ever', async () => {

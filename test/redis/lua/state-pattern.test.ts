@@ -1,14 +1,10 @@
-import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { Scripts } from '../../../src/redis/scripts/scripts.js';
-import { TEST_LIMITS } from '../../support/script-harness.js';
-import { unguarded } from '../../support/unguarded.js';
-import { scriptClientParts } from '../../support/script-client-parts.js';
+import { checkBatchOf, TEST_LIMITS } from '../../support/script-harness.js';
+import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
-import { keyLimits } from '../../support/limits.js';
 
-const LIMITS = keyLimits({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 });
+const LIMITS = { ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 };
 const redis = useRedis();
 
 async function scan(pattern: string): Promise<string[]> {
@@ -31,22 +27,15 @@ test.each([
   async (awkward, lookalike) => {
     const unique = uniqueKey();
     const naming = new KeyNaming(unique + awkward);
-    const scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
-      limitsOf: () => LIMITS,
-      replicaId: 'r1',
+    const scripts = scriptsOfManyKeys(redis.client, () => LIMITS, {
       leaseMillis: 600_000,
-      maxIdsPerKey: 1000,
-      maxHoldsPerKey: 100,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
-      historyOf: () => UNKNOWN_HISTORY,
     });
-    const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
     const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];
     for (const key of keys) {
       // One check is approved and one waits, so that each key has all its names.
       const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
-      const names = naming.namesOf(key);
-      await scripts.check([{ names, overrides, waiting: undefined, checks }]);
+      await scripts.check([checkBatchOf(naming.namesOf(key), checks)]);
     }
     const taken = `${unique}${lookalike}{k}`;
     await redis.client.set(taken, '');

@@ -1,53 +1,32 @@
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import { editedFragment } from '../../support/edited-fragment.js';
-import { ScriptHarness, TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
+import { useScriptHarness, TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
+import { letThemWait } from '../../support/let-them-wait.js';
 import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
-let key: ScriptHarness;
-let r1: TestReplica;
-let r2: TestReplica;
+const key = useScriptHarness(redis);
+const [r1, r2] = [key.replica('r1'), key.replica('r2')];
 let wakes: WakeRecorder;
-/** c and e wait on r1, d on r2. */
 beforeEach(async () => {
-  key = await ScriptHarness.create(redis.client);
-  [r1, r2] = [key.replica('r1'), key.replica('r2')];
+  await letThemWait(r1, r2);
   wakes = await recordWakes(key.names.wakeChannel);
-  await r1.check(['a', 'b']);
-  await r1.checkOrWait(['c']);
-  await r2.checkOrWait(['d']);
-  await r1.checkOrWait(['e']);
 });
 
 const storedNumber = (): Promise<string | null> => redis.client.hget(key.names.state, 'wake');
 
 /** The numbers of the wakes since the last call. */
-async function published(): Promise<(number | undefined)[]> {
-  const messages = await wakes.take();
-  return messages.map((text) => (JSON.parse(text) as { readonly number?: number }).number);
+async function published(): Promise<unknown[]> {
+  return (await wakes.read()).map(({ number }) => number);
 }
 
-/** What Redis replies to checks that can wait, unless they can't. */
-async function check(
-  { scripts }: TestReplica,
-  requestIds: readonly string[],
-  canWait = true,
-): Promise<CheckBatchReply> {
-  const [reply] = await scripts.check([
-    {
-      names: key.names,
-      overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-      waiting: undefined,
-      checks: requestIds.map((requestId) => ({ requestId, canWait })),
-    },
-  ]);
-  if (reply instanceof Error) throw reply;
-  return reply!;
-}
+/** What Redis replies to a check that can wait. */
+const checkOrWait = (replica: TestReplica, requestId: string): Promise<CheckBatchReply> =>
+  replica.checkReply([{ requestId, canWait: true }]);
 
 /** A replica of the version before, which does not know the numbers. */
 function versionBefore(): TestReplica {
@@ -70,7 +49,7 @@ test('each wake has the next number, and so have the state and the reply to the 
 });
 
 test('a message that is no wake has no number', async () => {
-  await redis.client.del(key.names.queue);
+  await key.lose('queue');
   await r1.settle();
   expect([await published(), await storedNumber()]).toEqual([[undefined], '0']);
 });
@@ -79,7 +58,7 @@ describe('the reply to checks', () => {
   test('has the number and the time if one of them has a place in the queue', async () => {
     await r1.release('a');
     await key.setTime(10);
-    expect(await check(r1, ['f'])).toMatchObject({
+    expect(await checkOrWait(r1, 'f')).toMatchObject({
       quota: { limits: [{ maximum: 2 }] },
       queueNews: { limits: '1000:2:3', wakeNumber: 1, at: key.startMillis + 10 },
     });
@@ -87,21 +66,21 @@ describe('the reply to checks', () => {
 
   test('counts the wake that their own call publishes', async () => {
     await key.setTime(1000);
-    expect((await check(r1, ['f'])).queueNews).toMatchObject({ wakeNumber: 1 });
+    expect((await checkOrWait(r1, 'f')).queueNews).toMatchObject({ wakeNumber: 1 });
     expect(await published()).toEqual([1]);
   });
 
   test('has them again if the checks are sent again', async () => {
-    const again = await check(key.replica('r1', { guard: sentAgain }), ['e']);
+    const again = await checkOrWait(key.replica('r1', { guard: sentAgain }), 'e');
     expect(again.verdicts).toEqual([key.absoluteTicket(3)]);
     expect(again.queueNews).toMatchObject({ wakeNumber: 0 });
   });
 
   test.each([
     ['cannot wait', false],
-    ['find the queue full', true],
-  ])('does without if they %s', async (_what, canWait) => {
-    const reply = await check(r1, ['f'], canWait);
+    ['finds the queue full', true],
+  ])('does without if the check %s', async (_what, canWait) => {
+    const reply = await r1.checkReply([{ requestId: 'f', canWait }]);
     expect(reply.queueNews).toBeUndefined();
   });
 
@@ -110,7 +89,7 @@ describe('the reply to checks', () => {
       { name: 'hourly', windowMillis: 9000, maximum: 9, counts: 'hits', keepsReleased: false },
     ] as const;
     const replica = key.replica('r1', { limits: { further } });
-    expect(await check(replica, ['f'], false)).toMatchObject({
+    expect(await replica.checkReply([{ requestId: 'f', canWait: false }])).toMatchObject({
       quota: { limits: [{ maximum: 2 }, { name: 'hourly', remaining: 9 }] },
       queueNews: undefined,
     });
@@ -119,7 +98,7 @@ describe('the reply to checks', () => {
 
 test('a key that is removed and made again begins with 0', async () => {
   await r1.release('a');
-  await redis.client.del(key.names.state, key.names.queue, key.names.waiting, key.names.replicas);
+  await key.lose('state', 'queue', 'waiting', 'replicas');
   expect(await r1.settle({ e: 3 })).toMatchObject({ wakeNumber: 0, putBack: ['e'] });
 });
 

@@ -1,20 +1,18 @@
-import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
-import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  VERDICT,
+} from '../../../src/redis/scripts/check-codec.js';
+import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { elementsReadByCalls } from '../../support/elements-read.js';
-import { scriptClientParts } from '../../support/script-client-parts.js';
-import { unguarded } from '../../support/unguarded.js';
+import { checkBatchOf, type Overrides } from '../../support/script-harness.js';
+import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { keyLimits } from '../../support/limits.js';
 
-const LIMITS = keyLimits({
-  windowMillis: 3_600_000,
-  maxRequests: 10_000,
-  maxRequestsInQueue: 1000,
-});
+const LIMITS = { windowMillis: 3_600_000, maxRequests: 10_000, maxRequestsInQueue: 1000 };
 const redis = useRedis();
 const { approved, denied } = VERDICT;
 
@@ -29,15 +27,7 @@ let scripts: Scripts;
 beforeEach(async () => {
   prefix = `${uniqueKey()}:`;
   naming = new KeyNaming(prefix);
-  scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
-    limitsOf: () => LIMITS,
-    replicaId: 'r1',
-    leaseMillis: 600_000,
-    maxIdsPerKey: 100_000,
-    maxHoldsPerKey: 1000,
-    wakeArgument: 'PUBLISH :wake',
-    historyOf: () => UNKNOWN_HISTORY,
-  });
+  scripts = scriptsOfManyKeys(redis.client, () => LIMITS, { leaseMillis: 600_000 });
   // A function that is missing would be called twice.
   const names = naming.namesOf('unused');
   await Promise.all([scripts.inspect([names]), scripts.withdraw([{ names, requestIds: ['x'] }])]);
@@ -46,15 +36,11 @@ beforeEach(async () => {
 function batch(
   names: KeyNames,
   requestIds: readonly string[],
-  terms: Partial<CheckBatch['checks'][number]> = {},
-  overrides: Partial<CheckBatch['overrides']> = {},
+  terms: Partial<BatchedCheck> = {},
+  overrides: Overrides = {},
 ): CheckBatch {
-  return {
-    names,
-    overrides: { maxRequests: undefined, maxRequestsInQueue: undefined, ...overrides },
-    waiting: undefined,
-    checks: requestIds.map((requestId) => ({ requestId, canWait: false, ...terms })),
-  };
+  const checks = requestIds.map((requestId) => ({ requestId, canWait: false, ...terms }));
+  return checkBatchOf(names, checks, { overrides });
 }
 
 const ids = (count: number): string[] => Array.from({ length: count }, () => uniqueKey());
@@ -103,26 +89,26 @@ test('a page of keys is inspected by calls that each read a bounded number of ho
   expect(Math.max(...calls)).toBeLessThan(MOST_READ + HOLDS);
 });
 
-test('keys are checked by calls that each read a bounded number of holds', async () => {
+test.each([
+  [
+    'checked',
+    async (keys: readonly KeyNames[]): Promise<unknown> =>
+      decide(...keys.map((names) => batch(names, ['a']))),
+    [approved],
+  ],
+  [
+    'withdrawn from',
+    (keys: readonly KeyNames[]): Promise<unknown> =>
+      scripts.withdraw(keys.map((names) => ({ names, requestIds: ['unknown'] }))),
+    0,
+  ],
+])('keys are %s by calls that each read a bounded number of holds', async (_how, call, reply) => {
   const keys = await keysToRead(4);
   const work = async (): Promise<void> => {
-    expect(await decide(...keys.map((names) => batch(names, ['a'])))).toEqual(
-      keys.map(() => [approved]),
-    );
+    expect(await call(keys)).toEqual(keys.map(() => reply));
   };
   const calls = await elementsReadByCalls(redis.client, prefix, work);
   // The first hold is gone when the reads are counted.
-  expect(calls).toEqual([2 * (HOLDS - 1), 2 * (HOLDS - 1)]);
-  for (const names of keys) expect(await redis.client.scard(names.requests)).toBe(1);
-});
-
-test('requests are withdrawn by calls that each read a bounded number of holds', async () => {
-  const keys = await keysToRead(4);
-  const work = async (): Promise<void> => {
-    const withdrawals = keys.map((names) => ({ names, requestIds: ['unknown'] }));
-    expect(await scripts.withdraw(withdrawals)).toEqual([0, 0, 0, 0]);
-  };
-  const calls = await elementsReadByCalls(redis.client, prefix, work);
   expect(calls).toEqual([2 * (HOLDS - 1), 2 * (HOLDS - 1)]);
 });
 

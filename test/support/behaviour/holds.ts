@@ -134,6 +134,7 @@ export function describeHolds(
       test('finds no approval that is not held', async () => {
         const requestId = await approve();
         expect(await renew(requestId, { holdMillis: HOLD })).toBeUndefined();
+        expect(await renew(requestId, { holdMillis: HOLD, hits: 2 })).toBeUndefined();
         expect(await renew(requestId, { hits: 1 })).toEqual({});
         expect(await renew('nothing', { holdMillis: HOLD })).toBeUndefined();
         await harness.advance(WINDOW);
@@ -256,6 +257,18 @@ export function describeHolds(
           turnMillis: 4000,
         });
       });
+    });
+
+    test('a hold without hits gives back the request that it takes of a limit', async () => {
+      const starts = { name: 'a', windowMillis: 60_000, maximum: 2, keepsReleased: false } as const;
+      await restart({ ...LIMITS, further: [{ ...starts, counts: 'requests' }] }, {});
+      const requestId = await hold(20 * WINDOW);
+      await approve();
+      expect(await renew(requestId, { hits: 0 })).toEqual({ holdMillis: 20 * WINDOW });
+      const waiter = await wait();
+      expect(await settled([waiter])).toEqual([false]);
+      expect(await release(requestId)).toBe(true);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
     });
 
     describe('the most holds of a key', () => {

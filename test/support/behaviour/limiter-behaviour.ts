@@ -412,6 +412,14 @@ export function describeLimiter(
         expect(await inspect()).toBeUndefined();
       });
 
+      test('are not kept by releases', async () => {
+        const requestId = await approve();
+        await harness.advance(WINDOW * 2);
+        expect(await release(requestId)).toBe(false);
+        await harness.advance(WINDOW * 2);
+        expect(await inspect()).toBeUndefined();
+      });
+
       test('are kept by waiters', async () => {
         expect(await outcome({ maxRequests: 1 })).toBe('approved');
         const waiters = [await wait(), await wait(), await wait()];

@@ -19,7 +19,6 @@ import { unobserved } from '../../../support/unguarded.js';
 
 const APPROVED = VERDICT.approved;
 const naming = new KeyNaming('sluice:');
-/** The quota after `answer`. */
 /** The quota of a key with this maximum, as Redis says it. */
 const quotaOf = (maximum: number, used: number, resetMillis = 7): Quota =>
   quotaIn([ownLimit(1000, maximum)], used, resetMillis);
@@ -155,7 +154,7 @@ test('no window is assumed for special checks, or for keys with waiters', async 
     quota: quotaOf(9, 5),
     verdicts: checks.map(() => 1),
   });
-  await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm')]);
+  await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm'), send('a', 'n')]);
   waiting.set('m', { lowestTicket: 42, requestId: 'w', millisToWindowEnd: 7, limits: '1000:9:5' });
   calls = [];
   await Promise.all([
@@ -163,8 +162,9 @@ test('no window is assumed for special checks, or for keys with waiters', async 
     send('e', 'l', { maxRequests: 5 }),
     send('f', 'm'),
     send('g', 'l'),
+    send('h', 'n', { hits: 2 }),
   ]);
-  expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(4).fill('unknown'));
+  expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(5).fill('unknown'));
 });
 
 test('a key that needed all names gets them until its window ends', async () => {
@@ -250,20 +250,6 @@ test('batches in a window come before the others of their call', async () => {
   expect(replies.map(({ verdict }) => verdict)).toEqual([2, 3, 4]);
 });
 
-test('nothing is sent before the tick ends', async () => {
-  const reply = send('a', 'k');
-  await Promise.resolve();
-  expect(calls).toEqual([]);
-  await reply;
-  expect(calls).toHaveLength(1);
-});
-
-test('checks of later ticks get their own calls', async () => {
-  await send('a', 'k');
-  await send('b', 'k');
-  expect(seen()).toEqual([[['sluice:{k}', 'a']], [['sluice:{k}', 'b']]]);
-});
-
 test('a call that is on its way does not delay a later call', async () => {
   let finishFirst: (replies: CheckBatchReply[]) => void = () => undefined;
   const answerAtOnce = answerCall;
@@ -290,13 +276,6 @@ test('batches of several keys share a call, in the order of their first checks',
     ],
   ]);
   expect(replies.map(({ verdict }) => verdict)).toEqual([0, 0, 1]);
-});
-
-test('checks with the same overrides share a batch', async () => {
-  const overrides = { maxRequests: 5, maxRequestsInQueue: 0 };
-  await Promise.all([send('a', 'k', overrides), send('b', 'k', overrides)]);
-  expect(seen()).toEqual([[['sluice:{k}', 'a', 'b']]]);
-  expect(calls[0]![0]!.overrides).toEqual(overrides);
 });
 
 test('checks with different overrides are separate batches, in the order of arrival', async () => {
@@ -334,28 +313,6 @@ test('checks with and without hits share a batch, and the quota counts the hits'
   ]);
   expect(seen()).toEqual([[['sluice:{k}', 'a', 'b', 'c', 'd']]]);
   expect(replies.map(({ quota }) => quota.limits[0].remaining)).toEqual([7, 4, 4, 3]);
-});
-
-test('no window is assumed for a check with hits, or for other checks of its key in the same call', async () => {
-  answer = ({ checks }) => ({
-    millisToRoom: 100,
-    quota: quotaOf(9, 5),
-    verdicts: checks.map(() => 1),
-  });
-  await Promise.all([send('a', 'k'), send('a', 'l'), send('a', 'm')]);
-  calls = [];
-  await Promise.all([
-    send('b', 'k', { hits: 2 }),
-    send('c', 'l'),
-    send('d', 'k'),
-    send('e', 'm', { hits: 2 }),
-  ]);
-  const assumptions = calls[0]!.map(({ names, assumption }) => [names.key, assumption]);
-  expect(assumptions).toEqual([
-    ['l', 'inWindow'],
-    ['k', 'unknown'],
-    ['m', 'unknown'],
-  ]);
 });
 
 test('a hundred checks are sent at once, and later checks of the tick in further calls', async () => {
@@ -421,16 +378,6 @@ test('a check that the reply leaves out is rejected', async () => {
 test('a batch that the reply leaves out is rejected', async () => {
   answerCall = () => Promise.resolve([]);
   await expect(send('a', 'k')).rejects.toThrow('check.lua left a check unanswered');
-});
-
-test('the reply to a check says how much of its quota is left after it', async () => {
-  answer = () => ({
-    millisToRoom: 7,
-    quota: quotaOf(9, 5),
-    verdicts: [APPROVED, APPROVED, VERDICT.denied],
-  });
-  const replies = await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'k')]);
-  expect(replies.map(({ quota }) => quota.limits[0].remaining)).toEqual([5, 4, 4]);
 });
 
 describe('ordered checks of one key', () => {

@@ -19,29 +19,18 @@ test('the delay of a reconnection grows, up to a quarter of a second', () => {
   expect(reconnectAfter(10_000)).toBe(250);
 });
 
-describe('every connection', () => {
-  test('has its name, for CLIENT LIST', () => {
-    expect(clientOptions(SETTINGS).connectionName).toBe('sluice:replica');
+test('a connection has a name and a bounded time, queues nothing, sends nothing again, and is made again', () => {
+  expect(clientOptions(SETTINGS)).toMatchObject({
+    connectionName: 'sluice:replica',
+    connectTimeout: 700,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: reconnectAfter,
   });
+});
 
-  test('is made within a bounded time', () => {
-    expect(clientOptions(SETTINGS)).toMatchObject({ connectTimeout: 700 });
-  });
-
-  test('awaits late replies, since the callers have time limits', () => {
-    expect(clientOptions(SETTINGS)).not.toHaveProperty('commandTimeout');
-  });
-
-  test('queues nothing, and sends nothing again', () => {
-    expect(clientOptions(SETTINGS)).toMatchObject({
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-    });
-  });
-
-  test('is made again without end', () => {
-    expect(clientOptions(SETTINGS).retryStrategy).toBe(reconnectAfter);
-  });
+test('a connection awaits late replies, since the callers have time limits', () => {
+  expect(clientOptions(SETTINGS)).not.toHaveProperty('commandTimeout');
 });
 
 describe('TLS', () => {

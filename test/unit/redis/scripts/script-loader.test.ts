@@ -68,19 +68,6 @@ describe('loadScript', () => {
     expect(() => loadScript('main', texts)).toThrow(new Error(`lua require cycle: ${path}`));
   });
 
-  test('does not take a fragment that two others require for a cycle', () => {
-    const texts = {
-      main: "local a = require 'a'\nlocal b = require 'b'",
-      a: "local c = require 'c'",
-      b: "local c = require 'c'",
-    };
-    expect(() => loadScript('main', { ...texts, c: 'c' })).not.toThrow();
-  });
-
-  test('names the file of a missing script', () => {
-    expect(() => loadScript('no-such-script')).toThrow(/ENOENT.*no-such-script\.lua/);
-  });
-
   test('names the file of a missing fragment', () => {
     expect(() => loadScript('main', { main: "local none = require 'lib/none'" })).toThrow(
       /ENOENT.*lib\/none\.lua/,

@@ -11,7 +11,6 @@ import { quiet } from '../../../support/waiting/scripted-store.js';
 
 /** The number of waiters that are notified in one tick. */
 const BATCH = 32;
-const MAX_ASKED_PER_CALL = 500;
 
 let h: QueueHarness;
 beforeEach(async () => {
@@ -65,16 +64,6 @@ describe('a reply and a wake', () => {
     await h.store.last.answer({ granted: ['a'], waiting: 1 });
     expect(await h.outcome('a')).toBe('approved');
     expect([h.size, h.withdrawn]).toEqual([1, []]);
-  });
-
-  test('a wake that says there is room while a call is under way does not lead to a second call', async () => {
-    await h.advance(WINDOW_MILLIS);
-    const calls = h.store.calls.length;
-    h.wake({ millisToRoom: 0, granted: ['a'], waiting: 1 });
-    await h.advance(0);
-    expect(h.store.calls).toHaveLength(calls);
-    await h.store.last.answer({ millisToRoom: 0, granted: ['a'], waiting: 1 });
-    expect(h.store.calls).toHaveLength(calls + 1);
   });
 });
 
@@ -153,16 +142,6 @@ describe('the number of a wake', () => {
     await h.store.last.answer({ waiting: 2, ...reply });
   };
 
-  test('shows at the next wake that one was lost', async () => {
-    h.wake({ waiting: 2 });
-    expect(h.queue.mode).toBe('listening');
-    h.loseWake();
-    h.wake({ waiting: 2 });
-    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
-    await h.store.last.answer({ granted: ['a'], waiting: 1 });
-    expect([await h.outcome('a'), h.queue.mode]).toEqual(['approved', 'listening']);
-  });
-
   test('shows at the next reply that one was lost, when it has not come in time', async () => {
     h.loseWake();
     await settleWith({});
@@ -200,13 +179,6 @@ describe('the number of a wake', () => {
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
   });
 
-  test('that is lower shows that Redis has lost the key', async () => {
-    h.wake({ waiting: 2, number: 7 });
-    await h.store.last.answer({ waiting: 2 });
-    h.wake({ waiting: 1, number: 1 });
-    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
-  });
-
   test('that is lower in a reply shows that Redis has lost the key, unless a wake has overtaken the reply', async () => {
     h.wake({ waiting: 2 });
     await h.advance(1);
@@ -217,15 +189,6 @@ describe('the number of a wake', () => {
     await h.advance(1);
     await settleWith({ wakeNumber: 1 });
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
-  });
-
-  test('is missing in the wakes of the version before, which change nothing', async () => {
-    h.wake({ number: undefined, waiting: 2 });
-    h.wake({ waiting: 2 });
-    h.wake({ number: undefined, granted: ['a'], waiting: 1 });
-    expect(await h.outcome('a')).toBe('approved');
-    h.wake({ waiting: 1 });
-    expect(h.queue.mode).toBe('listening');
   });
 
   test('is awaited no longer when nobody waits here', async () => {
@@ -264,27 +227,9 @@ describe('a wake and a disconnect', () => {
     expect(h.withdrawn).toEqual([[last]]);
     expect(await h.outcome(many[BATCH - 1]!)).toBe('approved');
   });
-
-  test('an approval that overtakes the ticket is released if its caller has disconnected', () => {
-    h.ask('c');
-    h.disconnect('c');
-    h.wake({ granted: ['c'] });
-    expect(h.withdrawn).toEqual([['c']]);
-    h.ticketed('c', 30);
-    expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
-  });
 });
 
 describe('a disconnect and a reply', () => {
-  test('a check without a ticket is withdrawn when its ticket comes', async () => {
-    h.ask('c');
-    h.disconnect('c');
-    expect([h.withdrawn, h.size]).toEqual([[], 3]);
-    h.ticketed('c', 30);
-    expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
-    expect(await h.outcome('c')).toBe('withdrawn');
-  });
-
   test('the first check of a queue leaves no subscription', () => {
     const alone = new QueueHarness();
     alone.ask('c');
@@ -304,13 +249,6 @@ describe('a disconnect and a reply', () => {
     await h.store.last.answer({ waiting: 2 });
     expect(h.withdrawn).toEqual([['a']]);
   });
-
-  test('a doubted waiter that was approved is withdrawn after the call', async () => {
-    h.queue.onMemoryLost();
-    h.disconnect('a');
-    await h.store.last.answer({ granted: ['a'], waiting: 1 });
-    expect([h.withdrawn, await h.outcome('a')]).toEqual([[['a']], 'withdrawn']);
-  });
 });
 
 describe('a lost subscription and the end of a window', () => {
@@ -325,15 +263,6 @@ describe('a lost subscription and the end of a window', () => {
     expect(h.store.last.ids).toEqual(['a', 'b']);
     await h.store.last.answer({ granted: ['a'], waiting: 1 });
     expect(await h.outcome('a')).toBe('approved');
-  });
-
-  test('a subscription made again during the settle makes the next call ask about all waiters', async () => {
-    await h.advance(WINDOW_MILLIS);
-    expect(h.store.last.ids).toEqual([]);
-    h.confirmSubscription();
-    expect(h.queue.mode).toBe('resettling');
-    await h.store.last.answer({ waiting: 2 });
-    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
   test('a waiter whose ticket comes after the subscription was made again is also asked about', async () => {
@@ -358,66 +287,9 @@ describe('the end of the lease and the return of the store', () => {
     await h.store.last.answer({ waiting: 2 });
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
   });
-
-  test('after a call longer than the lease all waiters are asked about', async () => {
-    await h.advance(WINDOW_MILLIS);
-    await h.clock.advance(LEASE_MILLIS);
-    await h.store.last.answer({ waiting: 2 });
-    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
-  });
-
-  test('a return of the store during a call makes the next call ask about all waiters again', async () => {
-    h.queue.onStoreAvailable();
-    h.queue.onStoreAvailable();
-    expect(h.queue.mode).toBe('resettling');
-    await h.store.last.answer({ waiting: 2 });
-    expect(h.store.calls.slice(1).map(({ ids }) => ids)).toEqual([
-      ['a', 'b'],
-      ['a', 'b'],
-    ]);
-  });
-
-  test('many waiters are put back in the order of their tickets, in whatever order the tickets came', async () => {
-    for (let i = 0; i < MAX_ASKED_PER_CALL; i += 1) h.ask(`w${i}`);
-    for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1) h.ticketed(`w${i}`, 100 + i, 500);
-    h.queue.onMemoryLost();
-    await h.store.last.answer({ waiting: 500 });
-    await h.store.last.answer({ waiting: 502 });
-    const [first, second] = h.store.calls.slice(1);
-    expect([first!.ids.length, second!.ids]).toEqual([
-      MAX_ASKED_PER_CALL,
-      [`w${MAX_ASKED_PER_CALL - 2}`, `w${MAX_ASKED_PER_CALL - 1}`],
-    ]);
-    expect(first!.ids.slice(0, 3)).toEqual(['a', 'b', 'w0']);
-    expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', 3]);
-  });
-
-  test('an approved waiter is never asked about again', () => {
-    h.wake({ granted: ['a'] });
-    h.queue.onMemoryLost();
-    expect(h.store.last.ids).toEqual(['b']);
-  });
 });
 
 describe('the end of the replica', () => {
-  test('waiters fail and are withdrawn', async () => {
-    h.queue.turnAway();
-    expect([await h.outcome('a'), await h.outcome('b')]).toEqual([
-      'shutting_down',
-      'shutting_down',
-    ]);
-    expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b']], 'ended', 0]);
-  });
-
-  test('a check without a ticket fails, and is withdrawn when its ticket comes', async () => {
-    h.ask('c');
-    h.queue.turnAway();
-    expect([await h.outcome('c'), h.over, h.size]).toEqual(['shutting_down', 'no', 1]);
-    h.ticketed('c', 30);
-    await quiet();
-    expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b'], ['c']], 'ended', 0]);
-  });
-
   test('a later approval ends with the withdrawal', async () => {
     h.ask('c');
     h.queue.turnAway();

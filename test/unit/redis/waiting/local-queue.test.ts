@@ -264,15 +264,6 @@ describe('a queue with a waiter', () => {
     expect(h.store.last.ids).toEqual(['a']);
   });
 
-  test('is one candidate, and listens once, however often it settles', async () => {
-    await h.waitAndListen({ a: 10 });
-    for (let window = 0; window < 3; window += 1) {
-      await h.advance(WINDOW_MILLIS);
-      await h.store.last.answer({ waiting: 1 });
-    }
-    expect([h.candidacies, h.mutex.attempts]).toEqual([1, 1]);
-  });
-
   test('counts its lease from the check that had the first ticket', async () => {
     await h.advance(10 * LEASE_MILLIS);
     h.ask('a');
@@ -282,17 +273,6 @@ describe('a queue with a waiter', () => {
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
     expect(h.store.renewals).toHaveLength(1);
-  });
-
-  test('lets no timer ring while a call is under way', async () => {
-    await h.waitAndListen({ a: 10, b: 20 });
-    h.queue.onMemoryLost();
-    expect(h.queue.mode).toBe('settling');
-    await h.advance(WINDOW_MILLIS);
-    h.wake({ millisToRoom: 10 });
-    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
-    await h.advance(WINDOW_MILLIS);
-    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
   });
 
   test('as the leader settles when the window ends', async () => {
@@ -321,23 +301,6 @@ describe('a queue with a waiter', () => {
     expect(h.store.calls).toHaveLength(1);
   });
 
-  test('as the leader settles at once when a wake says that there is room', async () => {
-    await h.waitAndListen({ a: 10 });
-    h.wake({ millisToRoom: 0, waiting: 9 });
-    await h.advance(0);
-    expect(h.store.calls).toHaveLength(2);
-  });
-
-  test('as a follower leaves room to the leader for its grace', async () => {
-    h.mutex.isTaken = true;
-    await h.waitAndListen({ a: 10 });
-    h.wake({ millisToRoom: 0, waiting: 9 });
-    await h.advance(GRACE_MILLIS - 1);
-    expect(h.store.calls).toHaveLength(1);
-    await h.advance(1);
-    expect(h.store.calls).toHaveLength(2);
-  });
-
   test('leads as soon as the leader has resigned', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
@@ -345,16 +308,6 @@ describe('a queue with a waiter', () => {
     h.messages.say(h.names.wakeChannel, { leaderResigned: true });
     await h.advance(WINDOW_MILLIS);
     expect([h.mutex.isAcquired, h.store.calls.length]).toEqual([true, 2]);
-  });
-
-  test('asks again after a timer that fired early', async () => {
-    await h.waitAndListen({ a: 10 });
-    await h.advance(WINDOW_MILLIS);
-    await h.store.last.answer({ millisToRoom: 3, waiting: 1 });
-    await h.advance(2);
-    expect(h.store.calls).toHaveLength(2);
-    await h.advance(1);
-    expect(h.store.calls).toHaveLength(3);
   });
 
   test('settles sooner if a later ticket comes with a nearer end of the window', async () => {
@@ -432,12 +385,6 @@ describe('a queue in a long window', () => {
     expect(h.store.last.ids).toEqual(['a', 'b']);
   });
 
-  test('settles if the renewal fails', async () => {
-    await h.advance(LEASE_MILLIS / 3);
-    await h.store.lastRenewal.fail();
-    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
-  });
-
   test('leaves its lease to a settle that is under way', async () => {
     await h.advance(LEASE_MILLIS / 3 - 1);
     h.queue.onMemoryLost();
@@ -471,27 +418,6 @@ describe('a queue in a long window', () => {
     await renew();
     expect([h.store.calls.length, h.store.last.ids]).toEqual([2, []]);
   });
-
-  test('is no longer renewed when it is over', async () => {
-    h.disconnect('a');
-    h.disconnect('b');
-    await h.advance(LEASE_MILLIS);
-    expect([h.over, h.store.renewals]).toEqual(['ended', []]);
-  });
-
-  test('keeps its leader without a call until the window ends', async () => {
-    const term = h.mutex.terms[0]!;
-    expect(term).toBeGreaterThan(LONG_MILLIS);
-    while (h.clock.now() + LOOK_AGAIN_MILLIS < LONG_MILLIS) {
-      await h.advance(LEASE_MILLIS / 3);
-      if (h.queue.mode === 'settling') {
-        await h.store.last.answer({ millisToRoom: LONG_MILLIS - h.clock.now(), waiting: 2 });
-      } else {
-        await h.store.lastRenewal.answer();
-      }
-    }
-    expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 0]);
-  });
 });
 
 test('a queue settles when Redis says so because of a recovery hold, and then when there is room', async () => {
@@ -522,16 +448,6 @@ test('a leader prolongs its term when the next window would end after it', async
   expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 1]);
 });
 
-test('a follower leaves the term to the leader', async () => {
-  h.mutex.isTaken = true;
-  await h.waitAndListen({ a: 10 });
-  for (let window = 0; window < 20; window += 1) {
-    await h.advance(WINDOW_MILLIS);
-    h.wake({ waiting: 1 });
-  }
-  expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 0]);
-});
-
 describe('a queue that is over', () => {
   test('no longer listens, leads, or sets timers', async () => {
     await h.waitAndListen({ a: 10 });
@@ -539,13 +455,6 @@ describe('a queue that is over', () => {
     await h.advance(100_000);
     expect([channels(), h.mutex.isAcquired, h.over]).toEqual([[], false, 'ended']);
     expect([h.store.calls.length, h.withdrawn]).toEqual([1, [['a']]]);
-  });
-
-  test('announces its resignation if others may wait', async () => {
-    await h.waitAndListen({ a: 10 });
-    h.disconnect('a');
-    await quiet();
-    expect(h.messages.published).toEqual([[h.names.wakeChannel, { leaderResigned: true }]]);
   });
 
   test('announces its resignation if a ticket came after Redis said that nobody waits', async () => {

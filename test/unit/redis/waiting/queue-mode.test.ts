@@ -15,11 +15,6 @@ const CELLS = MODES.flatMap((mode) =>
 const CALLING: readonly QueueMode[] = ['settling', 'resettling'];
 const LIVING = MODES.filter((mode) => mode !== 'over');
 
-/** The mode after some events. */
-function after(start: QueueMode, ...events: QueueEvent[]): QueueMode {
-  return events.reduce(nextMode, start);
-}
-
 /** The modes that some events can lead to. */
 function reachableFrom(start: QueueMode): Set<QueueMode> {
   const reached = new Set([start]);
@@ -47,12 +42,6 @@ test('a queue that is over stays over, and takes no further request', () => {
   expect(() => nextMode('over', 'ticketed')).toThrow();
 });
 
-test('the end of a call that was under way when a queue became empty is ignored', () => {
-  for (const event of ['due', 'answered', 'failed'] as const) {
-    expect(after('settling', 'emptied', event)).toBe('over');
-  }
-});
-
 test('a settle call begins only when the turn of a queue in line has come', () => {
   const begins = CELLS.filter(
     ({ mode, next }) => next !== undefined && CALLING.includes(next) && !CALLING.includes(mode),
@@ -70,36 +59,6 @@ test('an answer or a failure ends a call, and comes only during a call', () => {
       if (CALLING.includes(mode)) expect(CALLING).not.toContain(nextMode(mode, event));
       else expect(() => nextMode(mode, event)).toThrow();
     }
-  }
-});
-
-test('a failed call is made again', () => {
-  for (const mode of CALLING) expect(after(mode, 'failed', 'begun')).toBe('settling');
-});
-
-test('an answered call leaves nothing to ask', () => {
-  expect(after('inLine', 'begun', 'answered')).toBe('listening');
-});
-
-test('a queue in line stays there until its turn', () => {
-  expect(nextMode('inLine', 'due')).toBe('inLine');
-});
-
-test('a queue that becomes due during a call is settled again after it', () => {
-  expect(after('settling', 'due', 'answered', 'begun')).toBe('settling');
-  expect(after('settling', 'due', 'due', 'failed', 'begun', 'answered')).toBe('listening');
-});
-
-test('a queue without a ticket has nothing to ask, and the first ticket makes it listen', () => {
-  expect(after('asking', 'asked', 'due')).toBe('asking');
-  expect(after('asking', 'ticketed')).toBe('listening');
-  expect(after('asking', 'ticketed', 'due', 'begun')).toBe('settling');
-});
-
-test('further requests and tickets change no other mode', () => {
-  for (const mode of LIVING) {
-    expect(nextMode(mode, 'asked')).toBe(mode);
-    if (mode !== 'asking') expect(nextMode(mode, 'ticketed')).toBe(mode);
   }
 });
 

@@ -106,15 +106,6 @@ describe('the lease', () => {
     expect(lease.renewalDueAt).toBe(500 + LEASE / 3);
   });
 
-  test('is renewed by another call, unless it may have lapsed before the answer', async () => {
-    await clock.advance(900);
-    expect(lease.renewed(600, clock.now())).toBe(false);
-    expect(lease.renewalDueAt).toBe(600 + LEASE / 3);
-    await clock.advance(600 + LEASE - 900);
-    expect(lease.renewed(clock.now(), clock.now())).toBe(true);
-    expect(lease.renewalDueAt).toBe(600 + LEASE / 3);
-  });
-
   test('is not renewed by a call that fails', async () => {
     await clock.advance(500);
     void calls.settle(KNOWN);

@@ -315,9 +315,4 @@ describe('close', () => {
     expect(outcomes).toEqual([...Array<string>(39).fill('approved'), 'withdrawn']);
     expect(store.withdrawn).toEqual([[granted.at(-1)]]);
   });
-
-  test('has nothing to do if nobody waits', async () => {
-    await room.close();
-    expect(store.withdrawn).toEqual([]);
-  });
 });

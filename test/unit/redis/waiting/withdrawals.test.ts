@@ -113,14 +113,6 @@ test('ids added in one tick go in one call for all keys', async () => {
   expect(log.lines).toEqual([]);
 });
 
-test('ids added later go in a later call', async () => {
-  withdrawals.add('k', ['a']);
-  await quiet();
-  withdrawals.add('k', ['b']);
-  await quiet();
-  expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
-});
-
 test('keys in different slots go in separate calls', async () => {
   slotOf = (name) => (name === '{l}' ? 1 : 0);
   for (const key of ['k', 'l', 'm']) withdrawals.add(key, ['a']);
@@ -372,12 +364,6 @@ describe('close', () => {
     withdrawals.add('k', ['a']);
     await withdrawals.close();
     expect(calls).toHaveLength(1);
-    expect(log.lines).toEqual([]);
-  });
-
-  test('does nothing if no id is left', async () => {
-    await withdrawals.close();
-    expect(calls).toEqual([]);
     expect(log.lines).toEqual([]);
   });
 
