@@ -425,6 +425,15 @@ export function describeFurtherLimits(
         expect(await approvedOf(MINUTE)).toBe(1);
       });
 
+      test('keep no idle key for a window of its own limit in which only a hold counted', async () => {
+        await setFurther();
+        const held = await approve({ holdMillis: 5000 });
+        await harness.advance(4500);
+        limits = { ...OWN, further: [STARTS] };
+        expect(await release(held)).toBe(true);
+        expect(await inspect()).toBeUndefined();
+      });
+
       test('that change what it counts begin it again', async () => {
         await approve({ hits: 5 });
         await setFurther({ ...MINUTE, counts: 'hits', maximum: 10 });

@@ -370,6 +370,13 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], waiting: 0 });
       });
 
+      test('a waiter that a raised maximum serves is told what the check that raised it has left', async () => {
+        await fill();
+        const waiter = await wait();
+        expect(await outcome({ maxRequests: 5 })).toBe('approved');
+        expect(await waiter.decision).toMatchObject({ quota: { limits: [{ remaining: 1 }] } });
+      });
+
       test('a lowered maximum revokes no approvals, and approves no more', async () => {
         const [first] = await fill();
         expect(await outcome({ maxRequests: 1 })).toBe('denied');
