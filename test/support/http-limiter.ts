@@ -69,30 +69,37 @@ export class HttpLimiter implements Limiter {
   }
 
   async pause(key: string, millis: number): Promise<void> {
-    const { status } = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
-    if (status !== 200) throw new Error(`status ${status}`);
+    const answer = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
+    expectBody(answer, 200, { key, pauseMillis: millis });
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
-    const { status } = await send(this.url, 'DELETE', approvalPath(key, requestId));
-    return status === 200;
+    const answer = await send(this.url, 'DELETE', approvalPath(key, requestId));
+    if (answer.status === 404) expectBody(answer, 404, { error: 'request not found', key });
+    else expectBody(answer, 200, { request_id: requestId });
+    return answer.status === 200;
   }
 
   async amend(
     key: string,
     requestId: string,
-    amendment: Amendment,
+    { hits, holdMillis }: Amendment,
   ): Promise<Amended | RejectedAmendment | undefined> {
-    const query = queryOf({ hits: amendment.hits, holdMillis: amendment.holdMillis });
-    const answer = await send(this.url, 'PUT', approvalPath(key, requestId) + query);
-    if (answer.status === 404) return undefined;
-    const mostHits = /hits must be at most (\d+) in a correction/.exec(answer.text)?.[1];
-    if (answer.status === 403 && mostHits !== undefined) {
-      return { rejected: 'hits', maxHits: Number(mostHits) };
+    const path = approvalPath(key, requestId) + queryOf({ hits, holdMillis });
+    const answer = await send(this.url, 'PUT', path);
+    if (answer.status === 404) {
+      expectBody(answer, 404, { error: 'request not found', key });
+      return undefined;
     }
-    if (answer.status !== 200) throw new Error(`status ${answer.status}`);
-    const { holdMillis } = answer.json() as Amended;
-    return holdMillis === undefined ? {} : { holdMillis };
+    if (answer.status === 403) {
+      const { error } = answer.json() as { error: string };
+      const [, max] = /^hits must be at most (\d+) in a correction/.exec(error) ?? [];
+      if (max === undefined) throw new Error(error);
+      return { rejected: 'hits', maxHits: Number(max) };
+    }
+    const { holdMillis: left } = answer.json() as Amended;
+    expectBody(answer, 200, { request_id: requestId, hits, holdMillis: left });
+    return left === undefined ? {} : { holdMillis: left };
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
@@ -134,6 +141,11 @@ function queryOf(parameters: Readonly<Record<string, number | boolean | undefine
 
 function approvalPath(key: string, requestId: string): string {
   return `${ratePath(key)}/${encodeURIComponent(requestId)}`;
+}
+
+function expectBody(answer: Answer, status: number, body: object): void {
+  if (answer.status === status && answer.text === JSON.stringify(body)) return;
+  throw new Error(`status ${answer.status} ${answer.text}`);
 }
 
 function reasonIn({ json }: Answer): UnavailableReason {

@@ -2,6 +2,7 @@ import type {
   Amended,
   Amendment,
   CheckRequest,
+  Decision,
   RejectedAmendment,
 } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
@@ -251,6 +252,24 @@ export function describeHolds(name: string, createHarness: HarnessFactory): void
           outcome: 'denied',
           turnMillis: 4000,
         });
+      });
+    });
+
+    describe('the quota of a key with holds', () => {
+      const resetOf = (decision: Decision): number | undefined =>
+        'quota' in decision ? decision.quota?.limits[0].resetMillis : undefined;
+
+      test('waits for a lapse before the window ends, as long as there is one', async () => {
+        await restart({ ...LIMITS, windowMillis: 10_000 }, {});
+        expect(resetOf(await check())).toBe(10_000);
+        const held = await check({ holdMillis: HOLD });
+        expect([resetOf(held), resetOf(await check())]).toEqual([HOLD, HOLD]);
+        await release(requestIdOf(held));
+        expect(resetOf(await check())).toBe(10_000);
+      });
+
+      test('waits for a lapse in a later window if all is held', async () => {
+        expect(resetOf(await check({ hits: 2, holdMillis: 20_500 }))).toBe(20_500);
       });
     });
 
