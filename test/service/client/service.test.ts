@@ -232,22 +232,6 @@ test.each(['a/b', '..', '%2F', 'a b?c=d#e', '\u{1f6b0}', '"\\'])(
 );
 
 describe('with a permit', () => {
-  test('work is done, its result is passed on, and the approval is released', async () => {
-    const key = uniqueKey();
-    let held: number | undefined;
-
-    const result = await client.withPermit(
-      key,
-      async () => {
-        held = await approved(key);
-        return 'done';
-      },
-      ONE,
-    );
-
-    expect([result, held, await approved(key)]).toEqual(['done', 1, 0]);
-  });
-
   test('work that fails also releases the approval', async () => {
     const key = uniqueKey();
     const fails = () => {
@@ -257,22 +241,6 @@ describe('with a permit', () => {
     await expect(client.withPermit(key, fails)).rejects.toThrow('broken');
 
     expect(await approved(key)).toBe(0);
-  });
-
-  test('only one works at a time if the maximum is one', async () => {
-    const key = uniqueKey();
-    let atWork = 0;
-    let most = 0;
-    const work = async () => {
-      atWork += 1;
-      most = Math.max(most, atWork);
-      await new Promise(setImmediate);
-      atWork -= 1;
-    };
-
-    await Promise.all(Array.from({ length: 20 }, () => client.withPermit(key, work, ONE)));
-
-    expect(most).toBe(1);
   });
 
   test('no work is done if the check is denied', async () => {

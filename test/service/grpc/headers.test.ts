@@ -1,5 +1,5 @@
 import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
-import { type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { codesOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -103,11 +103,12 @@ test('a shadow denial is in a header, unless another limit denies the call', asy
   const full = uniqueKey();
   await approve(app.url, full);
 
-  expect(headersOf(await gateway.ask({ descriptors: [of('quiet')] }))).toMatchObject({
-    'X-Sluice-Shadow': 'denied',
-  });
-  const refused = headersOf(await gateway.ask({ descriptors: [of('quiet'), of(full)] }));
-  expect(Object.keys(refused)).toEqual([
+  const passed = await gateway.ask({ descriptors: [of('quiet')] });
+  expect([passed.overall_code, codesOf(passed)]).toEqual(['OK', ['OK']]);
+  expect(headersOf(passed)).toMatchObject({ 'X-Sluice-Shadow': 'denied' });
+  const refused = await gateway.ask({ descriptors: [of('quiet'), of(full)] });
+  expect(codesOf(refused)).toEqual(['OK', 'OVER_LIMIT']);
+  expect(Object.keys(headersOf(refused))).toEqual([
     'X-RateLimit-Limit',
     'X-RateLimit-Remaining',
     'X-RateLimit-Reset',

@@ -141,11 +141,13 @@ test('a call that its gateway gives up while it waits has a line with 499, whate
   });
   const key = uniqueKey();
   await approve(app.url, key);
-  const call = gatewayOf(app).begin({ descriptors: [of(key)] });
+  const headers = { 'x-correlation-id': 'the gateway' };
+  const call = gatewayOf(app).begin({ descriptors: [of(key)] }, { headers });
   await untilWaiting(app.url, key, 1);
   call.cancel();
+  await untilWaiting(app.url, key, 0);
 
   const line = await until(() => app.log.find(({ status }) => status === 499));
-  expect(line).toMatchObject({ level: 'info', keys: [key] });
+  expect(line).toMatchObject({ level: 'info', keys: [key], correlationId: 'the gateway' });
   expect(linesIn(app)).toEqual([]);
 });
