@@ -1,14 +1,9 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
 import { type TestApp } from '../../../support/app.js';
 import { bothLimiters } from '../../../support/both-limiters.js';
 import { begin, ratePath, send } from '../../../support/http-client.js';
 import { untilWaiting } from '../../../support/debug-state.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { bearer } from '../../../support/tokens.js';
-import { uniqueKey } from '../../../support/unique-key.js';
 import { useRedis } from '../../../support/use-redis.js';
 import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
 import { useApps } from '../../../support/use-apps.js';
@@ -16,33 +11,24 @@ import { useApps } from '../../../support/use-apps.js';
 const start = useApps();
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, settings) => {
   let app: TestApp;
   let prefix: string | undefined;
   beforeEach(async () => {
-    const CONFIG_FILE = join(folder, uniqueKey());
-    await writeFile(
-      CONFIG_FILE,
-      JSON.stringify({
-        keys: [
-          {
-            key_pattern: 'tenant.*',
-            key_pattern_is_regex: true,
-            name: 'tenants',
-            max_requests_per_window: 2,
-            requests_can_mod_queue: false,
-            requests_can_hold: false,
-            requests_can_set_window: false,
-          },
-          { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 },
-        ],
-      }),
-    );
+    const tenants = {
+      key_pattern: 'tenant.*',
+      key_pattern_is_regex: true,
+      name: 'tenants',
+      max_requests_per_window: 2,
+      requests_can_mod_queue: false,
+      requests_can_hold: false,
+      requests_can_set_window: false,
+    };
+    const tenant = { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 };
     const chosen = settings();
     prefix = chosen.KEY_PREFIX;
-    app = await start({ ...chosen, WINDOW_MILLIS: '7200000', CONFIG_FILE });
+    app = await start({ ...chosen, WINDOW_MILLIS: '7200000' }, { rules: [tenants, tenant] });
   });
 
   const detail = async (key: string): Promise<unknown> =>
@@ -194,11 +180,9 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
 });
 
 test('a key with further limits has their usage, and the rule that set them', async () => {
-  const CONFIG_FILE = join(folder, uniqueKey());
   const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
   const rule = { key_pattern: 'job', name: 'jobs', limits: [hour] };
-  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
-  const app = await start({ CONFIG_FILE });
+  const app = await start({}, { rules: [rule] });
   const ask = async () =>
     (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as Pick<
       InstanceDetail,
