@@ -1,10 +1,8 @@
-import { rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -41,20 +39,21 @@ test('a key that an empty value makes empty is rejected', async () => {
 });
 
 test('rules match the keys, also keys that are cut', async () => {
-  const app = await start({
-    ...BY_DEFAULT,
-    ...(await rulesFile(
-      folder,
-      {
-        key_pattern: 'edge:path=/reports/.*',
-        key_pattern_is_regex: true,
-        name: 'reports',
-        max_requests_per_window: 7,
-        window_millis: 60_000,
-      },
-      { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
-    )),
-  });
+  const app = await start(
+    { ...BY_DEFAULT },
+    {
+      rules: [
+        {
+          key_pattern: 'edge:path=/reports/.*',
+          key_pattern_is_regex: true,
+          name: 'reports',
+          max_requests_per_window: 7,
+          window_millis: 60_000,
+        },
+        { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
+      ],
+    },
+  );
   const gateway = gatewayOf(app);
   const limitOf = async (value: string): Promise<unknown> => {
     const descriptors = [{ entries: [{ key: 'path', value }] }];

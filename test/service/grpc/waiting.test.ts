@@ -1,6 +1,6 @@
 import { bothLimiters, type Environment } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import {
   codesOf,
   failureOf,
@@ -12,7 +12,6 @@ import {
 } from '../../support/grpc-gateway.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -21,7 +20,6 @@ import { useRedis } from '../../support/use-redis.js';
 const LONG = 86_400_000;
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -37,11 +35,10 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
 
   /** Starts a service with a full key for which gateways may wait. */
   async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
-    app = await start({
-      ...settings(),
-      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: LONG, ...rule }))),
-      ...more,
-    });
+    app = await start(
+      { ...settings(), ...more },
+      { rules: [ruleForAll({ max_wait_millis: LONG, ...rule })] },
+    );
     gateway = gatewayOf(app);
     key = uniqueKey();
     holder = await approve(app.url, key);
