@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startTestApp, type TestApp } from './app.js';
 import type { Environment } from './both-limiters.js';
 import { uniqueKey } from './unique-key.js';
+import { type FilesRead, useApps } from './use-apps.js';
 
 /** The whole service with a port for gateways. */
 export interface GrpcApp extends TestApp {
@@ -20,27 +21,19 @@ export const GATEWAY_SETTINGS: Environment = {
 
 /** @param environment settings besides {@link GATEWAY_SETTINGS}, or instead of some of them */
 export async function startGrpcApp(environment: Environment = {}): Promise<GrpcApp> {
-  const app = await startTestApp({ ...GATEWAY_SETTINGS, ...environment });
-  const serving = app.log.find(({ msg }) => msg === 'serving');
-  return Object.assign(app, { grpcPort: Number(serving?.grpcPort) });
+  return withGrpcPort(await startTestApp({ ...GATEWAY_SETTINGS, ...environment }));
 }
 
 /** Services of one file's tests. Each ends with its test, unless the test ends it before. */
-export function useGrpcApps(): (environment?: Environment) => Promise<GrpcApp> {
-  const apps = new Set<GrpcApp>();
-  afterEach(async () => {
-    await Promise.all([...apps].map((app) => app.stop(0, AbortSignal.abort())));
-  });
-  return async (environment) => {
-    const app = await startGrpcApp(environment);
-    const { stop } = app;
-    app.stop = (...args) => {
-      apps.delete(app);
-      return stop(...args);
-    };
-    apps.add(app);
-    return app;
-  };
+export function useGrpcApps(): (environment?: Environment, files?: FilesRead) => Promise<GrpcApp> {
+  const start = useApps();
+  return async (environment, files) =>
+    withGrpcPort(await start({ ...GATEWAY_SETTINGS, ...environment }, files));
+}
+
+function withGrpcPort<App extends TestApp>(app: App): App & GrpcApp {
+  const serving = app.log.find(({ msg }) => msg === 'serving');
+  return Object.assign(app, { grpcPort: Number(serving?.grpcPort) });
 }
 
 /** Writes a file of rules. @returns the setting that names it */

@@ -1,5 +1,5 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
-import { UnavailableError } from '../../src/limiter/errors.js';
+import { UnavailableError, type UnavailableReason } from '../../src/limiter/errors.js';
 import type {
   Amended,
   Amendment,
@@ -8,43 +8,46 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
-  Quota,
   RejectedAmendment,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
-import { ownLimit } from '../../src/limiter/limits.js';
+import { type LimitState, ownLimit } from '../../src/limiter/limits.js';
 import { type DebugState, debugState } from './debug-state.js';
-import { type Answer, approvedId, begin, ratePath, send } from './http-client.js';
-import { ownQuota } from './quota.js';
+import { type Answer, begin, ratePath, send } from './http-client.js';
+import { ToldDecisions } from './told-decisions.js';
 
 /**
- * A limiter over HTTP, so that one behaviour suite can also run through HTTP. Information that HTTP does not
- * carry is filled in: the reason of a denial, and the time to the window's end to the
- * millisecond.
+ * A limiter over HTTP, so that one behaviour suite can also run through HTTP. What HTTP carries is compared with what the
+ * limiter behind it says, and what HTTP does not carry is filled in.
  */
 export class HttpLimiter implements Limiter {
+  readonly #decisions: ToldDecisions;
+
+  /** @param inner the limiter behind `url` */
   constructor(
     private readonly url: string,
     private readonly inner: Limiter,
-  ) {}
+  ) {
+    this.#decisions = new ToldDecisions(inner);
+  }
 
   get waiting(): number {
     return this.inner.waiting;
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const query = new URLSearchParams();
-    if (request.canWait) query.set('canWait', 'true');
-    if (request.maxRequests !== undefined) query.set('maxRequests', String(request.maxRequests));
-    if (request.maxRequestsInQueue !== undefined) {
-      query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
-    }
-    if (request.hits !== undefined) query.set('hits', String(request.hits));
-    if (request.holdMillis !== undefined) query.set('holdMillis', String(request.holdMillis));
-    if (request.maxWaitMillis !== undefined) {
-      query.set('maxWaitMillis', String(request.maxWaitMillis));
-    }
-    const pending = begin(this.url, 'POST', `${ratePath(request.key)}?${query.toString()}`);
+    const { key, canWait, hits, holdMillis, maxWaitMillis } = request;
+    const { maxRequests, maxRequestsInQueue, windowMillis } = request;
+    const query = queryOf({
+      canWait: canWait || undefined,
+      hits,
+      holdMillis,
+      maxWaitMillis,
+      maxRequests,
+      maxRequestsInQueue,
+      windowMillis,
+    });
+    const pending = begin(this.url, 'POST', ratePath(key) + query);
     if (caller) {
       caller.onDisconnect = () => {
         pending.disconnect();
@@ -57,59 +60,51 @@ export class HttpLimiter implements Limiter {
       if (caller?.isDisconnected) return { outcome: 'withdrawn' };
       throw error;
     }
-    const { status, headers } = answer;
-    if (status === 200) {
-      return { outcome: 'approved', requestId: approvedId(answer), quota: quotaIn(headers) };
-    }
-    if (status === 503 && answer.text.includes('shutting down'))
-      throw new UnavailableError('shutting_down');
-    if (status !== 429) throw new Error(`status ${status}`);
-    return {
-      outcome: 'denied',
-      reason: 'limit_reached',
-      quota: quotaIn(headers),
-      turnMillis: Number(headers['retry-after']) * 1000,
-    };
+    if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
+    return this.#decisions.take(key, answer);
   }
 
   giveBack(key: string, requestId: string): void {
-    void this.release(key, requestId);
+    this.inner.giveBack(key, requestId);
   }
 
   async pause(key: string, millis: number): Promise<void> {
-    const { status } = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
-    if (status !== 200) throw new Error(`status ${status}`);
+    const answer = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
+    expectBody(answer, 200, { key, pauseMillis: millis });
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
-    const { status } = await send(this.url, 'DELETE', `${ratePath(key)}/${requestId}`);
-    return status === 200;
+    const answer = await send(this.url, 'DELETE', approvalPath(key, requestId));
+    if (answer.status === 404) expectBody(answer, 404, { error: 'request not found', key });
+    else expectBody(answer, 200, { request_id: requestId });
+    return answer.status === 200;
   }
 
   async amend(
     key: string,
     requestId: string,
-    amendment: Amendment,
+    { hits, holdMillis }: Amendment,
   ): Promise<Amended | RejectedAmendment | undefined> {
-    const { hits, holdMillis: asked } = amendment;
-    const query = [
-      hits === undefined ? '' : `hits=${hits}`,
-      asked === undefined ? '' : `holdMillis=${asked}`,
-    ].join('&');
-    const answer = await send(this.url, 'PUT', `${ratePath(key)}/${requestId}?${query}`);
-    if (answer.status === 404) return undefined;
-    const mostHits = /hits must be at most (\d+) in a correction/.exec(answer.text)?.[1];
-    if (answer.status === 403 && mostHits !== undefined) {
-      return { rejected: 'hits', maxHits: Number(mostHits) };
+    const path = approvalPath(key, requestId) + queryOf({ hits, holdMillis });
+    const answer = await send(this.url, 'PUT', path);
+    if (answer.status === 404) {
+      expectBody(answer, 404, { error: 'request not found', key });
+      return undefined;
     }
-    if (answer.status !== 200) throw new Error(`status ${answer.status}`);
-    const { holdMillis } = answer.json() as Amended;
-    return holdMillis === undefined ? {} : { holdMillis };
+    if (answer.status === 403) {
+      const { error } = answer.json() as { error: string };
+      const [, max] = /^hits must be at most (\d+) in a correction/.exec(error) ?? [];
+      if (max === undefined) throw new Error(error);
+      return { rejected: 'hits', maxHits: Number(max) };
+    }
+    const { holdMillis: left } = answer.json() as Amended;
+    expectBody(answer, 200, { request_id: requestId, hits, holdMillis: left });
+    return left === undefined ? {} : { holdMillis: left };
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
     const body = await debugState(this.url, key);
-    return body.Found ? toInstance(body as KnownState) : undefined;
+    return body.Found ? toInstance(body as KnownState, await this.inner.inspect(key)) : undefined;
   }
 
   examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
@@ -119,7 +114,7 @@ export class HttpLimiter implements Limiter {
   async *list(): AsyncIterable<readonly InstanceState[]> {
     const answer = await send(this.url, 'GET', '/debug');
     const body = answer.json() as { Instances: Record<string, KnownState> };
-    yield Object.values(body.Instances).map(toInstance);
+    yield Object.values(body.Instances).map((instance) => toInstance(instance));
   }
 
   limitsChanged(): void {
@@ -139,23 +134,50 @@ export class HttpLimiter implements Limiter {
 type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits';
 type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
-/** From `RateLimit-Policy: "default";q=5;w=1` and `RateLimit: "default";r=4;t=1`. */
-function quotaIn(headers: Answer['headers']): Quota {
-  const text = `${String(headers['ratelimit-policy'])};${String(headers.ratelimit)}`;
-  const number = (name: string): number => Number(new RegExp(`;${name}=(\\d+)`).exec(text)?.[1]);
-  return ownQuota({
-    windowMillis: number('w') * 1000,
-    maxRequests: number('q'),
-    remaining: number('r'),
-    resetMillis: number('t') * 1000,
-  });
+function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  return `?${given.map(([name, value]) => `${name}=${value}`).join('&')}`;
 }
 
-function toInstance(body: KnownState): InstanceState {
-  const own = ownLimit(body.Config.WindowMillis, body.Config.MaxRequestsPerWindow);
+function approvalPath(key: string, requestId: string): string {
+  return `${ratePath(key)}/${encodeURIComponent(requestId)}`;
+}
+
+function expectBody(answer: Answer, status: number, body: object): void {
+  if (answer.status === status && answer.text === JSON.stringify(body)) return;
+  throw new Error(`status ${answer.status} ${answer.text}`);
+}
+
+function reasonIn({ json }: Answer): UnavailableReason {
+  const { error } = json() as { error: string };
+  if (error === 'shutting down') return 'shutting_down';
+  if (error === 'too many approvals of the key') return 'key_full';
+  throw new Error(error);
+}
+
+/** @param inner the same state, of which HTTP does not show everything */
+function toInstance(body: KnownState, inner?: InstanceState): InstanceState {
+  const own = {
+    ...ownLimit(body.Config.WindowMillis, body.Config.MaxRequestsPerWindow),
+    used: body.NumApprovedThisWindow,
+    millisToWindowEnd: inner?.limits[0].millisToWindowEnd ?? NaN,
+  };
+  const further = (body.Limits ?? []).map((limit): LimitState => {
+    const { MaxHitsPerWindow: hits, MaxRequestsPerWindow: requests } = limit;
+    const hidden = inner?.limits.find(({ name }) => name === limit.Name);
+    return {
+      name: limit.Name,
+      windowMillis: limit.WindowMillis,
+      maximum: hits ?? requests!,
+      counts: hits === undefined ? 'requests' : 'hits',
+      used: limit.NumApprovedThisWindow,
+      keepsReleased: hidden?.keepsReleased ?? false,
+      millisToWindowEnd: hidden?.millisToWindowEnd ?? NaN,
+    };
+  });
   return {
     key: body.Key,
-    limits: [{ ...own, used: body.NumApprovedThisWindow, millisToWindowEnd: NaN }],
+    limits: [own, ...further],
     maxRequestsInQueue: body.Config.MaxRequestsInQueue,
     denied: body.NumDeniedThisWindow,
     waiting: body.NumWaiting,

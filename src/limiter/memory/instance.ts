@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import type {
   Amendment,
   CheckRequest,
@@ -28,6 +30,8 @@ export type InstanceDecision =
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
+
+const NOBODY: readonly string[] = [];
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -103,7 +107,14 @@ export class Instance {
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#setMaximum();
-    this.#serveQueue(now);
+    const granted = this.#grant(now);
+    const decision = this.#decide(now, requestId, request);
+    // After the check is decided, since they are told what is left then.
+    if (granted.length > 0) this.onGrant(granted);
+    return decision;
+  }
+
+  #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
     const approvals = this.#approvals;
@@ -276,11 +287,12 @@ export class Instance {
     if (rules === before) return;
     this.#rules = rules;
     this.#setMaximum();
-    if (rules.limits === before.limits) return;
     const [, ...further] = rules.limits;
+    if (isDeepStrictEqual(further, before.limits.slice(1))) return;
     this.#approvals.takeFurther(now, further);
     // A longer window may end after the key would be removed.
-    const used = this.#approvals.limits.filter((limit) => limit.used > 0);
+    const [, ...limits] = this.#approvals.limits;
+    const used = limits.filter((limit) => limit.used > 0);
     this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
   }
 
@@ -318,7 +330,13 @@ export class Instance {
    * than is free.
    */
   #serveQueue(now: number): void {
-    if (this.#queue.size === 0 || this.#isPaused) return;
+    const granted = this.#grant(now);
+    if (granted.length > 0) this.onGrant(granted);
+  }
+
+  /** Approves the waiters that have room. Returns their ids, in order. */
+  #grant(now: number): readonly string[] {
+    if (this.#queue.size === 0 || this.#isPaused) return NOBODY;
     // Without memory for its id the head keeps waiting, as in a full window.
     const granted = this.#queue.takeNext(
       (waiter) =>
@@ -326,9 +344,8 @@ export class Instance {
         this.#approvals.fitAlone(waiter) &&
         this.#approvals.add(now, waiter.requestId, waiter),
     );
-    if (granted.length === 0) return;
     // The limits that they count in may be newer than the last check.
-    this.#expires = Math.max(this.#expires, this.#idleAt);
-    this.onGrant(granted);
+    if (granted.length > 0) this.#expires = Math.max(this.#expires, this.#idleAt);
+    return granted;
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
-import type { Amendment } from '../../../src/limiter/limiter.js';
+import type { Amendment, InstanceDetail } from '../../../src/limiter/limiter.js';
 import { extent } from '../../support/extent.js';
 import {
   createMemoryHarness,
@@ -16,6 +16,8 @@ import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
 
 const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
+/** Fewer than wait in some sequences. */
+const MOST_QUEUED = 3;
 /** Lower than some maxima. */
 const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
 
@@ -204,24 +206,36 @@ class Subject {
     return isFound;
   }
 
-  /**
-   * The outcome of each check so far, without request ids, which differ between limiters. The quota after a wait is
-   * also left out, since it depends on when the waiter learns of its approval.
-   */
+  /** The outcome of each check so far, without request ids, which differ between limiters. */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {
       if (failure) return failure.name;
       if (!settled) return 'waiting';
-      return 'requestId' in settled
-        ? { ...settled, requestId: undefined, quota: settled.waited ? undefined : settled.quota }
-        : settled;
+      return { ...settled, requestId: undefined };
     });
   }
 
+  /** What can be seen of each key, in short and in detail. */
   async states(): Promise<unknown[]> {
-    const states = await Promise.all(this.#keys.map((key) => this.harness.limiter.inspect(key)));
-    return states.map((state) => state && { ...state, key: undefined });
+    const { limiter } = this.harness;
+    const states = this.#keys.map(async (key) => {
+      const state = await limiter.inspect(key);
+      const detail = await limiter.examine(key, MOST_QUEUED);
+      return [state && { ...state, key: undefined }, detail && withoutNames(detail)];
+    });
+    return Promise.all(states);
   }
+}
+
+/** Leaves out what only one of the limiters has: the names of the key, of replicas and in the store, and leases. */
+function withoutNames(detail: InstanceDetail): unknown {
+  return {
+    ...detail,
+    key: undefined,
+    names: undefined,
+    queue: detail.queue.map(({ waitedMillis }) => waitedMillis),
+    replicas: detail.replicas.map(({ places }) => places),
+  };
 }
 
 describe('the embedded and the Redis limiter', () => {

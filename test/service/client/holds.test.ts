@@ -76,16 +76,6 @@ describe('a renewal', () => {
   });
 });
 
-test('a correction changes the hits of a held approval, which a renewal keeps', async () => {
-  const key = uniqueKey();
-  const id = await client.permit(key, { ...HOLD, hits: 2 });
-
-  expect(await client.correct(key, id, 7)).toBe(true);
-  expect(await client.renew(key, id)).toBe(true);
-
-  expect(await held(key)).toBe(7);
-});
-
 test.each([
   [{ shadow: 'denied' }, true],
   [{ outagePolicy: 'allow' }, true],

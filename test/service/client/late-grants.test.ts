@@ -1,23 +1,19 @@
 import { SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 
 /** Far longer than the test. A permit that nobody gives back stays held. */
 const HELD = { holdMillis: 60_000 };
 const GRANTS = 20;
 
-let app: TestApp;
+const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' }));
 let proxy: FaultProxy;
 /** Asks through the proxy. */
 let leaving: SluiceClient;
 let staying: SluiceClient;
-beforeAll(async () => {
-  app = await startTestApp({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
-});
-afterAll(() => app.stop(0));
 beforeEach(async () => {
   proxy = await startFaultProxy(Number(new URL(app.url).port));
   leaving = new SluiceClient(`http://127.0.0.1:${proxy.port}`);

@@ -5,7 +5,6 @@ import {
   SluicePermitLostError,
   SluiceUnavailableError,
 } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { StoredHolds } from '../../support/client/stored-holds.js';
 import { useWorkers } from '../../support/client/worker-process.js';
@@ -15,6 +14,7 @@ import { ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 /** The least hold. */
 const HOLD_MILLIS = 1000;
@@ -24,15 +24,11 @@ const redis = useRedis();
 const holds = new StoredHolds(redis);
 const serve = useRecordingServers();
 const startWorker = useWorkers();
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp({
-    REDIS_URL: redis.url,
-    WINDOW_MILLIS: '100',
-    STORE_TIMEOUT_MILLIS: '30000',
-  });
-});
-afterAll(() => app.stop(0));
+const app = useApp(() => ({
+  REDIS_URL: redis.url,
+  WINDOW_MILLIS: '100',
+  STORE_TIMEOUT_MILLIS: '30000',
+}));
 
 /** Work that ends when its permit is lost. @returns why */
 const untilLost = async (signal: AbortSignal): Promise<unknown> => {

@@ -1,10 +1,10 @@
 import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { tokenFile, writeTokens } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 
 const ONE = { maxRequests: 1 };
 const NONE_LEFT = [
@@ -12,13 +12,12 @@ const NONE_LEFT = [
 ];
 
 const folder = useTemporaryFolder();
-let app: TestApp;
+const start = useApps();
+const app = useApp(() => ({ WINDOW_MILLIS: '3600000', LOG_4XX: 'true' }));
 let client: SluiceClient;
-beforeAll(async () => {
-  app = await startTestApp({ WINDOW_MILLIS: '3600000', LOG_4XX: 'true' });
+beforeAll(() => {
   client = new SluiceClient(app.url);
 });
-afterAll(() => app.stop(0));
 
 const approved = (key: string) => debugState(app.url, key).then((s) => s.NumApprovedThisWindow);
 
@@ -232,22 +231,6 @@ test.each(['a/b', '..', '%2F', 'a b?c=d#e', '\u{1f6b0}', '"\\'])(
 );
 
 describe('with a permit', () => {
-  test('work is done, its result is passed on, and the approval is released', async () => {
-    const key = uniqueKey();
-    let held: number | undefined;
-
-    const result = await client.withPermit(
-      key,
-      async () => {
-        held = await approved(key);
-        return 'done';
-      },
-      ONE,
-    );
-
-    expect([result, held, await approved(key)]).toEqual(['done', 1, 0]);
-  });
-
   test('work that fails also releases the approval', async () => {
     const key = uniqueKey();
     const fails = () => {
@@ -257,22 +240,6 @@ describe('with a permit', () => {
     await expect(client.withPermit(key, fails)).rejects.toThrow('broken');
 
     expect(await approved(key)).toBe(0);
-  });
-
-  test('only one works at a time if the maximum is one', async () => {
-    const key = uniqueKey();
-    let atWork = 0;
-    let most = 0;
-    const work = async () => {
-      atWork += 1;
-      most = Math.max(most, atWork);
-      await new Promise(setImmediate);
-      atWork -= 1;
-    };
-
-    await Promise.all(Array.from({ length: 20 }, () => client.withPermit(key, work, ONE)));
-
-    expect(most).toBe(1);
   });
 
   test('no work is done if the check is denied', async () => {
@@ -291,7 +258,7 @@ describe('with a permit', () => {
   });
 
   test('a release that fails is not an error', async () => {
-    const own = await startTestApp();
+    const own = await start();
     const work = () => own.stop(0).then(() => 'done');
 
     expect(await new SluiceClient(own.url).withPermit(uniqueKey(), work)).toBe('done');
@@ -315,14 +282,10 @@ test('each call asks for the correlation id when it is sent', async () => {
 describe('with a token', () => {
   const caller = (token: string) => ({ name: 'a', token, scopes: ['check', 'release'] });
   const [first, second] = ['the-first-token-of-a', 'the-second-token-of-a'] as const;
-  const started: TestApp[] = [];
   const guarded = async () => {
     const file = await tokenFile(folder, caller(first));
-    const service = await startTestApp({ AUTH_TOKENS_FILE: file });
-    started.push(service);
-    return { file, service };
+    return { file, service: await start({ AUTH_TOKENS_FILE: file }) };
   };
-  afterEach(() => Promise.all(started.splice(0).map((service) => service.stop(0))));
 
   test('checks, waits and releases are accepted, and without one they are rejected', async () => {
     const { service } = await guarded();

@@ -3,18 +3,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 import { SluiceClient } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useTls } from '../../support/use-tls.js';
+import { useApp } from '../../support/use-apps.js';
 
 const EXAMPLE = fileURLToPath(new URL('../../../clients/node/examples/check.mjs', import.meta.url));
 
 const tls = useTls();
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp({ ...tls.settings, WINDOW_MILLIS: '3600000' });
-});
-afterAll(() => app.stop(0));
+const app = useApp(() => ({ ...tls.settings, WINDOW_MILLIS: '3600000' }));
 
 test('the client asks over HTTPS if Node trusts the certificate', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [EXAMPLE], {

@@ -5,9 +5,8 @@ import fc from 'fast-check';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import { type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -17,7 +16,6 @@ const MAX = 5;
 const NAMES = ['patient-a', 'patient-b', 'hasty-a', 'hasty-b'] as const;
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -53,15 +51,19 @@ describe.each(bothLimiters(redis))(
     let app: GrpcApp;
     let gateway: Gateway;
     beforeEach(async () => {
-      app = await start({
-        ...settings(),
-        ...(await rulesFile(folder, ruleForAll({ max_requests_per_window: MAX }), {
-          key_pattern: '.*/patient-.*',
-          key_pattern_is_regex: true,
-          max_wait_millis: 86_400_000,
-        })),
-        LOG_2XX: 'true',
-      });
+      app = await start(
+        { ...settings(), LOG_2XX: 'true' },
+        {
+          rules: [
+            ruleForAll({ max_requests_per_window: MAX }),
+            {
+              key_pattern: '.*/patient-.*',
+              key_pattern_is_regex: true,
+              max_wait_millis: 86_400_000,
+            },
+          ],
+        },
+      );
       gateway = gatewayOf(app);
     });
 

@@ -1,30 +1,27 @@
 import { decisionsOf, overviewOf } from '../../support/dashboard/dashboard-page.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { of, useGateways } from '../../support/grpc-gateway.js';
-import { approve, ratePath, send } from '../../support/http-client.js';
-import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
 describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, settings) => {
   async function startWithRules(): Promise<GrpcApp> {
-    return start({
-      ...settings(),
-      ...(await rulesFile(
-        folder,
-        { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 86_400_000 },
-        { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true },
-      )),
-    });
+    return start(
+      { ...settings() },
+      {
+        rules: [
+          { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 86_400_000 },
+          { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true },
+        ],
+      },
+    );
   }
 
   test('is counted by its outcome', async () => {
@@ -46,19 +43,6 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
       withdrawn: 1,
       failed: 0,
     });
-  });
-
-  test('that waits is counted as a waiter until it is approved', async () => {
-    const app = await startWithRules();
-    const patient = `patient-${uniqueKey()}`;
-    const holder = await approve(app.url, patient);
-    const { answer } = gatewayOf(app).begin({ descriptors: [of(patient)] });
-    await untilWaiting(app.url, patient, 1);
-    expect((await scrape(app.url)).value('ratelimit_waiting')).toBe(1);
-    await send(app.url, 'DELETE', `${ratePath(patient)}/${holder}`);
-    await answer;
-
-    expect((await scrape(app.url)).value('ratelimit_waiting')).toBe(0);
   });
 
   test('that is denied is among the recent denials of the dashboard', async () => {

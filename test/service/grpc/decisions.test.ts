@@ -1,14 +1,12 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
-import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { codesOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -72,19 +70,6 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
     expect(await debugState(app.url, keys[1]!)).toMatchObject({ NumDeniedThisWindow: 1 });
   });
 
-  test('leaves the approvals that it gave back to others', async () => {
-    const [shared, full] = [uniqueKey(), uniqueKey()];
-    await approve(app.url, full, '?maxRequests=1');
-    for (let i = 0; i < 5; i += 1) {
-      const response = await gateway.ask({ descriptors: [of(shared), of(full)] });
-      expect(codesOf(response)).toEqual(['OK', 'OVER_LIMIT']);
-    }
-
-    expect((await gateway.askFor(shared)).overall_code).toBe('OK');
-    expect((await gateway.askFor(shared)).overall_code).toBe('OK');
-    expect((await gateway.askFor(shared)).overall_code).toBe('OVER_LIMIT');
-  });
-
   test('can be on a hundred descriptors', async () => {
     const keys = Array.from({ length: 100 }, uniqueKey);
     const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
@@ -107,22 +92,4 @@ test.each([
   const { statuses } = await gatewayOf(app).askFor(uniqueKey());
 
   expect(statuses).toMatchObject([{ current_limit: { requests_per_unit: 1, unit } }]);
-});
-
-test('a shadow rule lets every call pass, and says so', async () => {
-  const app = await start(
-    await rulesFile(folder, { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }),
-  );
-  const full = uniqueKey();
-  await approve(app.url, full);
-  const gateway = gatewayOf(app);
-  const passed = await gateway.askFor('quiet');
-  expect([passed.overall_code, codesOf(passed)]).toEqual(['OK', ['OK']]);
-  expect(passed.response_headers_to_add).toContainEqual({
-    key: 'X-Sluice-Shadow',
-    value: 'denied',
-  });
-
-  const refused = await gateway.ask({ descriptors: [of('quiet'), of(full)] });
-  expect(codesOf(refused)).toEqual(['OK', 'OVER_LIMIT']);
 });

@@ -54,26 +54,6 @@ describe('a descriptor of a key with further limits', () => {
     });
   });
 
-  test('shows the limit that denied it, with the time until that has room', async () => {
-    await startWith(hour({ max_requests_per_window: 1 }));
-    await ask();
-    const response = await ask();
-
-    expect(response.statuses).toMatchObject([
-      {
-        code: 'OVER_LIMIT',
-        current_limit: { requests_per_unit: 1, unit: 'HOUR', name: 'hour' },
-        limit_remaining: 0,
-      },
-    ]);
-    expect(headersOf(response)).toStrictEqual({
-      'X-RateLimit-Limit': '1',
-      'X-RateLimit-Remaining': '0',
-      'X-RateLimit-Reset': OF_AN_HOUR,
-      'Retry-After': OF_AN_HOUR,
-    });
-  });
-
   test('shows the limit that denied it, even if another has less left', async () => {
     await startWith(hour({ max_requests_per_window: 2 }));
     await ask();
@@ -107,15 +87,5 @@ describe('a descriptor of a key with further limits', () => {
     const { headers } = await send(app.url, 'POST', ratePath(key));
     expect(headers.ratelimit).toMatch(/^"tenants";r=2;t=\d+, "hour";r=4;t=\d+, "starts";r=1;t=/);
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
-  });
-
-  test('may override the maximum of the key, and no other', async () => {
-    await startWith(hour({ max_requests_per_window: 5 }));
-    const limit = { requests_per_unit: 2, unit: 'MINUTE' } as const;
-    const { statuses } = await gateway.ask({ descriptors: [of(key, { limit })] });
-
-    expect(statuses).toMatchObject([
-      { code: 'OK', current_limit: { ...ownMaximum, requests_per_unit: 2 }, limit_remaining: 1 },
-    ]);
   });
 });

@@ -1,10 +1,8 @@
-import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
-import { type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
+import { codesOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -70,11 +68,13 @@ describe('the headers for the client', () => {
 
 test('the headers of several denials say when the longest of their windows ends', async () => {
   const app = await start(
-    await rulesFile(
-      folder,
-      { key_pattern: 'minute', window_millis: 60_000 },
-      { key_pattern: 'day', window_millis: 86_400_000 },
-    ),
+    {},
+    {
+      rules: [
+        { key_pattern: 'minute', window_millis: 60_000 },
+        { key_pattern: 'day', window_millis: 86_400_000 },
+      ],
+    },
   );
   const gateway = gatewayOf(app);
   const keys = ['minute', 'day', 'minute'];
@@ -97,17 +97,19 @@ test('RATE_LIMIT_HEADERS=off leaves the limit out, and Retry-After in', async ()
 
 test('a shadow denial is in a header, unless another limit denies the call', async () => {
   const app = await start(
-    await rulesFile(folder, { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }),
+    {},
+    { rules: [{ key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }] },
   );
   const gateway = gatewayOf(app);
   const full = uniqueKey();
   await approve(app.url, full);
 
-  expect(headersOf(await gateway.ask({ descriptors: [of('quiet')] }))).toMatchObject({
-    'X-Sluice-Shadow': 'denied',
-  });
-  const refused = headersOf(await gateway.ask({ descriptors: [of('quiet'), of(full)] }));
-  expect(Object.keys(refused)).toEqual([
+  const passed = await gateway.ask({ descriptors: [of('quiet')] });
+  expect([passed.overall_code, codesOf(passed)]).toEqual(['OK', ['OK']]);
+  expect(headersOf(passed)).toMatchObject({ 'X-Sluice-Shadow': 'denied' });
+  const refused = await gateway.ask({ descriptors: [of('quiet'), of(full)] });
+  expect(codesOf(refused)).toEqual(['OK', 'OVER_LIMIT']);
+  expect(Object.keys(headersOf(refused))).toEqual([
     'X-RateLimit-Limit',
     'X-RateLimit-Remaining',
     'X-RateLimit-Reset',

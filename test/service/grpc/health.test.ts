@@ -3,13 +3,10 @@ import { useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, useGateways } from '../../support/grpc-gateway.js';
 import { useHealthClients } from '../../support/grpc-health.js';
 import { startRedisProcess } from '../../support/redis-process.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
 const LIMITS = 'envoy.service.ratelimit.v3.RateLimitService';
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const healthOf = useHealthClients();
 const gatewayOf = useGateways();
@@ -32,7 +29,7 @@ describe('the health service', () => {
 
   test('asks for no token', async () => {
     const caller = { name: 'one', token: 'token-of-one-caller', scopes: ['check'] };
-    const app = await start({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+    const app = await start({}, { tokens: [caller] });
 
     expect((await failureOf(gatewayOf(app).askFor('key')))[0]).toBe('UNAUTHENTICATED');
     expect(await healthOf(app).check(LIMITS)).toBe('SERVING');

@@ -1,8 +1,7 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
-import { codesOf, failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
-import { approve } from '../../support/http-client.js';
+import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -53,43 +52,11 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect([await approvedOf(key), await approvedOf(other)]).toEqual([5, 1]);
   });
 
-  test('is approved as a whole, or not at all', async () => {
-    const ask = async (hits_addend: number): Promise<unknown> =>
-      (await gateway.ask({ hits_addend, descriptors: [of(key)] })).overall_code;
-    expect(await ask(8)).toBe('OK');
-    expect(await ask(3)).toBe('OVER_LIMIT');
-    expect(await approvedOf(key)).toBe(8);
-
-    expect(await ask(2)).toBe('OK');
-    expect(await approvedOf(key)).toBe(10);
-  });
-
   test('above the maximum is denied, and takes nothing', async () => {
     const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
 
     expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 10 }]);
     expect(await approvedOf(key)).toBe(0);
-  });
-
-  test('is given back as a whole if another descriptor is denied', async () => {
-    const full = uniqueKey();
-    await approve(app.url, full, '?maxRequests=1');
-    await gateway.ask({ hits_addend: 2, descriptors: [of(key)] });
-    const response = await gateway.ask({
-      descriptors: [of(key, { hits_addend: { value: 6 } }), of(full)],
-    });
-
-    expect(codesOf(response)).toEqual(['OK', 'OVER_LIMIT']);
-    expect(await approvedOf(key)).toBe(2);
-    expect((await gateway.ask({ hits_addend: 8, descriptors: [of(key)] })).overall_code).toBe('OK');
-  });
-
-  test('of many hits is approved as a whole', async () => {
-    const rich = uniqueKey();
-    await approve(app.url, rich, '?maxRequests=1000000000');
-    const hits_addend = 999_999_999;
-    expect((await gateway.ask({ hits_addend, descriptors: [of(rich)] })).overall_code).toBe('OK');
-    expect(await approvedOf(rich)).toBe(1_000_000_000);
   });
 
   test.each<[object, string]>([

@@ -1,53 +1,12 @@
-import { debugState } from '../../support/debug-state.js';
-import { rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
 const BY_DEFAULT = { GRPC_KEY_TEMPLATE: '{domain}:{entries}' };
-
-test('by default a key is the domain and the entries', async () => {
-  const app = await start(BY_DEFAULT);
-  const domain = uniqueKey();
-  const entries = [
-    { key: 'path', value: '/a,b' },
-    { key: 'ip', value: '::1' },
-  ];
-  await gatewayOf(app).ask({ domain, descriptors: [{ entries }] });
-
-  expect(await debugState(app.url, `${domain}:path=/a%2Cb,ip=::1`)).toMatchObject({
-    Found: true,
-    NumApprovedThisWindow: 1,
-  });
-});
-
-test('descriptors that differ in order, domain or the place of a comma have limits of their own', async () => {
-  const app = await start(BY_DEFAULT);
-  const gateway = gatewayOf(app);
-  const [domain, other] = [uniqueKey(), uniqueKey()];
-  const [a, b] = [
-    { key: 'a', value: '1' },
-    { key: 'b', value: '2' },
-  ];
-  const asked = [
-    { domain, descriptors: [{ entries: [a, b] }] },
-    { domain, descriptors: [{ entries: [b, a] }] },
-    { domain: other, descriptors: [{ entries: [a, b] }] },
-    { domain, descriptors: [{ entries: [{ key: 'a', value: '1,b=2' }] }] },
-  ];
-
-  for (const request of asked) {
-    expect((await gateway.ask(request)).overall_code).toBe('OK');
-  }
-  for (const request of asked) {
-    expect((await gateway.ask(request)).overall_code).toBe('OVER_LIMIT');
-  }
-});
 
 test('gateways and callers over HTTP share a key if it is {values}', async () => {
   const app = await start();
@@ -80,20 +39,21 @@ test('a key that an empty value makes empty is rejected', async () => {
 });
 
 test('rules match the keys, also keys that are cut', async () => {
-  const app = await start({
-    ...BY_DEFAULT,
-    ...(await rulesFile(
-      folder,
-      {
-        key_pattern: 'edge:path=/reports/.*',
-        key_pattern_is_regex: true,
-        name: 'reports',
-        max_requests_per_window: 7,
-        window_millis: 60_000,
-      },
-      { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
-    )),
-  });
+  const app = await start(
+    { ...BY_DEFAULT },
+    {
+      rules: [
+        {
+          key_pattern: 'edge:path=/reports/.*',
+          key_pattern_is_regex: true,
+          name: 'reports',
+          max_requests_per_window: 7,
+          window_millis: 60_000,
+        },
+        { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
+      ],
+    },
+  );
   const gateway = gatewayOf(app);
   const limitOf = async (value: string): Promise<unknown> => {
     const descriptors = [{ entries: [{ key: 'path', value }] }];

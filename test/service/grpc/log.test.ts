@@ -4,7 +4,7 @@ import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve } from '../../support/http-client.js';
 import type { LogLine } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { callersSpan } from '../../support/tracing/trace-headers.js';
@@ -24,15 +24,18 @@ async function callsOfEveryClass(environment: Record<string, string>): Promise<{
   app: GrpcApp;
   keys: readonly [string, string];
 }> {
-  const app = await start({
-    MAX_WAITERS: '0',
-    ...(await rulesFile(folder, {
-      key_pattern: 'patient-.*',
-      key_pattern_is_regex: true,
-      max_wait_millis: 86_400_000,
-    })),
-    ...environment,
-  });
+  const app = await start(
+    { MAX_WAITERS: '0', ...environment },
+    {
+      rules: [
+        {
+          key_pattern: 'patient-.*',
+          key_pattern_is_regex: true,
+          max_wait_millis: 86_400_000,
+        },
+      ],
+    },
+  );
   const gateway = gatewayOf(app);
   const [key, patient] = [uniqueKey(), `patient-${uniqueKey()}`];
   await approve(app.url, patient);
@@ -90,11 +93,10 @@ test('each line has the keys, the outcome, the duration and the correlation id',
 });
 
 test('each line has the caller and its trace id, also if the key is rejected', async () => {
-  const app = await start({
-    AUTH_TOKENS_FILE: await tokenFile(folder, { ...CALLER, key_patterns: ['test-.*'] }),
-    LOG_2XX: 'true',
-    LOG_4XX: 'true',
-  });
+  const app = await start(
+    { LOG_2XX: 'true', LOG_4XX: 'true' },
+    { tokens: [{ ...CALLER, key_patterns: ['test-.*'] }] },
+  );
   const gateway = gatewayOf(app);
   const { traceId, headers } = callersSpan();
   const options = { headers: { ...headers, ...bearer(CALLER) } };
@@ -135,17 +137,19 @@ test('a shadow denial is logged if denials are logged', async () => {
 });
 
 test('a call that its gateway gives up while it waits has a line with 499, whatever the settings', async () => {
-  const app = await start({
-    ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
-    LOG_4XX: 'false',
-  });
+  const app = await start(
+    { LOG_4XX: 'false' },
+    { rules: [ruleForAll({ max_wait_millis: 86_400_000 })] },
+  );
   const key = uniqueKey();
   await approve(app.url, key);
-  const call = gatewayOf(app).begin({ descriptors: [of(key)] });
+  const headers = { 'x-correlation-id': 'the gateway' };
+  const call = gatewayOf(app).begin({ descriptors: [of(key)] }, { headers });
   await untilWaiting(app.url, key, 1);
   call.cancel();
+  await untilWaiting(app.url, key, 0);
 
   const line = await until(() => app.log.find(({ status }) => status === 499));
-  expect(line).toMatchObject({ level: 'info', keys: [key] });
+  expect(line).toMatchObject({ level: 'info', keys: [key], correlationId: 'the gateway' });
   expect(linesIn(app)).toEqual([]);
 });

@@ -87,15 +87,4 @@ describe('a store that fails for one of two descriptors', () => {
     expect(await failureOf(answer)).toEqual(['UNAVAILABLE', 'store unavailable']);
     expect(limiter.released).toEqual([waiter.requestId]);
   });
-
-  test('leaves a denial of the other as it is', async () => {
-    const limiter = new StoreLimiterStub();
-    limiter.goDown('away');
-    const service = await start(limiter);
-    const { answer } = gatewayOf(service).begin({ descriptors: [of('here'), of('away')] });
-    const { waiter } = await until(() => limiter.asked[0]);
-    waiter.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
-
-    expect(codesOf(await answer)).toEqual(['OVER_LIMIT', 'UNKNOWN']);
-  });
 });

@@ -15,8 +15,7 @@ import { smallLimiter } from '../../support/http-service.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
@@ -31,7 +30,6 @@ const CALLER = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check
 const MESSAGE = requestFrame({ descriptors: [of('key')] });
 const LARGE = ['x-large', 'a'.repeat(3900)] as const;
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const startService = useGrpcServices();
 const gatewayOf = useGateways();
@@ -198,7 +196,7 @@ test('a connection that is idle, or waits for an answer, gets one ping and stays
 
 describe('a call without a message', () => {
   test('is rejected at once without a token, and with a wrong one', async () => {
-    const app = await start({ AUTH_TOKENS_FILE: await tokenFile(folder, CALLER) });
+    const app = await start({}, { tokens: [CALLER] });
     const calls = rawCallsTo(app);
     const begin = (headers: object) => calls.send([], { headers: { ...headers }, staysOpen: true });
     let isGoodOver = false;

@@ -1,5 +1,5 @@
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { begin, ratePath } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -26,11 +26,13 @@ describe('with tokens, a call', () => {
   let gateway: Gateway;
   let key: string;
   beforeEach(async () => {
-    app = await start({
-      AUTH_TOKENS_FILE: await tokenFile(folder, GATEWAY, CONFIGURER, OPERATOR),
-      MAX_WAITERS: '4',
-      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
-    });
+    app = await start(
+      { MAX_WAITERS: '4' },
+      {
+        tokens: [GATEWAY, CONFIGURER, OPERATOR],
+        rules: [ruleForAll({ max_wait_millis: 86_400_000 })],
+      },
+    );
     gateway = gatewayOf(app);
     key = uniqueKey();
   });

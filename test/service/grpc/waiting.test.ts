@@ -1,6 +1,6 @@
 import { bothLimiters, type Environment } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import {
   codesOf,
   failureOf,
@@ -12,7 +12,6 @@ import {
 } from '../../support/grpc-gateway.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -21,7 +20,6 @@ import { useRedis } from '../../support/use-redis.js';
 const LONG = 86_400_000;
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -37,11 +35,10 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
 
   /** Starts a service with a full key for which gateways may wait. */
   async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
-    app = await start({
-      ...settings(),
-      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: LONG, ...rule }))),
-      ...more,
-    });
+    app = await start(
+      { ...settings(), ...more },
+      { rules: [ruleForAll({ max_wait_millis: LONG, ...rule })] },
+    );
     gateway = gatewayOf(app);
     key = uniqueKey();
     holder = await approve(app.url, key);
@@ -108,33 +105,6 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
   });
 
-  test("is denied before its gateway's timeout, even if its rule lets it wait for longer", async () => {
-    await startFull();
-    const response = await gateway.askFor(key, { timeoutMillis: 20_000 });
-
-    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
-    expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(3500);
-  });
-
-  test('is withdrawn when its gateway gives up, which has a line with 499', async () => {
-    await startFull();
-    const call = await wait(
-      { descriptors: [of(key)] },
-      { headers: { 'x-correlation-id': 'the gateway' } },
-    );
-    call.cancel();
-    expect((await failureOf(call.answer))[0]).toBe('CANCELLED');
-    await untilWaiting(app.url, key, 0);
-
-    expect(await app.logged(({ status }) => status === 499)).toMatchObject({
-      level: 'info',
-      keys: [key],
-      correlationId: 'the gateway',
-    });
-    await release(holder);
-    expect((await gateway.askFor(key)).overall_code).toBe('OK');
-  });
-
   test("is withdrawn when its gateway's connection ends", async () => {
     await startFull();
     await waitForKey();
@@ -144,66 +114,6 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
 
     await release(holder);
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
-  test('is withdrawn when another of its request is denied', async () => {
-    await startFull();
-    const other = uniqueKey();
-    await approve(app.url, other);
-    const http = begin(app.url, 'POST', `${ratePath(other)}?canWait=true`);
-    pending.push({ cancel: () => http.disconnect() });
-    await untilWaiting(app.url, other, 1);
-    // The queue of the other has no place left.
-    await send(app.url, 'POST', `${ratePath(other)}?maxRequestsInQueue=1`);
-    const response = await gateway.ask({ descriptors: [of(key), of(other)] });
-
-    expect(response.overall_code).toBe('OVER_LIMIT');
-    expect(codesOf(response)).toEqual(['UNKNOWN', 'OVER_LIMIT']);
-    await untilWaiting(app.url, key, 0);
-    expect(await debugState(app.url, other)).toMatchObject({ NumWaiting: 1 });
-    await release(holder);
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
-  test('is decided before descriptors that may not wait', async () => {
-    app = await start({
-      ...settings(),
-      ...(await rulesFile(folder, {
-        key_pattern: 'patient-.*',
-        key_pattern_is_regex: true,
-        max_wait_millis: LONG,
-      })),
-    });
-    gateway = gatewayOf(app);
-    key = `patient-${uniqueKey()}`;
-    holder = await approve(app.url, key);
-    const hasty = uniqueKey();
-    const call = await wait({ descriptors: [of(hasty), of(key)] });
-    expect((await debugState(app.url, hasty)).Found).toBe(false);
-    // While the call waits, another caller takes the approval that the other descriptor needs.
-    await approve(app.url, hasty);
-    await release(holder);
-    const response = await call.answer;
-
-    expect(codesOf(response)).toEqual(['OVER_LIMIT', 'OK']);
-    // The approval that the call waited for is given back.
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
-  test('waits until all of its hits are free', async () => {
-    await startFull({ MAX_REQUESTS: '2' });
-    const call = await wait({ hits_addend: 2, descriptors: [of(key)] });
-    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 1 });
-    await release(holder);
-
-    expect(codesOf(await call.answer)).toEqual(['OK']);
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 2 });
-  });
-
-  test('does not wait for a shadow rule', async () => {
-    await startFull({}, { shadow: true });
-
-    expect((await gateway.askFor(key)).overall_code).toBe('OK');
   });
 
   test('fails if there are MAX_WAITERS waiters already', async () => {
@@ -217,21 +127,5 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     const metrics = await scrape(app.url);
     expect(metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })).toBe(1);
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 1 });
-  });
-
-  test('that fails for MAX_WAITERS takes nothing of the others in its request', async () => {
-    await startFull({ MAX_WAITERS: '1' });
-    await waitForKey();
-    const other = uniqueKey();
-    await failureOf(gateway.ask({ descriptors: [of(other), of(key)] }));
-
-    expect(await debugState(app.url, other)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
-  test('does not wait if its rule does not allow it', async () => {
-    await startFull({}, { max_wait_millis: 0 });
-
-    expect(codesOf(await gateway.askFor(key))).toEqual(['OVER_LIMIT']);
-    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
   });
 });

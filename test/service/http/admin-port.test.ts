@@ -1,12 +1,13 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
+const start = useApps();
 
 async function statuses(url: string, paths: readonly string[]): Promise<Record<string, number>> {
   const answers = paths.map(async (path) => [path, (await send(url, 'GET', path)).status] as const);
@@ -14,16 +15,11 @@ async function statuses(url: string, paths: readonly string[]): Promise<Record<s
 }
 
 describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  let app: OwnApp;
   beforeEach(async () => {
-    app = await startTestApp({
-      ...settings(),
-      ADMIN_PORT: '0',
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+    app = await start({ ...settings(), ...hour, ADMIN_PORT: '0' });
   });
-  afterEach(() => app.stop(0));
 
   test('both ports are in the log', () => {
     const { msg, port, adminPort } = app.log[0]!;
@@ -131,7 +127,7 @@ describe('DEBUG_ENDPOINTS=false', () => {
     ['without an admin port', {}],
     ['with an admin port', { ADMIN_PORT: '0' }],
   ])('removes the debug endpoints, and nothing else (%s)', async (_how, ports) => {
-    const app = await startTestApp({ ...ports, DEBUG_ENDPOINTS: 'false' });
+    const app = await start({ ...ports, DEBUG_ENDPOINTS: 'false' });
     const urls = 'ADMIN_PORT' in ports ? [app.url, app.adminUrl] : [app.url];
     for (const url of urls) {
       for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
@@ -144,18 +140,16 @@ describe('DEBUG_ENDPOINTS=false', () => {
 
     expect((await send(urls.at(-1)!, 'GET', '/metrics')).status).toBe(200);
     await approve(app.url, uniqueKey());
-    await app.stop(0);
   });
 });
 
 describe('without an admin port', () => {
   test('one port serves all paths, and the log names no other port', async () => {
-    const app = await startTestApp();
+    const app = await start();
     const paths = ['/debug', '/debug/key', '/metrics', '/healthz', '/readyz'];
 
     expect(Object.values(await statuses(app.url, paths))).toEqual([200, 200, 200, 200, 200]);
     await approve(app.url, uniqueKey());
     expect(app.log[0]).not.toHaveProperty('adminPort');
-    await app.stop(0);
   });
 });

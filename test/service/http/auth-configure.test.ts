@@ -1,11 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const CHECKER = { name: 'checker', token: 'token-that-may-check', scopes: ['check'] };
 const OWNER = { name: 'owner', token: 'token-that-may-configure', scopes: ['check', 'configure'] };
@@ -13,23 +12,20 @@ const CONFIGURER = { name: 'configurer', token: 'token-without-checks', scopes: 
 const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('overrides (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  let key: string;
-  beforeAll(async () => {
-    app = await startTestApp({
+  const app = useApp(
+    () => ({
       ...settings(),
-      AUTH_TOKENS_FILE: await tokenFile(folder, CHECKER, OWNER, CONFIGURER, OPERATOR),
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '5',
-    });
-  });
+    }),
+    { tokens: [CHECKER, OWNER, CONFIGURER, OPERATOR] },
+  );
+  let key: string;
   beforeEach(() => {
     key = uniqueKey();
   });
-  afterAll(() => app.stop(0));
 
   const check = (caller: { token: string }, query = '') =>
     send(app.url, 'POST', `${ratePath(key)}${query}`, bearer(caller));

@@ -1,11 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { type Answer, approvedId, ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const scopes = ['check', 'release', 'debug', 'configure'];
 const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes };
@@ -17,25 +16,22 @@ const TEAM = {
 };
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  const app = useApp(
+    () => ({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+    }),
+    { tokens: [OWNER, TEAM] },
+  );
   /** A key of the team, and one of another. */
   let own: string;
   let other: string;
-  beforeAll(async () => {
-    app = await startTestApp({
-      ...settings(),
-      AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM),
-      WINDOW_MILLIS: '3600000',
-    });
-  });
   beforeEach(() => {
     own = `team:${uniqueKey()}`;
     other = `steam:${uniqueKey()}`;
   });
-  afterAll(() => app.stop(0));
 
   const asTeam = (method: string, path: string): Promise<Answer> =>
     send(app.url, method, path, bearer(TEAM));

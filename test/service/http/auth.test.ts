@@ -1,12 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
-import type { DebugState } from '../../support/debug-state.js';
+import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import type { LogLine } from '../../support/replica-process.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const CHECKER = { name: 'checker', token: 'token-that-may-check', scopes: ['check'] };
@@ -18,32 +16,16 @@ const ALL = [CHECKER, RELEASER, OPERATOR, NOBODY];
 const CHALLENGE = 'Bearer realm="sluice"';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
-async function stateOf(url: string, key: string): Promise<DebugState> {
-  const answer = await send(url, 'GET', `/debug/${encodeURIComponent(key)}`, bearer(OPERATOR));
-  expect(answer.status).toBe(200);
-  return answer.json() as DebugState;
-}
-
-async function untilOneWaits(url: string, key: string): Promise<void> {
-  await until(async () => (await stateOf(url, key)).NumWaiting === 1);
-}
+const stateOf = (url: string, key: string): Promise<DebugState> =>
+  debugState(url, key, bearer(OPERATOR));
 
 describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    const file = await tokenFile(folder, ...ALL);
-    app = await startTestApp({
-      ...settings(),
-      AUTH_TOKENS_FILE: file,
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      LOG_2XX: 'true',
-      LOG_4XX: 'true',
-    });
+  const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+  const app = useApp(() => ({ ...settings(), ...hour, LOG_2XX: 'true', LOG_4XX: 'true' }), {
+    tokens: ALL,
   });
-  afterAll(() => app.stop(0));
 
   function expectRefusal(answer: Answer, status: number, challenge: string, key?: string): void {
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([status, challenge]);
@@ -176,7 +158,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     const key = uniqueKey();
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(CHECKER));
-    await untilOneWaits(app.url, key);
+    await untilWaiting(app.url, key, 1, bearer(OPERATOR));
     waiting.disconnect();
 
     const line = await app.logged(({ status, key: of }) => status === 499 && of === key);
@@ -191,16 +173,13 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
   });
 });
 
-describe('without tokens', () => {
-  test('every request is allowed, whatever token it has', async () => {
-    const app = await startTestApp();
-    const key = uniqueKey();
-    const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(NOBODY)));
-    const paths = [`${ratePath(key)}/${id}`, '/debug', '/metrics'];
-    const methods = ['DELETE', 'GET', 'GET'];
-    const answers = await Promise.all(paths.map((path, i) => send(app.url, methods[i]!, path)));
-    await app.stop(0);
+test('without tokens every request is allowed, whatever token it has', async () => {
+  const app = await start();
+  const key = uniqueKey();
+  const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(NOBODY)));
+  const paths = [`${ratePath(key)}/${id}`, '/debug', '/metrics'];
+  const methods = ['DELETE', 'GET', 'GET'];
+  const answers = await Promise.all(paths.map((path, i) => send(app.url, methods[i]!, path)));
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  });
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
 });

@@ -1,17 +1,13 @@
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { ratePath } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { debugState } from '../../support/debug-state.js';
+import { useApp } from '../../support/use-apps.js';
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp({ MAX_IN_FLIGHT_PER_CONNECTION: '1', WINDOW_MILLIS: '3600000' });
-});
-afterAll(() => app.stop(0));
+const app = useApp(() => ({ MAX_IN_FLIGHT_PER_CONNECTION: '1', WINDOW_MILLIS: '3600000' }));
 
 /** A check with a body. */
 function checkText(

@@ -1,8 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { type Answer, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp, useApps } from '../../support/use-apps.js';
+
+const start = useApps();
 
 const redis = useRedis();
 
@@ -16,11 +18,7 @@ function expectForBrowsers({ headers }: Answer): void {
 }
 
 describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
 
   test.each([
     '/debug',
@@ -69,11 +67,10 @@ describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, 
 });
 
 test('answers to a browser have the same headers while the store is down', async () => {
-  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
+  const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
   const answers = await Promise.all(
     ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),
   );
-  await app.stop(0);
 
   expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
   for (const answer of answers) expectForBrowsers(answer);

@@ -1,5 +1,3 @@
-import { checkResult, releaseResult } from '../../../src/api/bulk-schemas.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
@@ -7,6 +5,7 @@ import { approve, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const redis = useRedis();
 
@@ -52,15 +51,11 @@ const WRONG: [kind: string, element: unknown, error: string][] = [
 ];
 
 describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '100' }));
   let key: string;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '100' });
-  });
   beforeEach(() => {
     key = uniqueKey();
   });
-  afterAll(() => app.stop(0));
 
   test('of 1000 checks of one key approve the first ones, as many as fit', async () => {
     const results = await checkMany(app.url, Array<object>(1000).fill({ key }));
@@ -111,20 +106,6 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     });
   });
 
-  test('share their limit with concurrent bulk requests and single checks', async () => {
-    const calls = Array.from({ length: 20 }, () =>
-      checkMany(app.url, Array<object>(10).fill({ key })),
-    );
-    const alone = Array.from({ length: 50 }, () => send(app.url, 'POST', ratePath(key)));
-    const statuses = [
-      ...(await Promise.all(calls)).flat().map(({ status }) => status),
-      ...(await Promise.all(alone)).map(({ status }) => status),
-    ];
-
-    expect(statuses.filter((status) => status === 200)).toHaveLength(100);
-    expect(statuses.filter((status) => status === 429)).toHaveLength(150);
-  });
-
   test.each(WRONG)('reject an element that is %s, and no other', async (_kind, wrong, error) => {
     const before = await debugState(app.url, 'k');
     const results = await checkMany(app.url, [{ key }, wrong, { key }, wrong]);
@@ -133,15 +114,6 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(results).toStrictEqual([APPROVED, refused, APPROVED, refused]);
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 2 });
     expect(await debugState(app.url, 'k')).toStrictEqual(before);
-  });
-
-  test('give an element the same error as a single check', async () => {
-    const long = key.padEnd(513, 'x');
-    const alone = await send(app.url, 'POST', ratePath(long));
-    const [together] = await checkMany(app.url, [{ key: long }]);
-    const { error } = alone.json() as { error: string };
-
-    expect(together).toStrictEqual({ status: alone.status, error });
   });
 
   test('accept any text for a key', async () => {
@@ -218,34 +190,6 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     ]);
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${second!}`)).status).toBe(200);
-  });
-
-  test('release a thousand approvals', async () => {
-    const checks = Array<object>(1000).fill({ key, maxRequests: 1000 });
-    const approved = await checkMany(app.url, checks);
-    const released = await releaseMany(
-      app.url,
-      approved.map((result) => ({
-        key,
-        request_id: (result as { request_id: string }).request_id,
-      })),
-    );
-
-    expect(released).toStrictEqual(Array<object>(1000).fill({ status: 200 }));
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
-  test('are answered according to their schemas', async () => {
-    const results = await checkMany(app.url, [{ key, maxRequests: 1 }, { key }, 5]);
-    const { request_id: requestId } = results[0] as { request_id: string };
-    const released = await releaseMany(app.url, [
-      { key, request_id: requestId },
-      { key, request_id: '' },
-      5,
-    ]);
-
-    expect(results.map((result) => checkResult.parse(result))).toStrictEqual(results);
-    expect(released.map((result) => releaseResult.parse(result))).toStrictEqual(released);
   });
 
   test('count each of their checks', async () => {

@@ -1,22 +1,18 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { StoreUnavailableError, UnavailableError } from '../../../src/limiter/errors.js';
 import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
-import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { bothLimiters, type Environment, PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany, JSON_HEADERS, releaseMany, sendBody } from '../../support/bulk-client.js';
 import { approve } from '../../support/http-client.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { type FilesRead, type OwnApp, useApps } from '../../support/use-apps.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
 const APPROVED = { status: 200, request_id: expect.any(String) as unknown };
 const DENIED = {
@@ -26,30 +22,23 @@ const DENIED = {
 };
 
 describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  let app: OwnApp;
   let key: string;
   beforeEach(() => {
     key = uniqueKey();
   });
-  afterEach(() => app.stop(0));
 
-  async function start(environment: Readonly<Record<string, string>>): Promise<void> {
-    app = await startTestApp({
-      ...settings(),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      ...environment,
-    });
+  async function startWith(environment: Environment, files?: FilesRead): Promise<void> {
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+    app = await start({ ...settings(), ...hour, ...environment }, files);
   }
 
   test('follow the rules of their keys', async () => {
-    const file = join(folder, uniqueKey());
-    const keys = [
+    const rules = [
       { key_pattern: `${key}-shadow`, max_requests_per_window: 1, shadow: true },
       { key_pattern: `${key}-ceiling`, max_requests_per_window: 2, max_requests_ceiling: 5 },
     ];
-    await writeFile(file, JSON.stringify({ keys }));
-    await start({ CONFIG_FILE: file, UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' });
+    await startWith({ UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' }, { rules });
     const shadow = { key: `${key}-shadow` };
     const ceiling = { key: `${key}-ceiling` };
 
@@ -84,7 +73,7 @@ describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_
       scopes: [...scopes, 'configure', 'debug'],
     };
     const debug = { name: 'debug', token: 'token-for-debugging', scopes: ['debug'] };
-    await start({ AUTH_TOKENS_FILE: await tokenFile(folder, team, owner, debug) });
+    await startWith({}, { tokens: [team, owner, debug] });
     const other = uniqueKey();
     const [own, foreign] = await checkMany(
       app.url,
@@ -128,7 +117,7 @@ describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_
   });
 
   test('that are denied or rejected have one log line if LOG_4XX=true', async () => {
-    await start({ LOG_4XX: 'true' });
+    await startWith({ LOG_4XX: 'true' });
     const elements = [{ key }, { key }, { key }, { key: '' }, 5];
     await checkMany(app.url, elements, { 'X-Correlation-ID': key });
     await checkMany(app.url, [{ key: uniqueKey() }], { 'X-Correlation-ID': uniqueKey() });
@@ -146,7 +135,7 @@ describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_
   });
 
   test('that are denied or rejected have no log line by default', async () => {
-    await start({});
+    await startWith({});
     await checkMany(app.url, [{ key }, { key }, 5]);
     await app.stop(0);
 
@@ -157,21 +146,20 @@ describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_
 });
 
 test('a key without room in the store harms no other', async () => {
-  const app = await startTestApp({ MAX_KEYS: '1', MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
+  const app = await start({ MAX_KEYS: '1', MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
   const key = uniqueKey();
   const full = { status: 503, error: 'store full: no room for another key', retryAfter: 1 };
   const results = await checkMany(app.url, [{ key }, { key: uniqueKey() }, { key }, { key }]);
   const failed = (await scrape(app.url)).value('ratelimit_failed_checks_total', {
     reason: 'store_full',
   });
-  await app.stop(0);
 
   expect(results).toStrictEqual([APPROVED, full, APPROVED, DENIED]);
   expect(failed).toBe(1);
 });
 
 test('a key with a damaged state harms no other, and the log has the cause', async () => {
-  const app = await startTestApp({
+  const app = await start({
     ...PATIENT_STORE,
     REDIS_URL: redis.url,
     KEY_PREFIX: `${uniqueKey()}:`,
@@ -208,15 +196,10 @@ test('while the store is down each element fails, or the policy decides and says
     ],
   };
   for (const [policy, results] of Object.entries(expected)) {
-    const app = await startTestApp({
-      ...away,
-      STORE_OUTAGE_POLICY: policy,
-      WINDOW_MILLIS: '3600000',
-    });
+    const app = await start({ ...away, STORE_OUTAGE_POLICY: policy, WINDOW_MILLIS: '3600000' });
     const key = uniqueKey();
 
     expect(await checkMany(app.url, [{ key }, { key }])).toStrictEqual(results);
-    await app.stop(0);
   }
 });
 
@@ -268,7 +251,7 @@ test('each element gets its own outcome', async () => {
 });
 
 test('a replica that stops asks the clients of bulk requests to close their connections', async () => {
-  const app = await startTestApp({ SHUTDOWN_DELAY_MILLIS: '60000' });
+  const app = await start({ SHUTDOWN_DELAY_MILLIS: '60000' });
   const hurry = new AbortController();
   const stopped = app.stop(0, hurry.signal);
   const answer = await sendBody(app.url, 'POST', JSON.stringify([{ key: uniqueKey() }]));

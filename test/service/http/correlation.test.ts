@@ -1,20 +1,16 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const redis = useRedis();
 
 describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', LOG_2XX: 'true' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', LOG_2XX: 'true' }));
 
   async function correlationOf(value: string): Promise<string> {
     const answer = await send(app.url, 'GET', `/rate/${uniqueKey()}`, {

@@ -1,15 +1,11 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { jest } from '@jest/globals';
 
 import { RuleSet } from '../../../src/rules/rule-set.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 
 /** Expressions without a text that could rule out a key, so that each costs an automaton. */
 const COSTLY = Array.from({ length: 40 }, (_, i) => `(?i).*:svc${i}:.*`);
@@ -29,22 +25,13 @@ const WATCHER = {
 /** Fewest single checks that are answered, one after the other, while 1000 new keys are matched. */
 const ANSWERED_MEANWHILE = 20;
 
-const folder = useTemporaryFolder();
-let app: TestApp;
-beforeAll(async () => {
-  const rules = join(folder, 'rules.json');
-  const keys = COSTLY.map((pattern) => ({ key_pattern: pattern, key_pattern_is_regex: true }));
-  await writeFile(rules, JSON.stringify({ keys }));
-  app = await startTestApp({
-    CONFIG_FILE: rules,
-    AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM, WATCHER),
-    MAX_REQUESTS: '100000',
-  });
+const app = useApp(() => ({ MAX_REQUESTS: '100000' }), {
+  rules: COSTLY.map((pattern) => ({ key_pattern: pattern, key_pattern_is_regex: true })),
+  tokens: [OWNER, TEAM, WATCHER],
 });
 afterEach(() => {
   jest.restoreAllMocks();
 });
-afterAll(() => app.stop(0));
 
 const newElements = (): { key: string }[] =>
   Array.from({ length: 1000 }, (_, i) => ({

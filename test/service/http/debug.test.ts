@@ -3,7 +3,6 @@ import { bothLimiters } from '../../support/both-limiters.js';
 import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -75,15 +74,6 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
     expect(answer.json()).toStrictEqual((await instances(app))[key]);
   });
 
-  test('of a key without a check says only that', async () => {
-    const key = uniqueKey();
-    const answer = await send(app.url, 'GET', `/debug/${key}`);
-
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.json()).toStrictEqual({ Key: key, Found: false });
-  });
-
   test('of a key too long to exist is not found', async () => {
     const key = 'x'.repeat(513);
     const answer = await send(app.url, 'GET', `/debug/${key}`);
@@ -123,29 +113,5 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
     expect(Object.keys(await instances(app)).sort()).toEqual([...keys].sort());
     // JSON.parse would hide a key that is listed twice.
     expect(text.match(/"Key":/g)).toHaveLength(keys.length);
-  });
-});
-
-describe.each(bothLimiters(redis))('debug after a window (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '1000', MAX_REQUESTS: '1' });
-  });
-  afterAll(() => app.stop(0));
-
-  test('shows zeros although nothing has touched the key since', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    await send(app.url, 'POST', `/rate/${key}`);
-    const next = await until(async () => {
-      const state = await debugState(app.url, key);
-      return state.NumApprovedThisWindow !== 1 && state;
-    });
-    expect(next).toMatchObject({
-      Found: true,
-      NumApprovedThisWindow: 0,
-      NumDeniedThisWindow: 0,
-      NumWaiting: 0,
-    });
   });
 });

@@ -185,34 +185,3 @@ describe.each(bothLimiters(redis))(
     });
   },
 );
-
-describe.each(bothLimiters(redis))('pipelined waiting requests (%s limiter)', (_name, settings) => {
-  test('are answered in their order on the connection', async () => {
-    const app = await startTestApp({
-      ...settings(),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-    const [first, second] = [uniqueKey(), uniqueKey()];
-    const [firstHolder, secondHolder] = [
-      await approve(app.url, first),
-      await approve(app.url, second),
-    ];
-    const connection = await openConnection(app.url);
-    connection.write(
-      requestText('POST', `/rate/${first}?canWait=true`, { 'X-Correlation-ID': 'first' }) +
-        requestText('POST', `/rate/${second}?canWait=true`, { 'X-Correlation-ID': 'second' }),
-    );
-    await untilWaiting(app.url, first, 1);
-    await untilWaiting(app.url, second, 1);
-    await send(app.url, 'DELETE', `${ratePath(second)}/${secondHolder}`);
-    await untilWaiting(app.url, second, 0);
-    expect(connection.received).toBe('');
-    await send(app.url, 'DELETE', `${ratePath(first)}/${firstHolder}`);
-    await connection.receives(/request_id[^]*request_id/);
-    connection.disconnect();
-    await app.stop(0);
-
-    expect(connection.received.match(/(?<=^X-Correlation-ID: ).*$/gm)).toEqual(['first', 'second']);
-  });
-});

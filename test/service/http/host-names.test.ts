@@ -1,14 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { openConnection } from '../../support/raw-http.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 
-const folder = useTemporaryFolder();
-
-let app: TestApp;
-afterEach(() => app.stop(0));
+const start = useApps();
+let app: OwnApp;
 
 const LOOPBACK = [
   'localhost',
@@ -47,7 +43,7 @@ function allWith(status: number, hosts: readonly string[]): Record<string, numbe
 }
 
 test('only loopback names are accepted on a loopback address', async () => {
-  app = await startTestApp();
+  app = await start();
 
   expect(await statusesOf(LOOPBACK)).toEqual(allWith(200, LOOPBACK));
   expect(await statusesOf(FOREIGN)).toEqual(allWith(403, FOREIGN));
@@ -62,7 +58,7 @@ test('only loopback names are accepted on a loopback address', async () => {
 test.each(['/', '/ui', '/docs', '/openapi.json', '/metrics', '/debug', '/healthz', '/unknown'])(
   '%s is also rejected, on both ports',
   async (path) => {
-    app = await startTestApp({ ADMIN_PORT: '0' });
+    app = await start({ ADMIN_PORT: '0' });
     const answers = [app.url, app.adminUrl].map((url) =>
       send(url, 'GET', path, { Host: 'evil.example' }),
     );
@@ -72,7 +68,7 @@ test.each(['/', '/ui', '/docs', '/openapi.json', '/metrics', '/debug', '/healthz
 );
 
 test('HTTP/1.0, which has no Host header, is served', async () => {
-  app = await startTestApp();
+  app = await start();
   const connection = await openConnection(app.url);
   connection.write('GET /healthz HTTP/1.0\r\n\r\n');
   await connection.closed;
@@ -81,7 +77,7 @@ test('HTTP/1.0, which has no Host header, is served', async () => {
 });
 
 test('ALLOWED_HOSTS adds names', async () => {
-  app = await startTestApp({ ALLOWED_HOSTS: 'Sluice.example, 10.1.2.3,2001:db8::1' });
+  app = await start({ ALLOWED_HOSTS: 'Sluice.example, 10.1.2.3,2001:db8::1' });
   const allowed = [...LOOPBACK, ...ADDRESSES, 'sluice.example', 'SLUICE.EXAMPLE:443'];
 
   expect(await statusesOf(allowed)).toEqual(allWith(200, allowed));
@@ -89,7 +85,7 @@ test('ALLOWED_HOSTS adds names', async () => {
 });
 
 test('ALLOWED_HOSTS=* accepts any name', async () => {
-  app = await startTestApp({ ALLOWED_HOSTS: 'a.example,*' });
+  app = await start({ ALLOWED_HOSTS: 'a.example,*' });
 
   expect(await statusesOf(FOREIGN)).toEqual(allWith(200, FOREIGN));
 });
@@ -98,13 +94,13 @@ describe('on other addresses', () => {
   const HOST = '0.0.0.0';
 
   test('any name is accepted', async () => {
-    app = await startTestApp({ HOST });
+    app = await start({ HOST });
 
     expect(await statusesOf(FOREIGN)).toEqual(allWith(200, FOREIGN));
   });
 
   test('ALLOWED_HOSTS accepts only its names, and addresses, which probes use', async () => {
-    app = await startTestApp({ HOST, ALLOWED_HOSTS: 'sluice.example' });
+    app = await start({ HOST, ALLOWED_HOSTS: 'sluice.example' });
     const allowed = [...LOOPBACK, ...ADDRESSES, 'sluice.example:8080'];
 
     expect(await statusesOf(allowed)).toEqual(allWith(200, allowed));
@@ -116,14 +112,13 @@ describe('with tokens', () => {
   const caller = { name: 'caller', token: 'token-of-the-caller', scopes: ['check'] };
 
   test('any name is accepted on a loopback address', async () => {
-    app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+    app = await start({}, { tokens: [caller] });
 
     expect(await statusesOf(FOREIGN)).toEqual(allWith(401, FOREIGN));
   });
 
   test('ALLOWED_HOSTS still applies', async () => {
-    const AUTH_TOKENS_FILE = await tokenFile(folder, caller);
-    app = await startTestApp({ AUTH_TOKENS_FILE, ALLOWED_HOSTS: 'sluice.example' });
+    app = await start({ ALLOWED_HOSTS: 'sluice.example' }, { tokens: [caller] });
 
     expect(await statusesOf(FOREIGN)).toEqual(allWith(403, FOREIGN));
     expect(await statusesOf(['sluice.example'])).toEqual({ 'sluice.example': 401 });

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { openConnection } from '../../support/raw-http.js';
 import { until } from '../../support/until.js';
 import { useTls } from '../../support/use-tls.js';
+import { useApp } from '../../support/use-apps.js';
 
 const tls = useTls();
 
@@ -30,11 +30,7 @@ describe.each([
   ['HTTP', () => ({})],
   ['HTTPS', () => tls.settings],
 ])('a host that vanishes (%s)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), ADMIN_PORT: '0' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), ADMIN_PORT: '0' }));
 
   test.each([
     ['service', () => app.url],

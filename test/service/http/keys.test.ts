@@ -1,4 +1,3 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, type DebugState, untilWaiting } from '../../support/debug-state.js';
 import { hashedPart } from '../../support/hash-slot.js';
@@ -6,6 +5,7 @@ import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 /** Keys that are easily confused with each other or with something else. */
 const KEYS = [
@@ -107,11 +107,7 @@ const BADLY_ENCODED = [
 const redis = useRedis();
 
 describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1000' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1000' }));
 
   test('each have a limiter of their own, shown under their own name', async () => {
     // Each key has one approval and a maximum of its own.
@@ -220,18 +216,14 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
 });
 
 describe('the names of a key in Redis', () => {
-  let app: TestApp;
+  const app = useApp(() => ({
+    ...PATIENT_STORE,
+    REDIS_URL: redis.url,
+    KEY_PREFIX: keyPrefix,
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+  }));
   const keyPrefix = `${uniqueKey()}:`;
-  beforeAll(async () => {
-    app = await startTestApp({
-      ...PATIENT_STORE,
-      REDIS_URL: redis.url,
-      KEY_PREFIX: keyPrefix,
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-  });
-  afterAll(() => app.stop(0));
 
   /** All names, by the part that decides their slot. */
   async function namesBySlot(): Promise<Map<string, Set<string>>> {

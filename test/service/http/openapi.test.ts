@@ -3,10 +3,12 @@ import type { oas31 } from 'zod-openapi';
 
 import { querySchema } from '../../../src/http/intake/parameters.js';
 import { ERRORS } from '../../../src/service/errors.js';
-import { startTestApp } from '../../support/app.js';
 import { send } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
+import { useApps } from '../../support/use-apps.js';
+
+const start = useApps();
 
 type Document = oas31.OpenAPIObject;
 type Environment = Readonly<Record<string, string>>;
@@ -17,10 +19,9 @@ const folder = useTemporaryFolder();
 
 /** The document of a service with these settings. */
 async function documentWith(environment: Environment = {}): Promise<Document> {
-  const app = await startTestApp(environment);
+  const app = await start(environment);
   const url = environment.ADMIN_PORT === undefined ? app.url : app.adminUrl;
   const { status, headers, json } = await send(url, 'GET', '/openapi.json');
-  await app.stop(0);
   expect([status, headers['content-type']]).toEqual([200, 'application/json']);
   return json() as Document;
 }
@@ -98,7 +99,7 @@ describe('the document', () => {
   });
 
   test('has the paths of the service, each with its methods', async () => {
-    const app = await startTestApp();
+    const app = await start();
     const { json } = await send(app.url, 'GET', '/openapi.json');
     const operations = operationsOf(json() as Document);
     const paths = [...new Set(operations.map(({ path }) => path))];
@@ -112,7 +113,6 @@ describe('the document', () => {
         methods.sort(),
       ]);
     }
-    await app.stop(0);
 
     expect(paths.length).toBeGreaterThan(10);
   });
@@ -174,13 +174,12 @@ describe('the document', () => {
 
 describe('with an admin port', () => {
   test('the document and the page are on that port, and say that checks are on the other', async () => {
-    const app = await startTestApp({ ADMIN_PORT: '0' });
+    const app = await start({ ADMIN_PORT: '0' });
     for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
       expect((await send(app.url, 'GET', path)).status).toBe(404);
       expect((await send(app.adminUrl, 'GET', path)).status).toBe(200);
     }
     const { json } = await send(app.adminUrl, 'GET', '/openapi.json');
-    await app.stop(0);
     const { paths = {}, servers } = json() as Document;
     const elsewhere = Object.keys(paths).filter((path) => paths[path]!.servers);
 
@@ -191,12 +190,11 @@ describe('with an admin port', () => {
 
 describe('if there are tokens', () => {
   test('the document and the page need no token, and reveal nothing about callers', async () => {
-    const app = await startTestApp(await withTokens());
+    const app = await start(await withTokens());
     const targets = ['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'];
     const without = await Promise.all(targets.map((target) => send(app.url, 'GET', target)));
     const headers = bearer({ token: 'token-for-everything' });
     const withOne = await send(app.url, 'GET', '/openapi.json', headers);
-    await app.stop(0);
 
     expect(without.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(without[0]!.text).toBe(withOne.text);
@@ -206,11 +204,10 @@ describe('if there are tokens', () => {
 
 describe('the page', () => {
   test('runs only scripts of the service, and connects to no other host', async () => {
-    const app = await startTestApp();
+    const app = await start();
     const { headers, text } = await send(app.url, 'GET', '/docs');
     const loaded = [...text.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, path]) => path!);
     const files = await Promise.all(loaded.map((path) => send(app.url, 'GET', `/${path}`)));
-    await app.stop(0);
     const policy = String(headers['content-security-policy']).split('; ');
 
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -229,7 +226,7 @@ describe('the page', () => {
   });
 
   test('has its files complete, and no others', async () => {
-    const app = await startTestApp();
+    const app = await start();
     const target = '/docs/swagger-ui-bundle.js';
     const [file, head] = await Promise.all([
       send(app.url, 'GET', target),
@@ -245,7 +242,6 @@ describe('the page', () => {
     const statuses = await Promise.all(
       others.map(async (name) => (await send(app.url, 'GET', `/docs/${name}`)).status),
     );
-    await app.stop(0);
 
     expect(file.text).toContain('SwaggerUIBundle');
     expect(Number(file.headers['content-length'])).toBe(Buffer.byteLength(file.text));

@@ -1,12 +1,9 @@
-import { writeFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
-import { join } from 'node:path';
 
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { type Answer, send } from '../../support/http-client.js';
 import type { LogLine } from '../../support/replica-process.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
+import { type FilesRead, useApps } from '../../support/use-apps.js';
 
 /** Checks with and without `?` take different code paths. Each path gets a service of its own. */
 const WAYS = ['', '?'] as const;
@@ -19,6 +16,7 @@ interface Step {
 
 interface Case {
   readonly settings?: Readonly<Record<string, string>>;
+  readonly files?: FilesRead;
   readonly steps: readonly Step[];
   readonly statuses: readonly number[];
 }
@@ -46,11 +44,11 @@ function withoutVarying(value: object): object {
   return JSON.parse(text) as object;
 }
 
-const folder = useTemporaryFolder();
+const start = useApps();
 
 const CHECK: Step = { method: 'POST' };
 const LIMITS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
-const CASES: Record<string, () => Case | Promise<Case>> = {
+const CASES: Record<string, () => Case> = {
   'approvals and denials': () => ({
     settings: LIMITS,
     steps: [CHECK, { method: 'GET' }, { method: 'GET', key: 'a.b-c_d~e:f' }],
@@ -83,12 +81,11 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
     ],
     statuses: [200, 200],
   }),
-  rules: async () => {
-    const file = join(folder, 'rules.json');
+  rules: () => {
     const rule = { key_pattern: 'k', max_requests_per_window: 1, shadow: true };
-    await writeFile(file, JSON.stringify({ keys: [rule] }));
     return {
-      settings: { ...LIMITS, CONFIG_FILE: file, UNKNOWN_KEYS: 'deny' },
+      settings: { ...LIMITS, UNKNOWN_KEYS: 'deny' },
+      files: { rules: [rule] },
       steps: [CHECK, CHECK, { ...CHECK, key: 'other' }],
       statuses: [200, 200, 403],
     };
@@ -98,14 +95,14 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
     steps: [CHECK, { ...CHECK, key: 'other' }],
     statuses: [200, 503],
   }),
-  tokens: async () => {
+  tokens: () => {
     const callers = [
       { name: 'a', token: 'a'.repeat(32), scopes: ['check'], key_patterns: ['k'] },
       { name: 'b', token: 'b'.repeat(32), scopes: ['release'] },
     ] as const;
     const [a, b] = callers.map((caller) => bearer(caller));
     return {
-      settings: { AUTH_TOKENS_FILE: await tokenFile(folder, ...callers) },
+      files: { tokens: callers },
       steps: [
         CHECK,
         { ...CHECK, headers: bearer({ token: 'c'.repeat(32) }) },
@@ -118,15 +115,11 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
   },
 };
 
-const apps: TestApp[] = [];
-afterEach(() => Promise.all(apps.splice(0).map((app) => app.stop(0))));
-
 test.each(Object.entries(CASES))('%s are answered alike on both paths', async (_name, create) => {
-  const { settings, steps, statuses } = await create();
+  const { settings, files, steps, statuses } = create();
   const [plain, routed] = await Promise.all(
     WAYS.map(async (end) => {
-      const app = await startTestApp({ ...settings, LOG_2XX: 'true', LOG_4XX: 'true' });
-      apps.push(app);
+      const app = await start({ ...settings, LOG_2XX: 'true', LOG_4XX: 'true' }, files);
       const answers: Answer[] = [];
       for (const { method = 'POST', key = 'k', headers } of steps) {
         answers.push(await send(app.url, method, `/rate/${key}${end}`, headers));

@@ -1,18 +1,14 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { approve, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const redis = useRedis();
 
 describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000' }));
 
   test('GET /healthz is OK in plain text', async () => {
     const answer = await send(app.url, 'GET', '/healthz');

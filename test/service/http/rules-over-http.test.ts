@@ -1,42 +1,25 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { startTestApp, type TestApp } from '../../support/app.js';
-import { bothLimiters } from '../../support/both-limiters.js';
-import { debugState } from '../../support/debug-state.js';
-import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { begin, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
 describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  let app: OwnApp;
   /** The start of the keys of this test, so that tests do not share keys. */
   let prefix: string;
-  let rulesFile: string;
   beforeEach(() => {
     prefix = uniqueKey();
   });
-  afterEach(() => app.stop(0));
 
-  async function startWith(
-    rules: readonly object[],
-    environment: Readonly<Record<string, string>> = {},
-  ): Promise<void> {
-    rulesFile = join(folder, uniqueKey());
-    await writeFile(rulesFile, JSON.stringify({ keys: rules }));
-    app = await startTestApp({
-      ...settings(),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      CONFIG_FILE: rulesFile,
-      ...environment,
-    });
+  async function startWith(rules: readonly object[], environment: Environment = {}) {
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+    app = await start({ ...settings(), ...hour, ...environment }, { rules });
   }
 
   const statusOf = async (key: string, query = ''): Promise<number> =>
@@ -88,38 +71,29 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect(await statusOf(prefix, '?canWait=true')).toBe(429);
   });
 
-  test('rules say whether requests may set a maximum, and how high', async () => {
+  test.each([
+    ['no', 'maxRequests=1', 'overriding maxRequests is disabled'],
+    ['low', 'maxRequests=6', 'maxRequests must be at most 5 for this key'],
+    ['low', 'maxRequestsInQueue=7', 'maxRequestsInQueue must be at most 6 for this key'],
+  ])('rules forbid the key %s to be checked with %s', async (name, query, error) => {
     await startWith([
       { key_pattern: `${prefix}-no`, requests_can_set_rate: false },
       { key_pattern: `${prefix}-low`, max_requests_ceiling: 5, max_requests_in_queue_ceiling: 6 },
     ]);
-    const answerTo = async (key: string, query: string): Promise<unknown> =>
-      (await send(app.url, 'POST', `${ratePath(key)}?${query}`)).json();
-    expect(await answerTo(`${prefix}-no`, 'maxRequests=1')).toEqual({
-      error: 'overriding maxRequests is disabled',
-      key: `${prefix}-no`,
-    });
-    expect(await statusOf(`${prefix}-no`, '?maxRequestsInQueue=1')).toBe(200);
-    expect(await answerTo(`${prefix}-low`, 'maxRequests=6')).toEqual({
-      error: 'maxRequests must be at most 5 for this key',
-      key: `${prefix}-low`,
-    });
-    expect(await answerTo(`${prefix}-low`, 'maxRequestsInQueue=7')).toEqual({
-      error: 'maxRequestsInQueue must be at most 6 for this key',
-      key: `${prefix}-low`,
-    });
-    expect(await statusOf(`${prefix}-low`, '?maxRequests=5&maxRequestsInQueue=6')).toBe(200);
+    const key = `${prefix}-${name}`;
+    expect(bodyOf(await send(app.url, 'POST', `${ratePath(key)}?${query}`))).toEqual([
+      403,
+      { error, key },
+    ]);
+    const allowed = name === 'no' ? 'maxRequestsInQueue=1' : 'maxRequests=5&maxRequestsInQueue=6';
+    expect(await statusOf(key, `?${allowed}`)).toBe(200);
   });
 
   test('a maximum that a request has set no longer applies once the rules forbid it', async () => {
-    await startWith([{ key_pattern: prefix, max_requests_per_window: 1 }]);
+    const rule = { key_pattern: prefix, max_requests_per_window: 1 };
+    await startWith([rule]);
     expect(await statusOf(prefix, '?maxRequests=3&maxRequestsInQueue=9')).toBe(200);
-    const forbidding = { key_pattern: prefix, max_requests_per_window: 1 };
-    await writeFile(
-      rulesFile,
-      JSON.stringify({ keys: [{ ...forbidding, requests_can_set_rate: false }] }),
-    );
-    await app.reloadRules();
+    await app.setRules({ ...rule, requests_can_set_rate: false });
     expect(await statusOf(prefix)).toBe(429);
     expect(await debugState(app.url, prefix)).toMatchObject({
       Config: { MaxRequestsPerWindow: 1, MaxRequestsInQueue: 9 },
@@ -129,8 +103,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   test('a key that no rule matches can be rejected, and is not created', async () => {
     await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'deny' });
     expect(await statusOf(`${prefix}-known`)).toBe(200);
-    const answer = await send(app.url, 'POST', ratePath(`${prefix}-other`));
-    expect([answer.status, answer.json()]).toEqual([
+    expect(bodyOf(await send(app.url, 'POST', ratePath(`${prefix}-other`)))).toEqual([
       403,
       { error: 'no rule matches the key', key: `${prefix}-other` },
     ]);
@@ -177,61 +150,14 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     });
   });
 
-  describe('a limit that waiters wait for', () => {
-    const rule = (...limits: object[]): object => ({
-      key_pattern: prefix,
-      max_requests_per_window: 5,
-      limits,
-    });
-    const hour = (maximum: number): object => ({
-      name: 'hour',
-      max_requests_per_window: maximum,
-      window_millis: 3_600_000,
-    });
-    const startWaiting = async (waitingBefore = 0): Promise<PendingRequest> => {
-      const waiting = begin(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
-      await until(async () => {
-        const { NumWaiting } = (await debugState(app.url, prefix)) as { NumWaiting: number };
-        return NumWaiting === waitingBefore + 1;
-      });
-      return waiting;
-    };
-    const setRules = async (...rules: object[]): Promise<void> => {
-      await writeFile(rulesFile, JSON.stringify({ keys: rules }));
-      await app.reloadRules();
-    };
-
-    test('lets them go when the rules remove it, without another check', async () => {
-      await startWith([rule(hour(1))]);
-      expect(await statusOf(prefix)).toBe(200);
-      const waiting = await startWaiting();
-      await setRules(rule());
-      expect((await waiting.answer).status).toBe(200);
-    });
-
-    test('lets as many go as fit when the rules raise it or add another, and loses nobody', async () => {
-      await startWith([rule(hour(1))]);
-      expect(await statusOf(prefix)).toBe(200);
-      const first = await startWaiting();
-      const second = await startWaiting(1);
-      await setRules(rule(hour(2)));
-      expect((await first.answer).status).toBe(200);
-      await setRules(
-        rule(hour(9), { name: 'moment', max_requests_per_window: 1, window_millis: 60_000 }),
-      );
-      expect((await second.answer).status).toBe(200);
-      const denied = await send(app.url, 'POST', ratePath(prefix));
-      expect([denied.status, denied.json()]).toEqual([
-        429,
-        { error: 'rate limit exceeded', key: prefix, limit: 'moment' },
-      ]);
-    });
-  });
-
-  test('a waiter of one key is served at the end of its own window', async () => {
-    await startWith([{ key_pattern: prefix, window_millis: 200 }]);
+  test('a check that waits for a limit is served once other rules have room for it', async () => {
+    const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
+    const rule = { key_pattern: prefix, max_requests_per_window: 5 };
+    await startWith([{ ...rule, limits: [hour] }]);
     expect(await statusOf(prefix)).toBe(200);
-    const waiting = begin(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
-    expect((await waiting.answer).status).toBe(200);
+    const { answer } = begin(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
+    await untilWaiting(app.url, prefix, 1);
+    await app.setRules({ ...rule, limits: [{ ...hour, max_requests_per_window: 2 }] });
+    expect((await answer).headers.ratelimit).toMatch(/, "hour";r=0;/);
   });
 });

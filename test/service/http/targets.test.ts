@@ -1,4 +1,3 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { approve, ratePath } from '../../support/http-client.js';
@@ -6,6 +5,7 @@ import { expectTransportError } from '../../support/expect-transport-error.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useApp } from '../../support/use-apps.js';
 
 const redis = useRedis();
 
@@ -23,11 +23,7 @@ const PLACES: [place: string, targetOf: (key: string, character: string) => stri
 ];
 
 describe.each(bothLimiters(redis))('a target (%s limiter)', (_name, settings) => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000' }));
 
   async function answerTo(target: string): Promise<string> {
     const connection = await openConnection(app.url);

@@ -80,16 +80,6 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     expect(app.log[0]).toMatchObject({ msg: 'serving', tls: true });
   });
 
-  test('a request that waits is answered when its turn comes', async () => {
-    const key = uniqueKey();
-    const holder = await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
-
-    expect((await waiting.answer).status).toBe(200);
-  });
-
   test('a waiting client that disconnects loses its place, and is logged', async () => {
     const key = uniqueKey();
     await approve(app.url, key);

@@ -1,6 +1,5 @@
 import { MemoryLimiter } from '../../../src/limiter/memory/memory-limiter.js';
 import { systemClock } from '../../../src/common/clock.js';
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
@@ -11,11 +10,13 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { policiesWith } from '../../support/policies.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
 
 const redis = useRedis();
+const start = useApps();
 
 /** The counters of decisions and failures that are not 0. */
 async function counted(url: string): Promise<Record<string, number>> {
@@ -29,16 +30,11 @@ function decided(outcome: string, reason: string): string {
 }
 
 describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings) => {
-  let app: TestApp;
+  let app: OwnApp;
   beforeEach(async () => {
-    app = await startTestApp({
-      ...settings(),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      MAX_REQUESTS_IN_QUEUE: '1',
-    });
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', MAX_REQUESTS_IN_QUEUE: '1' };
+    app = await start({ ...settings(), ...hour });
   });
-  afterEach(() => app.stop(0));
 
   test('is text for Prometheus', async () => {
     const { headers } = await send(app.url, 'GET', '/metrics');
@@ -103,13 +99,12 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
 });
 
 test('calls to Redis are counted by script, and the checks that went in them', async () => {
-  const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+  const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url });
   const key = uniqueKey();
   const requestId = await approve(app.url, key);
   await approve(app.url, key);
   await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`);
   const all = await scrape(app.url);
-  await app.stop(0);
 
   const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });
   expect([calls('check'), calls('release'), calls('inspect')]).toEqual([2, 1, 0]);
@@ -121,9 +116,8 @@ test('calls to Redis are counted by script, and the checks that went in them', a
 
 test('a replica without requests is ready if it reaches Redis, and not if Redis is down', async () => {
   const readyWith = async (settings: Record<string, string>): Promise<number[]> => {
-    const app = await startTestApp(settings);
+    const app = await start(settings);
     const all = await scrape(app.url);
-    await app.stop(0);
     return ['ratelimit_ready', 'ratelimit_store_breakers_open'].map((name) => all.value(name));
   };
   const away = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
@@ -136,20 +130,19 @@ test('a replica without requests is ready if it reaches Redis, and not if Redis 
 test('a Redis that is down is visible as errors and an open breaker', async () => {
   // It accepts connections. After it had refused them for so long, no call would be made.
   const closing = await startFaultProxy(1);
-  const app = await startTestApp({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '100' });
+  const app = await start({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '100' });
   const all = await until(async () => {
     await send(app.url, 'POST', ratePath(uniqueKey()));
     const scraped = await scrape(app.url);
     return scraped.value('ratelimit_store_breakers_open') === 1 && scraped;
   });
-  await app.stop(0);
   closing.stop();
 
   expect(all.value('ratelimit_store_errors_total', { kind: 'not_run' })).toBeGreaterThan(0);
 });
 
 test('a check counts as failed while the store is down, and a release or a listing does not count', async () => {
-  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
+  const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
   const key = uniqueKey();
   const statuses = [
     await send(app.url, 'POST', ratePath(key)),
@@ -159,7 +152,6 @@ test('a check counts as failed while the store is down, and a release or a listi
     await send(app.url, 'GET', '/debug'),
   ].map(({ status }) => status);
   const values = await counted(app.url);
-  await app.stop(0);
 
   expect(statuses).toEqual([503, 503, 503, 503, 503]);
   expect(values).toEqual({ [`${FAILED}{reason="store_unavailable"}`]: 2 });

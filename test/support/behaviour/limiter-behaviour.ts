@@ -135,8 +135,7 @@ export function describeLimiter(
         const small = await createHarness(LIMITS, { maxIdsPerKey: 1 });
         const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
         expect(await ask()).toMatchObject({ outcome: 'approved' });
-        const failure = reach === 'http' ? /503/ : /^too many approvals of the key/;
-        await expect(ask()).rejects.toThrow(failure);
+        await expect(ask()).rejects.toMatchObject({ reason: 'key_full' });
         expect(await small.limiter.inspect(key)).toMatchObject({
           limits: [{ used: 1 }],
           denied: 0,
@@ -369,6 +368,13 @@ export function describeLimiter(
         const decisions = await Promise.all(waiters.map((waiter) => waiter.decision));
         expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
         expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], waiting: 0 });
+      });
+
+      test('a waiter that a raised maximum serves is told what the check that raised it has left', async () => {
+        await fill();
+        const waiter = await wait();
+        expect(await outcome({ maxRequests: 5 })).toBe('approved');
+        expect(await waiter.decision).toMatchObject({ quota: { limits: [{ remaining: 1 }] } });
       });
 
       test('a lowered maximum revokes no approvals, and approves no more', async () => {

@@ -1,47 +1,35 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
-import { type TestApp, startTestApp } from '../../../support/app.js';
+import { type TestApp } from '../../../support/app.js';
 import { bothLimiters } from '../../../support/both-limiters.js';
 import { begin, ratePath, send } from '../../../support/http-client.js';
 import { untilWaiting } from '../../../support/debug-state.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../../support/tokens.js';
-import { uniqueKey } from '../../../support/unique-key.js';
+import { bearer } from '../../../support/tokens.js';
 import { useRedis } from '../../../support/use-redis.js';
 import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+import { useApps } from '../../../support/use-apps.js';
+
+const start = useApps();
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, settings) => {
   let app: TestApp;
   let prefix: string | undefined;
   beforeEach(async () => {
-    const CONFIG_FILE = join(folder, uniqueKey());
-    await writeFile(
-      CONFIG_FILE,
-      JSON.stringify({
-        keys: [
-          {
-            key_pattern: 'tenant.*',
-            key_pattern_is_regex: true,
-            name: 'tenants',
-            max_requests_per_window: 2,
-            requests_can_mod_queue: false,
-            requests_can_hold: false,
-            requests_can_set_window: false,
-          },
-          { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 },
-        ],
-      }),
-    );
+    const tenants = {
+      key_pattern: 'tenant.*',
+      key_pattern_is_regex: true,
+      name: 'tenants',
+      max_requests_per_window: 2,
+      requests_can_mod_queue: false,
+      requests_can_hold: false,
+      requests_can_set_window: false,
+    };
+    const tenant = { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 };
     const chosen = settings();
     prefix = chosen.KEY_PREFIX;
-    app = await startTestApp({ ...chosen, WINDOW_MILLIS: '7200000', CONFIG_FILE });
+    app = await start({ ...chosen, WINDOW_MILLIS: '7200000' }, { rules: [tenants, tenant] });
   });
-  afterEach(() => app.stop(0));
 
   const detail = async (key: string): Promise<unknown> =>
     (await send(app.url, 'GET', keyPath('/ui/data/key', key))).json();
@@ -192,42 +180,36 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
 });
 
 test('a key with further limits has their usage, and the rule that set them', async () => {
-  const CONFIG_FILE = join(folder, uniqueKey());
   const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
   const rule = { key_pattern: 'job', name: 'jobs', limits: [hour] };
-  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
-  const app = await startTestApp({ CONFIG_FILE });
+  const app = await start({}, { rules: [rule] });
   const ask = async () =>
     (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as Pick<
       InstanceDetail,
       'limits'
     >;
   const declared = { name: 'hour', counts: 'hits', maximum: 9, windowMillis: 3_600_000 };
-  try {
-    const explained = {
-      limits: [{ maximum: 100 }, declared],
-      sources: { further: { by: 'rule', number: 1, name: 'jobs' } },
-    };
-    expect(await ask()).toMatchObject({ found: false, explained });
-    await send(app.url, 'POST', `${ratePath('job')}?hits=9`);
-    await send(app.url, 'POST', ratePath('job'));
-    const body = await ask();
-    expect(body).toMatchObject({
-      limits: [{ used: 9 }, { ...declared, used: 9 }],
-      recentDenials: { lastReason: 'limit_reached', lastLimit: 'hour' },
-      explained,
-    });
-    expect(body.limits[1]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
-    // Of the key's own maximum, 9 of 100 are approved.
-    await send(app.url, 'POST', `${ratePath('fuller')}?hits=50`);
-    const { keys } = await overviewOf(app.url, { sort: 'fullest' });
-    expect(keys).toMatchObject([
-      { key: 'job', limits: [{ used: 9 }, { used: 9 }] },
-      { key: 'fuller' },
-    ]);
-  } finally {
-    await app.stop(0);
-  }
+  const explained = {
+    limits: [{ maximum: 100 }, declared],
+    sources: { further: { by: 'rule', number: 1, name: 'jobs' } },
+  };
+  expect(await ask()).toMatchObject({ found: false, explained });
+  await send(app.url, 'POST', `${ratePath('job')}?hits=9`);
+  await send(app.url, 'POST', ratePath('job'));
+  const body = await ask();
+  expect(body).toMatchObject({
+    limits: [{ used: 9 }, { ...declared, used: 9 }],
+    recentDenials: { lastReason: 'limit_reached', lastLimit: 'hour' },
+    explained,
+  });
+  expect(body.limits[1]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
+  // Of the key's own maximum, 9 of 100 are approved.
+  await send(app.url, 'POST', `${ratePath('fuller')}?hits=50`);
+  const { keys } = await overviewOf(app.url, { sort: 'fullest' });
+  expect(keys).toMatchObject([
+    { key: 'job', limits: [{ used: 9 }, { used: 9 }] },
+    { key: 'fuller' },
+  ]);
 });
 
 test('a key that the caller may not see is not shown', async () => {
@@ -237,10 +219,9 @@ test('a key that the caller may not see is not shown', async () => {
     scopes: ['debug'],
     key_patterns: ['team:.*'],
   };
-  const app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, TEAM) });
+  const app = await start({}, { tokens: [TEAM] });
   const ask = (key: string) => send(app.url, 'GET', keyPath('/ui/data/key', key), bearer(TEAM));
   const [own, other] = await Promise.all([ask('team:a'), ask('other')]);
-  await app.stop(0);
 
   expect(own.status).toBe(200);
   expect([other.status, other.json()]).toEqual([

@@ -1,33 +1,28 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { type TestApp, startTestApp } from '../../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../../support/both-limiters.js';
 import { begin, checkTimes, ratePath, send } from '../../../support/http-client.js';
 import { untilWaiting } from '../../../support/debug-state.js';
 import { checkMany } from '../../../support/bulk-client.js';
 import { until } from '../../../support/until.js';
 import { startRedisServer } from '../../../support/redis-server.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../../support/tokens.js';
+import { bearer } from '../../../support/tokens.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { useRedis } from '../../../support/use-redis.js';
 import { decisionsOf, keysOf, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+import { type OwnApp, useApps } from '../../../support/use-apps.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
 describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings) => {
-  let app: TestApp;
+  let app: OwnApp;
   beforeEach(async () => {
-    app = await startTestApp({
+    app = await start({
       ...settings(),
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '4',
       MAX_REQUESTS_IN_QUEUE: '9',
     });
   });
-  afterEach(() => app.stop(0));
 
   test('of no keys names the replica, the store and the rules', async () => {
     expect(await overviewOf(app.url)).toStrictEqual({
@@ -69,7 +64,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     await checkTimes(app.url, 'denied', 7);
     await checkTimes(app.url, 'low', 1);
     await checkTimes(app.url, 'queue', 4);
-    const waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
+    begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
     await untilWaiting(app.url, 'queue', 1);
 
     const byFill = await overviewOf(app.url, { sort: 'fullest' });
@@ -98,7 +93,6 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(byQueue.survey).toMatchObject({ keys: 5, kept: 5, isComplete: true });
     const byDenials = await overviewOf(app.url, { sort: 'denied', limit: '2' });
     expect(keysOf(byDenials.keys)[0]).toBe('denied');
-    waiting.disconnect();
   });
 
   test('says which keys are denied, why and since when, whatever the order is', async () => {
@@ -166,20 +160,6 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(await found('brand-new')).toEqual(['brand-new']);
   });
 
-  test('counts the decisions of this replica', async () => {
-    await checkTimes(app.url, 'key', 6);
-    expect(decisionsOf(await overviewOf(app.url))).toMatchObject({ approved: 4, denied: 2 });
-  });
-
-  test('counts the denials of a bulk request', async () => {
-    const body = JSON.stringify(Array.from({ length: 7 }, () => ({ key: 'many' })));
-    const headers = { 'Content-Type': 'application/json' };
-    await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
-
-    const { deniedNow } = await overviewOf(app.url);
-    expect(deniedNow).toMatchObject([{ key: 'many', recentDenials: { count: 3 } }]);
-  });
-
   test.each([
     ['sort=worst', 'sort must be one of denied, queue, fullest'],
     ['limit=0', 'limit must be a whole number from 1 to 200'],
@@ -201,15 +181,11 @@ describe('with tokens', () => {
   };
   const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes: ['check', 'debug'] };
   const CHECKER = { name: 'checker', token: 'token-for-checks-only', scopes: ['check'] };
-  let app: TestApp;
+  let app: OwnApp;
   beforeEach(async () => {
-    app = await startTestApp({
-      AUTH_TOKENS_FILE: await tokenFile(folder, TEAM, OWNER, CHECKER),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+    app = await start(hour, { tokens: [TEAM, OWNER, CHECKER] });
   });
-  afterEach(() => app.stop(0));
 
   test('the overview needs the scope debug', async () => {
     for (const path of ['/ui/data', '/ui/data/key?key=a']) {
@@ -280,14 +256,11 @@ describe('with tokens', () => {
 });
 
 test('a denial by a shadow rule is marked', async () => {
-  const CONFIG_FILE = join(folder, uniqueKey());
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
-  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
-  const app = await startTestApp({ CONFIG_FILE });
+  const app = await start({}, { rules: [rule] });
   await checkTimes(app.url, 'tried', 2);
   const overview = await overviewOf(app.url);
   const { deniedNow, rules } = overview;
-  await app.stop(0);
 
   expect(deniedNow).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
   expect(rules.count).toBe(1);
@@ -296,12 +269,8 @@ test('a denial by a shadow rule is marked', async () => {
 
 describe('a store that is down', () => {
   test('is reported, and hides nothing else', async () => {
-    const app = await startTestApp({
-      REDIS_URL: 'redis://127.0.0.1:1',
-      STORE_TIMEOUT_MILLIS: '200',
-    });
+    const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
     const { problems, survey, keys } = await overviewOf(app.url, { search: 'key' });
-    await app.stop(0);
 
     expect(problems).toEqual(['store unavailable']);
     expect(survey).toMatchObject({ failure: 'unavailable', isComplete: false });
@@ -310,7 +279,7 @@ describe('a store that is down', () => {
 
   test('leaves the rows as they were', async () => {
     const server = await startRedisServer();
-    const app = await startTestApp({
+    const app = await start({
       REDIS_URL: server.url,
       WINDOW_MILLIS: '3600000',
       STORE_TIMEOUT_MILLIS: '1000',
@@ -319,7 +288,6 @@ describe('a store that is down', () => {
     expect(keysOf((await overviewOf(app.url)).keys)).toEqual(['key']);
     await server.stop();
     const { keys, problems } = await overviewOf(app.url);
-    await app.stop(0);
 
     expect(keys).toMatchObject([{ key: 'key', limits: [{ used: 1 }] }]);
     expect(problems).toEqual(['store unavailable']);
@@ -334,13 +302,11 @@ test('replicas that have waiters in the longest queues are named', async () => {
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
   };
-  const [first, second] = await Promise.all([startTestApp(settings), startTestApp(settings)]);
+  const [first, second] = await Promise.all([start(settings), start(settings)]);
   await checkTimes(first.url, 'key', 1);
-  const waiting = begin(second.url, 'POST', `${ratePath('key')}?canWait=true`);
+  begin(second.url, 'POST', `${ratePath('key')}?canWait=true`);
   await untilWaiting(first.url, 'key', 1);
   const { replica, survey } = await overviewOf(first.url);
-  waiting.disconnect();
-  await Promise.all([first.stop(0), second.stop(0)]);
 
   expect(survey.replicas).toMatchObject([{ places: 1 }]);
   expect(survey.replicas[0]?.replica).not.toBe(replica);

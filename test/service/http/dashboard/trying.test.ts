@@ -1,21 +1,21 @@
-import { type TestApp, startTestApp } from '../../../support/app.js';
+import { type TestApp } from '../../../support/app.js';
 import { bothLimiters } from '../../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
 import { approvedId, begin, send } from '../../../support/http-client.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../../support/tokens.js';
+import { bearer } from '../../../support/tokens.js';
 import { useRedis } from '../../../support/use-redis.js';
 import { keyPath } from '../../../support/dashboard/dashboard-page.js';
+import { useApps } from '../../../support/use-apps.js';
+
+const start = useApps();
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settings) => {
   let app: TestApp;
   beforeEach(async () => {
-    app = await startTestApp({ ...settings(), ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
+    app = await start({ ...settings(), ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
   });
-  afterEach(() => app.stop(0));
 
   test('a check, a wait and a release count like those of clients, also on the admin port', async () => {
     const url = app.adminUrl;
@@ -70,9 +70,7 @@ test('trying needs the scopes of checks and releases, and keys that the caller m
     caller('checker', 'check'),
     caller('releaser', 'release'),
   ];
-  const app = await startTestApp({
-    AUTH_TOKENS_FILE: await tokenFile(folder, seer, checker, releaser),
-  });
+  const app = await start({}, { tokens: [seer, checker, releaser] });
   const statusOf = async (who: { token: string }, path: string) =>
     (await send(app.url, 'POST', path, bearer(who))).status;
   const check = (key: string) => keyPath('/ui/try/check', key);
@@ -85,7 +83,6 @@ test('trying needs the scopes of checks and releases, and keys that the caller m
     others: [await statusOf(checker, check('other')), await statusOf(releaser, release('other'))],
     override: await statusOf(checker, keyPath('/ui/try/check', 'own', { maxRequests: '3' })),
   };
-  await app.stop(0);
 
   expect(statuses).toEqual({
     nobody: 401,

@@ -37,18 +37,6 @@ test('the state of a key has its further limits, and what approvals take of each
   expect(json()).toMatchObject({ Instances: { key: state } });
 });
 
-test('the state of a key has zeros for windows that have ended, and no key ends before', async () => {
-  const { url, clock } = await serve([RULE]);
-  await approve(url, 'key', '?hits=7');
-  await clock.advance(50 * MINUTE);
-  expect(await debugState(url, 'key')).toMatchObject({
-    NumApprovedThisWindow: 0,
-    Limits: [{ NumApprovedThisWindow: 7 }, { NumApprovedThisWindow: 1 }],
-  });
-  await clock.advance(10 * MINUTE);
-  expect(await debugState(url, 'key')).toEqual({ Key: 'key', Found: false });
-});
-
 test('the state of a key without further limits has no list of them', async () => {
   const { url } = await serve([{ ...RULE, limits: [] }]);
   await approve(url, 'key');

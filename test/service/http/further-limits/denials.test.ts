@@ -1,7 +1,6 @@
 import { type AppByRules, useAppsByRules } from '../../../support/app-by-rules.js';
 import { checkMany } from '../../../support/bulk-client.js';
-import { untilWaiting } from '../../../support/debug-state.js';
-import { type Answer, approve, begin, ratePath, send } from '../../../support/http-client.js';
+import { type Answer, approve, ratePath, send } from '../../../support/http-client.js';
 
 const serve = useAppsByRules();
 
@@ -45,45 +44,11 @@ async function fillMinute({ url }: AppByRules): Promise<void> {
 }
 
 describe('a denial names the limit that has too little left, and the end of its window', () => {
-  test("if it is the key's own maximum", async () => {
+  test("by the rule's name, if it is the key's own maximum", async () => {
     const app = await serve([RULE]);
     await fillMinute(app);
     await app.clock.advance(15_000);
     expect(denialIn(await check(app))).toEqual(deniedBy('tenants', '45'));
-  });
-
-  test('if it is the own maximum of a key whose rules have no name', async () => {
-    const app = await serve([{ ...RULE, name: undefined }]);
-    await fillMinute(app);
-    expect(denialIn(await check(app))).toEqual(deniedBy('default', '60'));
-  });
-
-  test('if it is a further limit', async () => {
-    const app = await serve([RULE]);
-    await fillMinute(app);
-    await app.clock.advance(MINUTE);
-    await approve(app.url, 'key');
-    await app.clock.advance(MINUTE);
-    await approve(app.url, 'key');
-    // One of two is free in this minute.
-    expect(denialIn(await check(app))).toEqual(deniedBy('hour', '3480'));
-  });
-
-  test('of several that has room last', async () => {
-    const app = await serve([RULE]);
-    await fillMinute(app);
-    await app.clock.advance(MINUTE);
-    await fillMinute(app);
-    expect(denialIn(await check(app))).toEqual(deniedBy('hour', '3540'));
-  });
-
-  test('for the hits of the check', async () => {
-    const app = await serve([HITS]);
-    await approve(app.url, 'key', '?hits=9');
-    await app.clock.advance(MINUTE);
-    expect(denialIn(await check(app, '?hits=7'))).toEqual(deniedBy('hour', '3540'));
-    await approve(app.url, 'key', '?hits=6');
-    expect(denialIn(await check(app, '?hits=10'))).toEqual(deniedBy('hour', '3540'));
   });
 
   test('also if the queue is full', async () => {
@@ -92,23 +57,10 @@ describe('a denial names the limit that has too little left, and the end of its 
     expect(denialIn(await check(app, '?canWait=true'))).toEqual(deniedBy('tenants', '60'));
   });
 
-  test('but the time of its turn, if that would come too late', async () => {
-    const app = await serve([RULE]);
+  test.each(['legacy', 'off'])('also if the headers of the limit are %s', async (form) => {
+    const app = await serve([RULE], { RATE_LIMIT_HEADERS: form });
     await fillMinute(app);
-    const waiting = [1, 2].map(() => begin(app.url, 'POST', `${ratePath('key')}?canWait=true`));
-    await untilWaiting(app.url, 'key', 2);
-    // The minute has room in 60 s, but the hour's last two go to those who wait.
-    const answer = await check(app, '?canWait=true&maxWaitMillis=1');
-    expect(denialIn(answer)).toEqual(deniedBy('tenants', '3600'));
-    for (const one of waiting) one.disconnect();
-  });
-
-  test('also if it is in the older form, or has no headers of the limit', async () => {
-    for (const form of ['legacy', 'off']) {
-      const app = await serve([RULE], { RATE_LIMIT_HEADERS: form });
-      await fillMinute(app);
-      expect(denialIn(await check(app))).toEqual(deniedBy('tenants', '60'));
-    }
+    expect(denialIn(await check(app))).toEqual(deniedBy('tenants', '60'));
   });
 
   test('in each element of a bulk request', async () => {
@@ -136,38 +88,14 @@ describe('a denial names the limit that has too little left, and the end of its 
   });
 });
 
-describe('a denial names no limit', () => {
-  test('in a pause, and lasts until the pause ends', async () => {
-    const app = await serve([RULE]);
-    await send(app.url, 'PUT', `${ratePath('key')}?pauseMillis=5000`);
-    expect(denialIn(await check(app))).toEqual(deniedBy(undefined, '5'));
-  });
-
-  test('in a pause while a limit is full, and lasts until there may be room', async () => {
-    const app = await serve([RULE]);
+test('a denial in a pause names no limit, and lasts until one that is full has room', async () => {
+  const app = await serve([RULE]);
+  for (let minute = 0; minute < 2; minute += 1) {
     await fillMinute(app);
     await app.clock.advance(MINUTE);
-    await fillMinute(app);
-    await app.clock.advance(MINUTE);
-    await send(app.url, 'PUT', `${ratePath('key')}?pauseMillis=5000`);
-    expect(denialIn(await check(app))).toEqual(deniedBy(undefined, '3480'));
-  });
-
-  test('if all limits have room, but others wait before the check', async () => {
-    const app = await serve([HITS]);
-    await approve(app.url, 'key', '?hits=5');
-    const waiting = begin(app.url, 'POST', `${ratePath('key')}?hits=6&canWait=true`);
-    await untilWaiting(app.url, 'key', 1);
-    expect(denialIn(await check(app))).toEqual(deniedBy(undefined, '60'));
-    waiting.disconnect();
-  });
-
-  test('if the key has no further limits', async () => {
-    const app = await serve([{ ...RULE, limits: [] }]);
-    await fillMinute(app);
-    const { text } = await check(app);
-    expect(text).toBe('{"error":"rate limit exceeded","key":"key"}');
-  });
+  }
+  await send(app.url, 'PUT', `${ratePath('key')}?pauseMillis=5000`);
+  expect(denialIn(await check(app))).toEqual(deniedBy(undefined, '3480'));
 });
 
 test('a denial that a rule in shadow mode lets pass names no limit', async () => {
@@ -198,10 +126,5 @@ describe('a check of more hits than a limit has is a 400 that names the limit', 
     const error = 'hits must be at most 10, the maximum of the key, not 11';
     expect(await tooMany(app, '?hits=11')).toEqual([400, error]);
     expect(await tooMany(app, '?hits=16')).toEqual([400, error.replace('11', '16')]);
-  });
-
-  test('which a limit that counts requests never is', async () => {
-    const app = await serve([{ ...RULE, max_requests_per_window: 10 }]);
-    expect((await check(app, '?hits=5')).status).toBe(200);
   });
 });

@@ -36,22 +36,6 @@ describe('in the form of the draft, the headers', () => {
     });
   });
 
-  test('leave out the length of a window that is not in whole seconds', async () => {
-    const [hour] = RULE.limits;
-    const app = await serve([{ ...RULE, limits: [{ ...hour, window_millis: 3_600_001 }] }]);
-    expect(limitHeaders(await check(app))).toEqual({
-      'ratelimit-policy': '"tenants";q=10;w=1, "hour";q=1000',
-      ratelimit: '"tenants";r=9;t=1, "hour";r=999;t=3601',
-    });
-  });
-
-  test('name a maximum that a request has set, beside the further limits', async () => {
-    const app = await serve([RULE]);
-    expect((await check(app, '?maxRequests=7')).headers['ratelimit-policy']).toBe(
-      '"tenants";q=7;w=1, "hour";q=1000;w=3600, "day";q=3;w=86400',
-    );
-  });
-
   test('list the limits in force, also while the rules have others', async () => {
     const app = await serve([RULE]);
     await check(app);
@@ -106,13 +90,5 @@ describe('in the older form, the headers', () => {
       'x-ratelimit-remaining': '4',
       'x-ratelimit-reset': '3599',
     });
-  });
-});
-
-test('a key without further limits has the headers of its own maximum alone', async () => {
-  const app = await serve([{ ...RULE, limits: undefined }]);
-  expect(limitHeaders(await check(app))).toEqual({
-    'ratelimit-policy': '"tenants";q=10;w=1',
-    ratelimit: '"tenants";r=9;t=1',
   });
 });

@@ -1,11 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { startTestApp, type TestApp } from '../../../support/app.js';
 import { approve, ratePath, send } from '../../../support/http-client.js';
 import { scrape } from '../../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { uniqueKey } from '../../../support/unique-key.js';
+import { type OwnApp, useApps } from '../../../support/use-apps.js';
 
 const HOUR = 3_600_000;
 const RULE = {
@@ -16,14 +12,11 @@ const RULE = {
   limits: [{ name: 'day', max_requests_per_window: 1, window_millis: 24 * HOUR }],
 };
 
-const folder = useTemporaryFolder();
-let app: TestApp;
-afterEach(() => app.stop(0));
+const start = useApps();
+let app: OwnApp;
 
 async function startWith(rule: object): Promise<void> {
-  const file = join(folder, uniqueKey());
-  await writeFile(file, JSON.stringify({ keys: [rule] }));
-  app = await startTestApp({ CONFIG_FILE: file, LOG_4XX: 'true' });
+  app = await start({ LOG_4XX: 'true' }, { rules: [rule] });
 }
 
 const byLimit = async (): Promise<unknown> =>

@@ -1,0 +1,18 @@
+import { describeFurtherLimits } from './further-limits.js';
+import { describeHits } from './hits.js';
+import { describeHolds } from './holds.js';
+import { describeLimitedWaits } from './limited-waits.js';
+import { describeLimiter } from './limiter-behaviour.js';
+import { describePauses } from './pauses.js';
+import { describeWindowOverrides } from './window-overrides.js';
+
+/** The suites that every limiter has to pass, directly and over HTTP. */
+export const LIMITER_BEHAVIOURS = [
+  describeLimiter,
+  describeLimitedWaits,
+  describeHolds,
+  describeHits,
+  describePauses,
+  describeWindowOverrides,
+  describeFurtherLimits,
+];
