@@ -36,7 +36,8 @@ const MOST_TIMES_MAXIMUM = 10;
 export class Instance {
   /** Those of the own limit. Idle removal and the denials follow them. */
   readonly #window: Window;
-  readonly #approvals: Approvals;
+  /** What counts of its limits. */
+  readonly approvals: Approvals;
   readonly #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
   #expires: number;
@@ -63,7 +64,7 @@ export class Instance {
     this.#rules = policy.current;
     const { limits } = this.#rules;
     this.#window = new Window(now, limits[0].windowMillis);
-    this.#approvals = new Approvals(now, this.#window, limits, bounds, budget);
+    this.approvals = new Approvals(now, this.#window, limits, bounds, budget);
     this.#expires = this.#idleAt;
   }
 
@@ -75,7 +76,7 @@ export class Instance {
    * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
    */
   get roomAt(): number {
-    const { limits } = this.#approvals;
+    const { limits } = this.approvals;
     const full = limits.filter(({ isFull }) => isFull);
     const isFull = full.length > 0;
     const times = (isFull ? full : limits).map(({ roomAt }) => roomAt);
@@ -88,7 +89,7 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
-    return this.#approvals.holds?.heldAt(now) === undefined;
+    return this.approvals.holds?.heldAt(now) === undefined;
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
@@ -106,7 +107,7 @@ export class Instance {
     this.#serveQueue(now);
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
-    const approvals = this.#approvals;
+    const approvals = this.approvals;
     const fits = approvals.fit(terms);
     const areFull = approvals.areFull(terms);
     if (this.#isNext && fits && !areFull) {
@@ -140,7 +141,7 @@ export class Instance {
    */
   release(now: number, requestId: string, isUnused = false): boolean {
     this.#roll(now);
-    const isReleased = this.#approvals.release(now, requestId, isUnused);
+    const isReleased = this.approvals.release(now, requestId, isUnused);
     this.#serveQueue(now);
     return isReleased;
   }
@@ -155,8 +156,8 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
-    const { maxHits = MOST_TIMES_MAXIMUM * this.#approvals.own.maximum } = amendment;
-    const amended = this.#approvals.amend(now, requestId, { ...amendment, maxHits });
+    const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
+    const amended = this.approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#serveQueue(now);
     return amended;
   }
@@ -164,22 +165,22 @@ export class Instance {
   /** Withdraws a waiter, or an approval that nobody has got. */
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.remove(requestId)) this.#approvals.release(now, requestId, true);
+    if (!this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
     this.#serveQueue(now);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
   forgetEndedWindow(now: number): void {
-    this.#approvals.forgetEnded(now);
+    this.approvals.forgetEnded(now);
   }
 
   /** Gives back all memory of an instance that is removed. */
   clear(): void {
-    this.#approvals.clear();
+    this.approvals.clear();
   }
 
   inspect(now: number): InstanceState {
-    const { holds, limits } = this.#approvals;
+    const { holds, limits } = this.approvals;
     return {
       key: this.key,
       limits: forEachLimit(limits, (limit) => limit.state(now)),
@@ -211,7 +212,7 @@ export class Instance {
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    const { limits } = this.#approvals;
+    const { limits } = this.approvals;
     return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
   }
 
@@ -222,7 +223,7 @@ export class Instance {
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
     const laterMillis = this.#window.nextMillis(this.policy.current.limits[0].windowMillis);
-    const turns = this.#approvals.limits.map((limit, i) =>
+    const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
     return Math.max(this.roomAt - now, ...turns);
@@ -234,7 +235,7 @@ export class Instance {
    */
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    return maxWaitMillis === 0 || !this.#approvals.expectRelease;
+    return maxWaitMillis === 0 || !this.approvals.expectRelease;
   }
 
   /** Whether a check that joined the queue now would be the next to be approved. */
@@ -244,7 +245,7 @@ export class Instance {
 
   /** The maximum of the own limit, which a request may have set. */
   #setMaximum(): void {
-    this.#approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
+    this.approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
   }
 
   get #maxRequestsInQueue(): number {
@@ -278,16 +279,16 @@ export class Instance {
     this.#setMaximum();
     if (rules.limits === before.limits) return;
     const [, ...further] = rules.limits;
-    this.#approvals.takeFurther(now, further);
+    this.approvals.takeFurther(now, further);
     // A longer window may end after the key would be removed.
-    const used = this.#approvals.limits.filter((limit) => limit.used > 0);
+    const used = this.approvals.limits.filter((limit) => limit.used > 0);
     this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
     let at = this.#window.idleAt;
-    for (const { end } of this.#approvals.limits) at = Math.max(at, end);
+    for (const { end } of this.approvals.limits) at = Math.max(at, end);
     return at;
   }
 
@@ -304,7 +305,7 @@ export class Instance {
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     const rules = this.policy.current;
-    const hasRolled = this.#approvals.roll(now, rules.limits[0].windowMillis);
+    const hasRolled = this.approvals.roll(now, rules.limits[0].windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
     this.#takeRules(now, rules);
@@ -322,9 +323,9 @@ export class Instance {
     // Without memory for its id the head keeps waiting, as in a full window.
     const granted = this.#queue.takeNext(
       (waiter) =>
-        !this.#approvals.areFull(waiter) &&
-        this.#approvals.fitAlone(waiter) &&
-        this.#approvals.add(now, waiter.requestId, waiter),
+        !this.approvals.areFull(waiter) &&
+        this.approvals.fitAlone(waiter) &&
+        this.approvals.add(now, waiter.requestId, waiter),
     );
     if (granted.length === 0) return;
     // The limits that they count in may be newer than the last check.

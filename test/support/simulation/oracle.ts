@@ -1,0 +1,402 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Amendment, InstanceState, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
+import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
+import type { JudgedCall } from './judged-call.js';
+import { Model, rulesInForce } from './model.js';
+import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
+import { isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
+import { Violation } from './violation.js';
+import type { StoredState } from '../stored-state.js';
+
+/** As lua/lib/in-force.lua has it. */
+const RULES_STAY_MILLIS = 60_000;
+/** The entries of the reply to a batch of checks before the verdicts, and of the one to a settle before the ids. */
+const CHECK_HEAD = 3;
+const SETTLE_HEAD = 9;
+/** Longer than any world goes on. */
+const FOREVER = 1e12;
+
+const VERDICTS = {
+  approved: VERDICT.approved,
+  denied: VERDICT.denied,
+  queue_full: VERDICT.queueFull,
+  no_place: VERDICT.noPlace,
+  key_full: VERDICT.keyFull,
+  too_many_hits: VERDICT.tooManyHits,
+  store_full: VERDICT.storeFull,
+} as const;
+
+/** What an amendment replies. */
+const OF_WINDOW = -1;
+const NOT_FOUND = -2;
+const HOLD_TOO_LONG = -3;
+const TOO_MANY_HITS = -4;
+
+type Waiter = StoredWaiter | WaiterRun;
+
+/**
+ * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
+ * call. The model begins with what was stored before the call, so a call that is excused excuses no other.
+ *
+ * The embedded limiter does not know everything. Who waits is what the leases say: waiters of dead replicas are left out
+ * before, and those that a settle puts back are added. In a recovery the key is closed, as in a pause. Approvals of
+ * windows that are over may be remembered for a check that is sent again, or not. `expires` is compared only after a
+ * check, and if nothing else keeps the key.
+ *
+ * @throws Violation where they differ
+ */
+export function judgeByModel(call: JudgedCall): void {
+  if (isExcused(call)) return;
+  const { run, reply, approved, stored, beginsKey } = call;
+  if (beginsKey && !isIdle(stored, run.now)) {
+    throw new Violation('a key stays until it is idle', `none is found by ${run.script}`);
+  }
+  if (beginsKey && !makesKey(run)) {
+    const expected = [[], REPLIES_IF_GONE[run.script] ?? reply];
+    same('nothing is done to a key that is idle', [approved, reply], expected);
+    return;
+  }
+  new Comparison(call, beginsKey ? undefined : stored.state).run();
+}
+
+/** What the stored state does not tell the model. */
+function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
+  const { now, batches, script } = run;
+  const { state } = after;
+  // A replica tells what it knows of a key that Redis has lost.
+  if (state && run.lowestTicket < state.born * 1000) return true;
+  const wasIdle = isIdle(stored, now);
+  // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
+  if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
+  // Rules that come into force with one batch are newer than those of the next.
+  if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
+  // The key had forgotten the approval, but a limit has not. It counts there once.
+  const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
+  return approved.some((id) => known.includes(id));
+}
+
+function makesKey({ script, own }: ScriptRun): boolean {
+  return script === 'check' || (script === 'pause' && Number(own[0]) > 0);
+}
+
+/** What the scripts reply of a key that there is not. A withdrawal and a settle say more. */
+const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
+  release: 0,
+  amend: NOT_FOUND,
+};
+
+/** One call of a script beside the same of the model. */
+class Comparison {
+  readonly #model: Model;
+  /** Those who waited before, as far as they count. */
+  readonly #waiting: ReadonlyMap<string, Waiter>;
+  readonly #isRecovering: boolean;
+  /** How long nobody is approved, by a pause or a recovery. */
+  readonly #closedMillis: number;
+  readonly #now: number;
+  /** What the model has approved, but for those whom it has granted from the queue. */
+  readonly #approved: string[] = [];
+  /** The checks that have joined its queue. */
+  readonly #joined = new Map<string, CheckRun>();
+
+  /** @param state of the key; undefined if it begins with the call */
+  constructor(
+    private readonly call: JudgedCall,
+    state: Snapshot['state'],
+  ) {
+    const { run, stored, after } = call;
+    const { now } = run;
+    this.#now = now;
+    const holdUntil = after.state?.holdUntil ?? 0;
+    this.#isRecovering = holdUntil > now;
+    this.#waiting = this.#waitersFound();
+    this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
+    this.#model = state
+      ? Model.restored({ ...stored, state }, this.#waiting, now + this.#closedMillis)
+      : Model.begun(now, run.batches[0]?.rules ?? run.rules);
+    if (state) this.#model.rules = this.#rulesThatCount(state);
+  }
+
+  run(): void {
+    const { run, reply } = this.call;
+    const { script, own } = run;
+    const { instance } = this.#model;
+    const now = this.#now;
+    const [id = ''] = run.requestIds;
+    if (script === 'check') this.#check(reply as unknown[]);
+    else if (script === 'settle') this.#settle(reply as unknown[]);
+    else if (script === 'withdraw') this.#withdraw();
+    else if (script === 'pause') instance.pause(now, this.#isRecovering ? FOREVER : Number(own[0]));
+    else if (script === 'release') {
+      const isReleased = this.#model.release(now, id, own[1] === '1');
+      same('an approval is released once', reply, isReleased ? 1 : 0);
+    } else if (script === 'amend') {
+      const amended = amendmentReply(this.#model.amend(now, id, amendmentIn(own)));
+      same('an amendment finds what counts', reply, amended);
+    }
+    this.#compare();
+  }
+
+  /** Those who wait as the call finds the queue, in their order. */
+  #waitersFound(): ReadonlyMap<string, Waiter> {
+    const { run, reply, stored } = this.call;
+    const isSettle = run.script === 'settle';
+    const living = [...stored.waiting].filter(
+      ([, { replica }]) =>
+        this.#isRecovering ||
+        (stored.leases[replica] ?? 0) > run.now ||
+        (isSettle && replica === run.replica),
+    );
+    const putBack = isSettle ? putBackBy(reply as unknown[]) : [];
+    const returning = putBack.map((id) => [id, run.waiters.get(id)!] as const);
+    return new Map([...living, ...returning].sort(([, a], [, b]) => a.ticket - b.ticket));
+  }
+
+  /** The rules that may come into force with the call: those of the caller, unless they may be older. */
+  #rulesThatCount(state: StoredState): KeyLimits {
+    const { rulesLoadedAt, now, rules, batches } = this.call.run;
+    const ofCaller = batches[0]?.rules ?? rules;
+    const since = Math.min(state.limitsSince, now);
+    if (rulesLoadedAt >= since || now >= since + RULES_STAY_MILLIS) return ofCaller;
+    const { overridden, start, window, nextWindow } = state;
+    const isSet = overridden.includes('window') || (nextWindow > 0 && now >= start + window);
+    const [own, ...further] = rulesInForce(state).limits;
+    // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
+    const isOfCaller = isSet || ofCaller.limits[0].windowMillis === window;
+    const maximum = overridden.includes('max') ? ofCaller.limits[0].maximum : own.maximum;
+    return {
+      limits: [{ ...own, maximum }, ...further],
+      maxRequestsInQueue: overridden.includes('queueMax')
+        ? ofCaller.maxRequestsInQueue
+        : state.queueMax,
+      ceilings: isOfCaller ? ofCaller.ceilings : undefined,
+    };
+  }
+
+  #check(reply: readonly unknown[]): void {
+    let first = 0;
+    for (const batch of this.call.run.batches) {
+      // A batch that needs more names is sent again with all of them.
+      if (reply[first] === null) {
+        first += 1;
+        continue;
+      }
+      const verdicts = first + CHECK_HEAD;
+      this.#model.begin(this.#now, batch);
+      for (const [i, check] of batch.checks.entries()) {
+        same(
+          `a check is decided by the rules`,
+          reply[verdicts + i],
+          this.#verdict(check, reply[verdicts + i]),
+        );
+      }
+      this.#compareQuota(reply[first], reply[first + 2]);
+      first = verdicts + batch.checks.length;
+    }
+  }
+
+  /** @param reply which has the ticket, and shows whether an approval was remembered */
+  #verdict(check: CheckRun, reply: unknown): unknown {
+    const { id, hits } = check;
+    const { run, stored, approved, after } = this.call;
+    if (run.isSentAgain) {
+      const isApproved = reply === VERDICT.approved && !approved.includes(id);
+      if (isApproved || this.#model.granted.includes(id)) return VERDICT.approved;
+      const place = stored.waiting.get(id);
+      // The place of a dead replica may have been removed.
+      if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
+    }
+    const decision = this.#model.check(this.#now, check);
+    if (decision === 'approved') this.#approved.push(id);
+    if (decision === 'turn_too_late') {
+      return VERDICT.turnTooLate - 1000 * this.#model.instance.millisToTurn(this.#now, hits);
+    }
+    if (decision === 'paused')
+      return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
+    if (decision !== 'waiting') return VERDICTS[decision];
+    this.#joined.set(id, check);
+    // A later batch may have granted it.
+    return after.waiting.get(id)?.ticket ?? reply;
+  }
+
+  #settle(reply: readonly unknown[]): void {
+    const { holds } = this.call.after;
+    this.#model.instance.settle(this.#now);
+    this.#compareQuota(reply[0], reply[4]);
+    same('a settle tells how many wait', reply[2], this.#model.instance.waiting);
+    for (const part of reply.slice(SETTLE_HEAD)) {
+      const [id = '', millis] = String(part).split('~');
+      if (millis === undefined) continue;
+      const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
+      same('a hold lasts as long as a settle tells', Number(millis), lapsesIn);
+    }
+  }
+
+  /** All of them leave before anybody is served. */
+  #withdraw(): void {
+    const { instance } = this.#model;
+    instance.pause(this.#now, FOREVER);
+    for (const id of this.call.run.requestIds) this.#model.withdraw(this.#now, id);
+    instance.pause(this.#now, this.#closedMillis);
+  }
+
+  /** What the limits have left, as the caller reads it. */
+  #compareQuota(micros: unknown, used: unknown): void {
+    if (this.#isRecovering) return;
+    const { instance } = this.#model;
+    const { limits } = instance.inspect(this.#now);
+    const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
+    same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
+    same('the time is told at which there is room', micros, 1000 * (instance.roomAt - this.#now));
+  }
+
+  #compare(): void {
+    const { run, stored, after, approved } = this.call;
+    const { state } = after;
+    const { instance, granted } = this.#model;
+    const given = [...this.#approved, ...granted];
+    same('who is approved follows from the rules', approved.toSorted(), given.toSorted());
+    if (!state) throw new Violation('a key stays until it is idle', 'there is none');
+    const is = instance.inspect(this.#now);
+    same('limits follow from rules and requests', limitsOf(state, this.#now), is.limits);
+    same('places follow from rules and requests', state.queueMax, is.maxRequestsInQueue);
+    const overridden = {
+      maxRequests: state.overridden.includes('max'),
+      maxRequestsInQueue: state.overridden.includes('queueMax'),
+      windowMillis: state.overridden.includes('window') || state.nextWindow > 0,
+    };
+    same('what requests set lasts', overridden, instance.examine(this.#now, 0).overridden);
+    const later = instance.inspect(state.start + state.window).limits[0].windowMillis;
+    if (overridden.windowMillis) {
+      same('a request sets the next window', state.nextWindow || state.window, later);
+    }
+    const isSameWindow = stored.state?.born === state.born && stored.state.start === state.start;
+    const denied = (isSameWindow ? stored.state.denied : 0) + (run.isSentAgain ? 0 : is.denied);
+    same('a denial counts once', state.denied, denied);
+    if (!this.#isRecovering) {
+      same('a pause is as long as asked for', state.pausedUntil, pausedUntil(is, this.#now));
+    }
+    this.#compareApprovals();
+    this.#compareQueue();
+    if (run.script === 'check') this.#compareIdleTime(state);
+  }
+
+  /** What each approval takes, and until when it is held. */
+  #compareApprovals(): void {
+    const { stored, after } = this.call;
+    const { approvals } = this.#model.instance;
+    const ofLimits = [
+      after.requests,
+      ...after.state!.further.map(({ name }) => after.limits.get(name)),
+    ];
+    const ids = [stored, after].flatMap(({ requests, limits }) => [
+      ...requests.keys(),
+      ...[...limits.values()].flatMap((taken) => [...taken.keys()]),
+    ]);
+    for (const id of new Set(ids)) {
+      const takes = ofLimits.map((taken) => taken?.get(id));
+      same(`an approval counts once in each limit`, [id, takes], [id, this.#model.takenBy(id)]);
+    }
+    // What a key had that was idle stays until it expires.
+    for (const { name } of this.call.beginsKey ? [] : stored.state!.further) {
+      const isLeft =
+        after.limits.has(name) && !after.state!.further.some((limit) => limit.name === name);
+      same('nothing is left of a limit that is gone', isLeft && name, false);
+    }
+    for (const id of [...stored.holds.keys(), ...after.holds.keys()]) {
+      const is = after.holds.get(id)?.hits;
+      same(
+        'a held approval counts until it is released or lapses',
+        [id, is],
+        [id, this.#model.hitsHeld(id)],
+      );
+    }
+    for (const { lapsesAt } of after.holds.values()) {
+      for (const time of [lapsesAt - 1, lapsesAt]) {
+        const held = [...after.holds.values()].filter((hold) => hold.lapsesAt > time).length;
+        same('a hold is as long as asked for', held, approvals.holds?.heldAt(time)?.size ?? 0);
+      }
+    }
+  }
+
+  /** Others, those of dead replicas, may be there or not. */
+  #compareQueue(): void {
+    const { run, stored, after } = this.call;
+    const terms = ({ hits, holdMillis }: Waiter | CheckRun): unknown[] => [hits, holdMillis];
+    const gone = new Set([
+      ...this.#model.granted,
+      ...(run.script === 'withdraw' ? run.requestIds : []),
+    ]);
+    const expected = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.has(id));
+    const is = [...after.waiting].filter(
+      ([id]) => this.#waiting.has(id) || this.#joined.has(id) || !stored.waiting.has(id),
+    );
+    const shown = (all: readonly (readonly [string, Waiter | CheckRun])[]): unknown[] =>
+      all.map(([id, each]) => [id, ...terms(each)]);
+    same('who waits follows from the rules', shown(is), shown(expected));
+    same('who waits follows from the rules', is.length, this.#model.instance.waiting);
+  }
+
+  #compareIdleTime({ expires, pausedUntil }: StoredState): void {
+    const { instance } = this.#model;
+    if (
+      instance.waiting > 0 ||
+      this.call.after.holds.size > 0 ||
+      pausedUntil > 0 ||
+      this.#isRecovering
+    )
+      return;
+    const isIdle = [instance.isIdle(expires - 1), instance.isIdle(expires)];
+    same('a key stays until the last of its windows ends', isIdle, [false, true]);
+  }
+}
+
+/** Those that a settle has put back, by its reply. */
+function putBackBy(reply: readonly unknown[]): string[] {
+  return reply.slice(SETTLE_HEAD, SETTLE_HEAD + Number(reply[SETTLE_HEAD - 1])).map(String);
+}
+
+function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {
+  const number = (text: string | undefined): number | undefined =>
+    text ? Number(text) : undefined;
+  return {
+    hits: number(hits),
+    holdMillis: number(holdMillis),
+    maxHits: number(maxHits),
+    maxHoldMillis: number(maxHoldMillis),
+  };
+}
+
+function amendmentReply(outcome: AmendOutcome): number {
+  if (outcome === 'unknown' || outcome === 'store_full') return NOT_FOUND;
+  if (!('rejected' in outcome)) return outcome.holdMillis ?? OF_WINDOW;
+  return outcome.rejected === 'hold' ? HOLD_TOO_LONG : TOO_MANY_HITS - outcome.maxHits;
+}
+
+/** The limits that a state has, as the model tells its own. */
+function limitsOf(state: StoredState, now: number): LimitState[] {
+  const own = { start: state.start, taken: state.approved, ...ownLimit(state.window, state.max) };
+  return [own, ...state.further].map(({ start, taken, ...limit }) => ({
+    ...limit,
+    used: taken,
+    millisToWindowEnd: start + limit.windowMillis - now,
+  }));
+}
+
+function quotas({ limits }: Quota): unknown[] {
+  return limits.map(({ name, remaining, resetMillis }) => [name, remaining, resetMillis]);
+}
+
+function pausedUntil({ pausedMillis }: InstanceState, now: number): number {
+  return pausedMillis > 0 ? now + pausedMillis : 0;
+}
+
+/** @throws Violation if a script has not done what the model does */
+function same(rule: string, is: unknown, expected: unknown): void {
+  if (isDeepStrictEqual(is, expected)) return;
+  throw new Violation(rule, `${JSON.stringify(is)}, not ${JSON.stringify(expected)}`);
+}
