@@ -4,6 +4,8 @@ import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { Instance, type InstanceDecision } from '../../../src/limiter/memory/instance.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
+import { idOf, uuidOf } from './model-ids.js';
+import { restoreApprovals } from './model-approvals.js';
 import { KEY } from './replica.js';
 import type { CheckBatchRun, CheckRun } from './script-run.js';
 import type { Snapshot, StoredWaiter } from './snapshot.js';
@@ -43,47 +45,16 @@ export class Model {
    * @param closedUntil until when nobody is approved
    */
   static restored(
-    { state, requests, limits, holds }: Snapshot & { readonly state: StoredState },
+    stored: Snapshot & { readonly state: StoredState },
     waiters: ReadonlyMap<string, Pick<StoredWaiter, 'hits' | 'holdMillis'>>,
     closedUntil: number,
   ): Model {
+    const { state } = stored;
     const inForce = rulesInForce(state);
     const unbounded = inForce.limits.map((limit) => ({ ...limit, maximum: EVERYTHING }));
     const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
     const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] });
-    const { approvals } = model.#instance;
-    for (const [i, { start }] of state.further.entries()) {
-      approvals.takeFurther(start, unbounded.slice(1, i + 2));
-    }
-    if (state.released > 0) {
-      approvals.add(state.released, uuidOf(''), {});
-      approvals.release(state.released, uuidOf(''), true);
-    }
-    for (const [id, { lapsesAt, millis, hits }] of holds) {
-      approvals.add(lapsesAt - millis, uuidOf(id), { hits, holdMillis: millis });
-      for (const limit of approvals.limits) limit.giveBack(uuidOf(id), true);
-    }
-    if (state.holds && holds.size > 0) {
-      // No hold may lapse then any more: a release leaves that time as it was.
-      const once = { holdMillis: 1 };
-      approvals.add(state.holds.firstLapse - once.holdMillis, uuidOf('?'), once);
-      approvals.holds?.release(uuidOf('?'));
-      for (const limit of approvals.limits) limit.giveBack(uuidOf('?'), true);
-    }
-    const used = [state.approved, ...state.further.map(({ taken }) => taken)];
-    for (const [i, limit] of approvals.limits.entries()) {
-      const ids = i === 0 ? requests : limits.get(state.further[i - 1]!.name);
-      for (const [id, hits] of ids ?? []) {
-        // One with no hits was corrected.
-        limit.take(uuidOf(id), 1, false);
-        limit.reserve(uuidOf(id), hits);
-        limit.amend(uuidOf(id), hits);
-      }
-      // Approvals of which Redis does not know the ids, as of a key that was restored.
-      for (let n = 0; limit.used < used[i]!; n += 1) {
-        limit.take(uuidOf(`?${n}`), used[i]! - limit.used, false);
-      }
-    }
+    restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);
     model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
@@ -150,20 +121,6 @@ export class Model {
   #setLimits(now: number, overrides: Partial<CheckBatchRun['overrides']>): void {
     this.#instance.check(now, '', { key: KEY, ...overrides, canWait: false, hits: Infinity });
   }
-}
-
-/** An id of the simulation, of up to eight characters, as the embedded limiter has it. */
-function uuidOf(id: string): string {
-  const digits = Buffer.from(id).toString('hex').padStart(16, '0');
-  return `00000000-0000-4000-${digits.slice(0, 4)}-${digits.slice(4)}`;
-}
-
-function idOf(uuid: string): string {
-  const digits = uuid
-    .slice(19)
-    .replace('-', '')
-    .replace(/^(00)*/, '');
-  return Buffer.from(digits, 'hex').toString();
 }
 
 /** The limits of a key, as the rules that stay in force if no others may come. */

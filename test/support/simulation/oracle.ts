@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Amendment, InstanceState, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
+import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
 import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -251,108 +251,112 @@ class Comparison {
     const { limits } = instance.inspect(this.#now);
     const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
     same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
-    same('the time is told at which there is room', micros, 1000 * (instance.roomAt - this.#now));
+    same('room is told', micros, 1000 * (instance.roomAt - this.#now));
   }
 
   #compare(): void {
-    const { run, stored, after, approved } = this.call;
+    const { run, after } = this.call;
     const { state } = after;
-    const { instance, granted } = this.#model;
-    const given = [...this.#approved, ...granted];
-    same('who is approved follows from the rules', approved.toSorted(), given.toSorted());
     if (!state) throw new Violation('a key stays until it is idle', 'there is none');
-    const is = instance.inspect(this.#now);
-    same('limits follow from rules and requests', limitsOf(state, this.#now), is.limits);
-    same('places follow from rules and requests', state.queueMax, is.maxRequestsInQueue);
-    const overridden = {
-      maxRequests: state.overridden.includes('max'),
-      maxRequestsInQueue: state.overridden.includes('queueMax'),
-      windowMillis: state.overridden.includes('window') || state.nextWindow > 0,
-    };
-    same('what requests set lasts', overridden, instance.examine(this.#now, 0).overridden);
-    const later = instance.inspect(state.start + state.window).limits[0].windowMillis;
-    if (overridden.windowMillis) {
-      same('a request sets the next window', state.nextWindow || state.window, later);
+    const [is, expected] = [this.#stored(state), this.#expected(state)];
+    for (const [what, each] of Object.entries(is)) {
+      same(`${what} as by the model`, each, expected[what]);
     }
-    const isSameWindow = stored.state?.born === state.born && stored.state.start === state.start;
-    const denied = (isSameWindow ? stored.state.denied : 0) + (run.isSentAgain ? 0 : is.denied);
-    same('a denial counts once', state.denied, denied);
-    if (!this.#isRecovering) {
-      same('a pause is as long as asked for', state.pausedUntil, pausedUntil(is, this.#now));
+    const isKept = this.#model.instance.waiting + after.holds.size + this.#closedMillis > 0;
+    if (run.script === 'check' && !isKept && state.pausedUntil === 0) {
+      const isIdle = [-1, 0].map((at) => this.#model.instance.isIdle(state.expires + at));
+      same('a key stays until the last of its windows ends', isIdle, [false, true]);
     }
-    this.#compareApprovals();
-    this.#compareQueue();
-    if (run.script === 'check') this.#compareIdleTime(state);
   }
 
-  /** What each approval takes, and until when it is held. */
-  #compareApprovals(): void {
+  /** What Redis has. */
+  #stored(state: StoredState): Record<string, unknown> {
+    const { after, approved, beginsKey } = this.call;
+    const { overridden, nextWindow, window } = state;
+    const names = state.further.map(({ name }) => name);
+    const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
+    // What a key had that was idle stays until it expires.
+    const gone = [...after.limits.keys()].filter((name) => !names.includes(name));
+    const isSet = overridden.includes('window') || nextWindow > 0;
+    const live = [...after.holds.values()];
+    return {
+      'who is approved': approved.toSorted(),
+      'limits are': limitsOf(state, this.#now),
+      'places are': state.queueMax,
+      'requests have set limits': {
+        maxRequests: overridden.includes('max'),
+        maxRequestsInQueue: overridden.includes('queueMax'),
+        windowMillis: isSet,
+      },
+      // Without a length that a request has set, rules decide at the boundary.
+      'the next window is': isSet && (nextWindow || window),
+      'denials count': state.denied,
+      'the key is paused': !this.#isRecovering && state.pausedUntil,
+      'approvals count': this.#ids.map((id) => [id, limits.map((taken) => taken?.get(id))]),
+      'what is left of limits that are gone is': beginsKey ? [] : gone,
+      'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
+      'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
+      'who waits': [...after.waiting].flatMap(([id, waiter]) =>
+        this.#counts(id) ? shown(id, waiter) : [],
+      ),
+    };
+  }
+
+  /** The same of the model. */
+  #expected(state: StoredState): Record<string, unknown> {
+    const { run, stored } = this.call;
+    const { instance, granted } = this.#model;
+    const now = this.#now;
+    const is = instance.inspect(now);
+    const isSameWindow = stored.state?.born === state.born && stored.state.start === state.start;
+    const { holds } = instance.approvals;
+    const gone = [...granted, ...(run.script === 'withdraw' ? run.requestIds : [])];
+    const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
+    return {
+      'who is approved': [...this.#approved, ...granted].toSorted(),
+      'limits are': is.limits,
+      'places are': is.maxRequestsInQueue,
+      'requests have set limits': instance.examine(now, 0).overridden,
+      'the next window is':
+        (state.overridden.includes('window') || state.nextWindow > 0) &&
+        instance.inspect(state.start + state.window).limits[0].windowMillis,
+      'denials count': (isSameWindow ? stored.state.denied : 0) + (run.isSentAgain ? 0 : is.denied),
+      'the key is paused': !this.#isRecovering && is.pausedMillis && now + is.pausedMillis,
+      'approvals count': this.#ids.map((id) => [id, this.#model.takenBy(id)]),
+      'what is left of limits that are gone is': [],
+      'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
+      'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
+      'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
+    };
+  }
+
+  /** All that count in a limit before or after the call. */
+  get #ids(): string[] {
     const { stored, after } = this.call;
-    const { approvals } = this.#model.instance;
-    const ofLimits = [
-      after.requests,
-      ...after.state!.further.map(({ name }) => after.limits.get(name)),
-    ];
     const ids = [stored, after].flatMap(({ requests, limits }) => [
       ...requests.keys(),
-      ...[...limits.values()].flatMap((taken) => [...taken.keys()]),
+      ...after.state!.further.flatMap(({ name }) => [...(limits.get(name)?.keys() ?? [])]),
     ]);
-    for (const id of new Set(ids)) {
-      const takes = ofLimits.map((taken) => taken?.get(id));
-      same(`an approval counts once in each limit`, [id, takes], [id, this.#model.takenBy(id)]);
-    }
-    // What a key had that was idle stays until it expires.
-    for (const { name } of this.call.beginsKey ? [] : stored.state!.further) {
-      const isLeft =
-        after.limits.has(name) && !after.state!.further.some((limit) => limit.name === name);
-      same('nothing is left of a limit that is gone', isLeft && name, false);
-    }
-    for (const id of [...stored.holds.keys(), ...after.holds.keys()]) {
-      const is = after.holds.get(id)?.hits;
-      same(
-        'a held approval counts until it is released or lapses',
-        [id, is],
-        [id, this.#model.hitsHeld(id)],
-      );
-    }
-    for (const { lapsesAt } of after.holds.values()) {
-      for (const time of [lapsesAt - 1, lapsesAt]) {
-        const held = [...after.holds.values()].filter((hold) => hold.lapsesAt > time).length;
-        same('a hold is as long as asked for', held, approvals.holds?.heldAt(time)?.size ?? 0);
-      }
-    }
+    return [...new Set(ids)];
+  }
+
+  get #heldIds(): string[] {
+    return [...this.call.stored.holds.keys(), ...this.call.after.holds.keys()];
+  }
+
+  /** The times at which holds lapse, and those just before. */
+  get #lapses(): number[] {
+    return [...this.call.after.holds.values()].flatMap(({ lapsesAt }) => [lapsesAt - 1, lapsesAt]);
   }
 
   /** Others, those of dead replicas, may be there or not. */
-  #compareQueue(): void {
-    const { run, stored, after } = this.call;
-    const terms = ({ hits, holdMillis }: Waiter | CheckRun): unknown[] => [hits, holdMillis];
-    const gone = new Set([
-      ...this.#model.granted,
-      ...(run.script === 'withdraw' ? run.requestIds : []),
-    ]);
-    const expected = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.has(id));
-    const is = [...after.waiting].filter(
-      ([id]) => this.#waiting.has(id) || this.#joined.has(id) || !stored.waiting.has(id),
-    );
-    const shown = (all: readonly (readonly [string, Waiter | CheckRun])[]): unknown[] =>
-      all.map(([id, each]) => [id, ...terms(each)]);
-    same('who waits follows from the rules', shown(is), shown(expected));
-    same('who waits follows from the rules', is.length, this.#model.instance.waiting);
+  #counts(id: string): boolean {
+    return this.#waiting.has(id) || this.#joined.has(id) || !this.call.stored.waiting.has(id);
   }
+}
 
-  #compareIdleTime({ expires, pausedUntil }: StoredState): void {
-    const { instance } = this.#model;
-    if (
-      instance.waiting > 0 ||
-      this.call.after.holds.size > 0 ||
-      pausedUntil > 0 ||
-      this.#isRecovering
-    )
-      return;
-    const isIdle = [instance.isIdle(expires - 1), instance.isIdle(expires)];
-    same('a key stays until the last of its windows ends', isIdle, [false, true]);
-  }
+function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
+  return [{ id, hits, holdMillis }];
 }
 
 /** Those that a settle has put back, by its reply. */
@@ -389,10 +393,6 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
 
 function quotas({ limits }: Quota): unknown[] {
   return limits.map(({ name, remaining, resetMillis }) => [name, remaining, resetMillis]);
-}
-
-function pausedUntil({ pausedMillis }: InstanceState, now: number): number {
-  return pausedMillis > 0 ? now + pausedMillis : 0;
 }
 
 /** @throws Violation if a script has not done what the model does */

@@ -13,7 +13,6 @@ export interface RawSnapshot {
   readonly queue: readonly string[] | Record<string, never>;
   readonly waiting: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
-  readonly past: readonly string[] | Record<string, never>;
   /** Of each further limit, in the order of `LIMIT_NAMES`. */
   readonly limits: readonly (readonly string[] | Record<string, never>)[];
   /** Of each key, in the order of KEYS. */
@@ -42,7 +41,6 @@ export interface Snapshot {
   readonly state: StoredState | undefined;
   /** The hits of the approvals in the window, by their ids. */
   readonly requests: ReadonlyMap<string, number>;
-  readonly past: ReadonlySet<string>;
   /** The held approvals, also those that have lapsed since the last call. */
   readonly holds: ReadonlyMap<string, StoredHold>;
   /** By the name of each further limit that has any: what approvals take of its window, by their ids. */
@@ -58,7 +56,6 @@ export interface Snapshot {
 export const NOTHING_STORED: Snapshot = {
   state: undefined,
   requests: new Map(),
-  past: new Set(),
   holds: new Map(),
   limits: new Map(),
   waiting: new Map(),
@@ -92,7 +89,6 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
   return {
     state,
     requests: new Map(list(raw.requests).map((id) => [id, Number(hits[id] ?? 1)])),
-    past: new Set(list(raw.past)),
     // A hash may be left from a state that was lost.
     holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
     limits: readLimits(raw.limits),

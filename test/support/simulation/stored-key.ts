@@ -70,14 +70,9 @@ end
 return expired`);
 
 const SNAPSHOT = script(`
-local expiry, past = {}, {}
+local expiry = {}
 for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
-end
-for i = 6, 8 do
-  for _, id in ipairs(redis.call('SMEMBERS', KEYS[i])) do
-    past[#past + 1] = id
-  end
 end
 local limits = {}
 for i = ${FIRST_LIMIT}, #KEYS do
@@ -90,7 +85,7 @@ return cjson.encode({
   hits = redis.call('HGETALL', KEYS[9]),
   holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), past = past, limits = limits, expiry = expiry, sent = sent
+  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */
