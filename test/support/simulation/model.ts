@@ -100,8 +100,10 @@ export class Model {
     return this.#instance.release(now, uuidOf(id), isUnused);
   }
 
+  /** A waiter that is decided again may still have what a limit keeps of an approval that Redis has forgotten. */
   withdraw(now: number, id: string): void {
     this.#instance.withdraw(now, uuidOf(id));
+    this.#instance.release(now, uuidOf(id), true);
   }
 
   amend(now: number, id: string, amendment: Amendment): AmendOutcome {

@@ -69,14 +69,25 @@ function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
   const { state } = after;
   // A replica tells what it knows of a key that Redis has lost.
   if (state && run.lowestTicket < state.born * 1000) return true;
+  // A length that a replica has told of counts from the next window on, also if it is the one of this window.
+  if (stored.state && stored.state.nextWindow === stored.state.window) return true;
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
   if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
   // Rules that come into force with one batch are newer than those of the next.
   if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
+  // What one batch sets and the ceilings of older rules drop in the next gives way to these rules.
+  const hasCeilings = batches.some((batch) => batch.rules.ceilings?.windowMillis !== Infinity);
+  if (batches.length > 1 && hasCeilings && hasOlderRules(run, stored.state)) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
   return approved.some((id) => known.includes(id));
+}
+
+/** Whether the rules of a caller may be older than the limits in force, which stay then for some time. */
+function hasOlderRules({ rulesLoadedAt, now }: ScriptRun, state: Snapshot['state']): boolean {
+  const since = Math.min(state?.limitsSince ?? 0, now);
+  return rulesLoadedAt < since && now < since + RULES_STAY_MILLIS;
 }
 
 function makesKey({ script, own }: ScriptRun): boolean {
@@ -158,18 +169,18 @@ class Comparison {
 
   /** The rules that may come into force with the call: those of the caller, unless they may be older. */
   #rulesThatCount(state: StoredState): KeyLimits {
-    const { rulesLoadedAt, now, rules, batches } = this.call.run;
+    const { now, rules, batches } = this.call.run;
     const ofCaller = batches[0]?.rules ?? rules;
-    const since = Math.min(state.limitsSince, now);
-    if (rulesLoadedAt >= since || now >= since + RULES_STAY_MILLIS) return ofCaller;
+    if (!hasOlderRules(this.call.run, state)) return ofCaller;
     const { overridden, start, window, nextWindow } = state;
-    const isSet = overridden.includes('window') || (nextWindow > 0 && now >= start + window);
+    const windowMillis = nextWindow > 0 && now >= start + window ? nextWindow : window;
+    const isSet = overridden.includes('window') || windowMillis === nextWindow;
     const [own, ...further] = rulesInForce(state).limits;
     // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
     const isOfCaller = isSet || ofCaller.limits[0].windowMillis === window;
     const maximum = overridden.includes('max') ? ofCaller.limits[0].maximum : own.maximum;
     return {
-      limits: [{ ...own, maximum }, ...further],
+      limits: [{ ...own, windowMillis, maximum }, ...further],
       maxRequestsInQueue: overridden.includes('queueMax')
         ? ofCaller.maxRequestsInQueue
         : state.queueMax,
@@ -271,12 +282,13 @@ class Comparison {
 
   /** What Redis has. */
   #stored(state: StoredState): Record<string, unknown> {
-    const { after, approved, beginsKey } = this.call;
+    const { stored, after, approved, beginsKey } = this.call;
     const { overridden, nextWindow, window } = state;
     const names = state.further.map(({ name }) => name);
     const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
     // What a key had that was idle stays until it expires.
-    const gone = [...after.limits.keys()].filter((name) => !names.includes(name));
+    const namesBefore = beginsKey ? [] : stored.state!.further.map(({ name }) => name);
+    const gone = namesBefore.filter((name) => !names.includes(name) && after.limits.has(name));
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     return {
@@ -293,7 +305,7 @@ class Comparison {
       'denials count': state.denied,
       'the key is paused': !this.#isRecovering && state.pausedUntil,
       'approvals count': this.#ids.map((id) => [id, limits.map((taken) => taken?.get(id))]),
-      'what is left of limits that are gone is': beginsKey ? [] : gone,
+      'what is left of limits that are gone is': gone,
       'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
       'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
       'who waits': [...after.waiting].flatMap(([id, waiter]) =>
