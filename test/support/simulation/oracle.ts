@@ -76,9 +76,11 @@ function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
   if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
   // Rules that come into force with one batch are newer than those of the next.
   if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
-  // What one batch sets and the ceilings of older rules drop in the next gives way to these rules.
+  // One batch may set what the ceilings of the next drop. Then other rules, or those of now, are in force in between.
   const hasCeilings = batches.some((batch) => batch.rules.ceilings?.windowMillis !== Infinity);
-  if (batches.length > 1 && hasCeilings && hasOlderRules(run, stored.state)) return true;
+  const isOfRules = stored.state?.window === run.rules.limits[0].windowMillis;
+  const mayBeBetween = !isOfRules || hasOlderRules(run, stored.state);
+  if (batches.length > 1 && hasCeilings && mayBeBetween) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
   return approved.some((id) => known.includes(id));
