@@ -53,7 +53,7 @@ describe.each(faultsByInvariant)('the simulation sees that %s', (_invariant, fau
   test.each(faults)('so it finds that $name', (fault) => find(fault));
 });
 
-test('a fault of a function that there is not is refused', () => {
+test('a fault of an unknown function is refused', () => {
   expect(() => faultyScripts('lib/serving.serve_nobody', '')).toThrow(
     'lua/lib/serving.lua has no serve_nobody',
   );

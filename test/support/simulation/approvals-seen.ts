@@ -7,7 +7,7 @@ import { violate, Violation } from './violation.js';
  * beyond a maximum, unless Redis has lost what it knew of the approvals.
  */
 export class ApprovalsSeen {
-  /** Of the current window: the highest maximum that it has had, and the hits of those approved in it. */
+  /** Of the current window: the highest maximum that it has had, and the hits of each approval. */
   #window = { highest: 0, approved: new Map<string, number>() };
 
   constructor(private readonly world: JudgedWorld) {}

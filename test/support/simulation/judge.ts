@@ -82,6 +82,7 @@ export class Judge {
       ...{ number: this.#calls, run, reply, stored, after, messages, approved, beginsKey },
       isTorn: this.#isTorn,
     };
+    // Of a torn key, the parts contradict each other until it is begun again.
     if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
     this.#approvals.judge(call);
     this.#order.judge(call);

@@ -5,6 +5,7 @@ import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
+import { hasOlderRules, isExcused } from './excused.js';
 import type { JudgedCall } from './judged-call.js';
 import { Model, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
@@ -12,8 +13,6 @@ import { isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
 import type { StoredState } from '../stored-state.js';
 
-/** As lua/lib/in-force.lua has it. */
-const RULES_STAY_MILLIS = 60_000;
 /** The entries of the reply to a batch of checks before the verdicts, and of the one to a settle before the ids. */
 const CHECK_HEAD = 3;
 const SETTLE_HEAD = 9;
@@ -42,8 +41,8 @@ type Waiter = StoredWaiter | WaiterRun;
  * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
  * call. The model begins with what was stored before the call, so a call that is excused excuses no other.
  *
- * The embedded limiter does not know everything. Who waits is what the leases say: waiters of dead replicas are left out
- * before, and those that a settle puts back are added. In a recovery the key is closed, as in a pause. Approvals of
+ * The embedded limiter does not know everything. The leases say which waiters count: those of dead replicas are left
+ * out before, and those that a settle puts back are added. In a recovery the key is closed, as in a pause. Approvals of
  * windows that are over may be remembered for a check that is sent again, or not. `expires` is compared only after a
  * check, and if nothing else keeps the key.
  *
@@ -63,40 +62,11 @@ export function judgeByModel(call: JudgedCall): void {
   new Comparison(call, beginsKey ? undefined : stored.state).run();
 }
 
-/** What the stored state does not tell the model. */
-function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
-  const { now, batches, script } = run;
-  const { state } = after;
-  // A replica tells what it knows of a key that Redis has lost.
-  if (state && run.lowestTicket < state.born * 1000) return true;
-  // A length that a replica has told of counts from the next window on, also if it is the one of this window.
-  if (stored.state && stored.state.nextWindow === stored.state.window) return true;
-  const wasIdle = isIdle(stored, now);
-  // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
-  if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
-  // Rules that come into force with one batch are newer than those of the next.
-  if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
-  // One batch may set what the ceilings of the next drop. Then other rules, or those of now, are in force in between.
-  const hasCeilings = batches.some((batch) => batch.rules.ceilings?.windowMillis !== Infinity);
-  const isOfRules = stored.state?.window === run.rules.limits[0].windowMillis;
-  const mayBeBetween = !isOfRules || hasOlderRules(run, stored.state);
-  if (batches.length > 1 && hasCeilings && mayBeBetween) return true;
-  // The key had forgotten the approval, but a limit has not. It counts there once.
-  const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
-  return approved.some((id) => known.includes(id));
-}
-
-/** Whether the rules of a caller may be older than the limits in force, which stay then for some time. */
-function hasOlderRules({ rulesLoadedAt, now }: ScriptRun, state: Snapshot['state']): boolean {
-  const since = Math.min(state?.limitsSince ?? 0, now);
-  return rulesLoadedAt < since && now < since + RULES_STAY_MILLIS;
-}
-
 function makesKey({ script, own }: ScriptRun): boolean {
   return script === 'check' || (script === 'pause' && Number(own[0]) > 0);
 }
 
-/** What the scripts reply of a key that there is not. A withdrawal and a settle say more. */
+/** What the scripts reply if there is no key. A withdrawal and a settle say more. */
 const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
   release: 0,
   amend: NOT_FOUND,
@@ -105,13 +75,13 @@ const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
 /** One call of a script beside the same of the model. */
 class Comparison {
   readonly #model: Model;
-  /** Those who waited before, as far as they count. */
+  /** The waiters from before that count. */
   readonly #waiting: ReadonlyMap<string, Waiter>;
   readonly #isRecovering: boolean;
   /** How long nobody is approved, by a pause or a recovery. */
   readonly #closedMillis: number;
   readonly #now: number;
-  /** What the model has approved, but for those whom it has granted from the queue. */
+  /** What the model has approved, other than from the queue. */
   readonly #approved: string[] = [];
   /** The checks that have joined its queue. */
   readonly #joined = new Map<string, CheckRun>();
@@ -154,7 +124,7 @@ class Comparison {
     this.#compare();
   }
 
-  /** Those who wait as the call finds the queue, in their order. */
+  /** The waiters as the call finds the queue, in their order. */
   #waitersFound(): ReadonlyMap<string, Waiter> {
     const { run, reply, stored } = this.call;
     const isSettle = run.script === 'settle';
