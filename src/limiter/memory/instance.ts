@@ -40,7 +40,8 @@ const NOBODY: readonly string[] = [];
 export class Instance {
   /** Those of the own limit. Idle removal and the denials follow them. */
   readonly #window: Window;
-  readonly #approvals: Approvals;
+  /** What counts of its limits. */
+  readonly approvals: Approvals;
   readonly #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
   #expires: number;
@@ -67,7 +68,7 @@ export class Instance {
     this.#rules = policy.current;
     const { limits } = this.#rules;
     this.#window = new Window(now, limits[0].windowMillis);
-    this.#approvals = new Approvals(now, this.#window, limits, bounds, budget);
+    this.approvals = new Approvals(now, this.#window, limits, bounds, budget);
     this.#expires = this.#idleAt;
   }
 
@@ -79,7 +80,7 @@ export class Instance {
    * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
    */
   get roomAt(): number {
-    const { limits } = this.#approvals;
+    const { limits } = this.approvals;
     const full = limits.filter(({ isFull }) => isFull);
     const isFull = full.length > 0;
     const times = (isFull ? full : limits).map(({ roomAt }) => roomAt);
@@ -92,7 +93,7 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
-    return this.#approvals.holds?.heldAt(now) === undefined;
+    return this.approvals.holds?.heldAt(now) === undefined;
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
@@ -117,7 +118,7 @@ export class Instance {
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
-    const approvals = this.#approvals;
+    const approvals = this.approvals;
     const fits = approvals.fit(terms);
     const areFull = approvals.areFull(terms);
     if (this.#isNext && fits && !areFull) {
@@ -151,7 +152,7 @@ export class Instance {
    */
   release(now: number, requestId: string, isUnused = false): boolean {
     this.#roll(now);
-    const isReleased = this.#approvals.release(now, requestId, isUnused);
+    const isReleased = this.approvals.release(now, requestId, isUnused);
     this.#serveQueue(now);
     return isReleased;
   }
@@ -166,8 +167,8 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
-    const { maxHits = MOST_TIMES_MAXIMUM * this.#approvals.own.maximum } = amendment;
-    const amended = this.#approvals.amend(now, requestId, { ...amendment, maxHits });
+    const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
+    const amended = this.approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#serveQueue(now);
     return amended;
   }
@@ -175,22 +176,22 @@ export class Instance {
   /** Withdraws a waiter, or an approval that nobody has got. */
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.remove(requestId)) this.#approvals.release(now, requestId, true);
+    if (!this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
     this.#serveQueue(now);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
   forgetEndedWindow(now: number): void {
-    this.#approvals.forgetEnded(now);
+    this.approvals.forgetEnded(now);
   }
 
   /** Gives back all memory of an instance that is removed. */
   clear(): void {
-    this.#approvals.clear();
+    this.approvals.clear();
   }
 
   inspect(now: number): InstanceState {
-    const { holds, limits } = this.#approvals;
+    const { holds, limits } = this.approvals;
     return {
       key: this.key,
       limits: forEachLimit(limits, (limit) => limit.state(now)),
@@ -222,7 +223,7 @@ export class Instance {
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    const { limits } = this.#approvals;
+    const { limits } = this.approvals;
     return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
   }
 
@@ -233,7 +234,7 @@ export class Instance {
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
     const laterMillis = this.#window.nextMillis(this.policy.current.limits[0].windowMillis);
-    const turns = this.#approvals.limits.map((limit, i) =>
+    const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
     return Math.max(this.roomAt - now, ...turns);
@@ -245,7 +246,7 @@ export class Instance {
    */
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    return maxWaitMillis === 0 || !this.#approvals.expectRelease;
+    return maxWaitMillis === 0 || !this.approvals.expectRelease;
   }
 
   /** Whether a check that joined the queue now would be the next to be approved. */
@@ -255,7 +256,7 @@ export class Instance {
 
   /** The maximum of the own limit, which a request may have set. */
   #setMaximum(): void {
-    this.#approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
+    this.approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
   }
 
   get #maxRequestsInQueue(): number {
@@ -289,9 +290,9 @@ export class Instance {
     this.#setMaximum();
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
-    this.#approvals.takeFurther(now, further);
+    this.approvals.takeFurther(now, further);
     // A longer window may end after the key would be removed.
-    const [, ...limits] = this.#approvals.limits;
+    const [, ...limits] = this.approvals.limits;
     const used = limits.filter((limit) => limit.used > 0);
     this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
   }
@@ -299,7 +300,7 @@ export class Instance {
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
     let at = this.#window.idleAt;
-    for (const { end } of this.#approvals.limits) at = Math.max(at, end);
+    for (const { end } of this.approvals.limits) at = Math.max(at, end);
     return at;
   }
 
@@ -316,7 +317,7 @@ export class Instance {
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     const rules = this.policy.current;
-    const hasRolled = this.#approvals.roll(now, rules.limits[0].windowMillis);
+    const hasRolled = this.approvals.roll(now, rules.limits[0].windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
     this.#takeRules(now, rules);
@@ -340,9 +341,9 @@ export class Instance {
     // Without memory for its id the head keeps waiting, as in a full window.
     const granted = this.#queue.takeNext(
       (waiter) =>
-        !this.#approvals.areFull(waiter) &&
-        this.#approvals.fitAlone(waiter) &&
-        this.#approvals.add(now, waiter.requestId, waiter),
+        !this.approvals.areFull(waiter) &&
+        this.approvals.fitAlone(waiter) &&
+        this.approvals.add(now, waiter.requestId, waiter),
     );
     // The limits that they count in may be newer than the last check.
     if (granted.length > 0) this.#expires = Math.max(this.#expires, this.#idleAt);

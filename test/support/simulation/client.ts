@@ -3,19 +3,11 @@ import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
 export interface SeenApproval {
-  /** The start of its window. */
-  readonly window: number;
   readonly windowEnd: number;
   /** In which script call. */
   readonly call: number;
   /** Redis has lost what it knew of it. */
   isForgotten: boolean;
-}
-
-/** A hold as the calls have made it. */
-export interface Hold {
-  readonly lapsesAt: number;
-  readonly millis: number;
 }
 
 /** One request of somebody, and all that the world knows of it. */
@@ -28,13 +20,9 @@ export class SimulatedClient {
   /** The ticket of its place in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
-  /** The hold of its approval, while it lasts. */
-  hold: Hold | undefined;
-  /** When that hold lapses or has lapsed, if nobody renews it. */
+  /** When the hold of its approval lapses or has lapsed, if nobody renews it. */
   heldUntil = Infinity;
-  /** How much its approval takes. */
-  hits: number;
-  /** Whether somebody has changed that. */
+  /** Whether somebody has changed how much its approval takes. */
   isAmended = false;
   /** The script call that released its approval. */
   releasedBy: number | undefined;
@@ -53,7 +41,5 @@ export class SimulatedClient {
     readonly askedHits = 1,
     /** For how long it asks to hold its approval; undefined if it does not. */
     readonly askedHold?: number,
-  ) {
-    this.hits = askedHits;
-  }
+  ) {}
 }

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { SimulatedClient } from './client.js';
-import { areSameFurther, limitsOf } from './limits-model.js';
+import { rulesInForce } from './model.js';
 import type { SimulatedReplica } from './replica.js';
 import type { World } from './world.js';
 import { violate, Violation } from './violation.js';
@@ -63,7 +65,8 @@ export function checkRulesAreTaken(world: World): void {
     const mayCome = isSet || limits.windowMillis === state.window;
     // Of rules of the same millisecond, either may be in force.
     if (!mayCome || history.loadedAt <= state.limitsSince || !world.isPunctual(replica)) continue;
-    if (areSameFurther(limitsOf(state).further, limits.further ?? [])) continue;
+    const [, ...further] = rulesInForce(state).limits;
+    if (isDeepStrictEqual(further, limits.further ?? [])) continue;
     throw new Violation('new rules reach those who wait', `${id} waits by others`);
   }
 }

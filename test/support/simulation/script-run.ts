@@ -1,13 +1,37 @@
-import { type FurtherLimit, furtherIn } from '../further-limits.js';
-import { readStoredLimits } from '../stored-state.js';
+import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 
 const SHARED_ARGUMENTS = 6;
+const NO_CEILING = Infinity;
 
-/** Those that requests can set. */
-interface OverriddenLimits {
-  readonly window: number;
-  readonly max: number;
-  readonly queueMax: number;
+/** What a check asks for. */
+export interface CheckRun {
+  readonly id: string;
+  readonly hits: number;
+  readonly holdMillis: number | undefined;
+  readonly canWait: boolean;
+  readonly noPlace: boolean;
+  readonly maxWaitMillis: number;
+}
+
+/** A batch of checks. */
+export interface CheckBatchRun {
+  /** The limits and ceilings by the rules of its caller. */
+  readonly rules: KeyLimits;
+  /** Those that requests have set. */
+  readonly overrides: {
+    readonly maxRequests: number | undefined;
+    readonly maxRequestsInQueue: number | undefined;
+    readonly windowMillis: number | undefined;
+  };
+  readonly checks: readonly CheckRun[];
+}
+
+/** A waiter that a settle call asks about. */
+export interface WaiterRun {
+  readonly ticket: number;
+  readonly hits: number;
+  readonly holdMillis: number | undefined;
 }
 
 /** A script call as it arrives at Redis. */
@@ -15,32 +39,24 @@ export interface ScriptRun {
   readonly script: string;
   readonly replica: string;
   readonly now: number;
-  /** Of an amendment: the hits and the length of the hold from now on; undefined if they stay. */
-  readonly hits: number | undefined;
-  readonly holdMillis: number | undefined;
-  /** Of a pause: its length; 0 ends it. */
-  readonly pauseMillis: number | undefined;
+  /** What its caller goes by. */
+  readonly rules: KeyLimits;
+  /** When its caller loaded its rules. */
+  readonly rulesLoadedAt: number;
   /** Those it is about, in its order. */
   readonly requestIds: readonly string[];
-  /** The tickets of the waiters that a settle call asks about. */
-  readonly tickets: ReadonlyMap<string, number>;
   /** The lowest ticket of the caller's waiters, as far as it says. */
   readonly lowestTicket: number;
   /** The maximum that a request had set before Redis lost the key, as far as the caller says. */
   readonly knownMaximum: number | undefined;
-  /** What its caller goes by. */
-  readonly limits: OverriddenLimits & { readonly further: readonly FurtherLimit[] };
-  /** When its caller loaded its rules. */
-  readonly rulesLoadedAt: number;
-  /** Those of a check call. */
+  /** Of a check: it may have run before. */
+  readonly isSentAgain: boolean;
+  /** Those of a check. */
   readonly batches: readonly CheckBatchRun[];
-}
-
-/** What one batch of checks says of limits. */
-export interface CheckBatchRun {
-  readonly overrides: Partial<OverriddenLimits>;
-  /** Infinite where all overrides count. */
-  readonly ceilings: OverriddenLimits;
+  /** Those of a settle, by their ids. */
+  readonly waiters: ReadonlyMap<string, WaiterRun>;
+  /** What a script says that has no others: of a release, an amendment or a pause. */
+  readonly own: readonly string[];
 }
 
 /** @param args of EVALSHA or EVAL: the script, the number of keys, the keys, ARGV */
@@ -50,92 +66,107 @@ export function readRun(
   now: number,
   args: readonly (string | number)[],
 ): ScriptRun {
-  const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
-  const { window, max, queueMax } = readStoredLimits(shared[2]!)!;
-  const limits = { window, max, queueMax, further: furtherIn(shared[2]!) };
-  const tickets = new Map<string, number>();
-  const rulesLoadedAt = Number(shared[5]!.split(':')[0]);
+  const values = args.slice(2 + Number(args[1])).map(String);
+  const own = values.slice(SHARED_ARGUMENTS);
+  const rules = limitsIn(values[2]!);
   const run = {
-    rulesLoadedAt,
-    script,
-    replica,
-    now,
-    limits,
-    batches: [],
-    tickets,
+    ...{ script, replica, now, rules, own },
+    rulesLoadedAt: Number(values[5]!.split(':')[0]),
+    requestIds: [],
     lowestTicket: Infinity,
     knownMaximum: undefined,
-    hits: undefined,
-    holdMillis: undefined,
-    pauseMillis: undefined,
+    isSentAgain: false,
+    batches: [],
+    waiters: new Map(),
   };
-  if (script === 'check') return { ...run, ...readChecks(own) };
-  if (script === 'settle') {
-    for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, parseInt(own[i + 1]!, 10));
-    return {
-      ...run,
-      requestIds: [...tickets.keys()],
-      lowestTicket: Math.min(...tickets.values()),
-      knownMaximum: overriddenMaximumIn(own[1]),
-    };
-  }
-  if (script === 'release') return { ...run, requestIds: own.slice(0, 1) };
-  if (script === 'amend') {
-    const [requestId = '', hits = '', holdMillis = ''] = own;
-    return {
-      ...run,
-      requestIds: [requestId],
-      hits: hits === '' ? undefined : Number(hits),
-      holdMillis: holdMillis === '' ? undefined : Number(holdMillis),
-    };
-  }
-  if (script === 'pause') return { ...run, requestIds: [], pauseMillis: Number(own[0]) };
+  if (script === 'check') return { ...run, ...readChecks(own, rules) };
+  if (script === 'settle') return { ...run, ...readSettle(own) };
+  if (script === 'release' || script === 'amend') return { ...run, requestIds: own.slice(0, 1) };
   // Of the one key of a world, after how many there are.
   return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
 }
 
+function readSettle([, knownLimits, ...asked]: readonly string[]): Partial<ScriptRun> {
+  const waiters = new Map<string, WaiterRun>();
+  for (let i = 0; i < asked.length; i += 2) {
+    const [, ticket, hits, hold] = /^(\d+)(?:\*(\d+))?(?:~(\d+))?$/.exec(asked[i + 1]!) ?? [];
+    const holdMillis = hold === undefined ? undefined : Number(hold);
+    waiters.set(asked[i]!, { ticket: Number(ticket), hits: Number(hits ?? 1), holdMillis });
+  }
+  return {
+    waiters,
+    requestIds: [...waiters.keys()],
+    lowestTicket: Math.min(...[...waiters.values()].map(({ ticket }) => ticket)),
+    knownMaximum: overriddenMaximumIn(knownLimits),
+  };
+}
+
 function readChecks(
-  own: readonly string[],
-): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket' | 'knownMaximum'> {
-  const [, , , shapes = '', ...requestIds] = own;
-  const tickets: number[] = [];
+  [flags, , , shapes = '', ...requestIds]: readonly string[],
+  ofCall: KeyLimits,
+): Partial<ScriptRun> {
+  const texts = shapes === '' ? requestIds.map(() => '1') : shapes.split(' ');
+  let lowestTicket = Infinity;
   let knownMaximum: number | undefined;
-  const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
-    const [, special = ''] = shape.split('/');
-    const { ceilings, max, queue_max, window, ticket, known_limits } = namedValuesIn(special);
-    knownMaximum ??= overriddenMaximumIn(known_limits);
-    const [maxCeiling = Infinity, queueCeiling = Infinity, windowCeiling = Infinity] = ceilings
-      ? ceilings.split(':').map(Number)
-      : [];
-    if (ticket) tickets.push(Number(ticket));
+  let first = 0;
+  const batches = texts.map((text) => {
+    const [, size, limits, special = ''] = /^(\d+)=?([^/]*)\/?(.*)$/.exec(text) ?? [];
+    const said = namedValuesIn(special);
+    const ids = requestIds.slice(first, first + Number(size));
+    first += Number(size);
+    lowestTicket = Math.min(lowestTicket, Number(said.ticket ?? Infinity));
+    knownMaximum ??= overriddenMaximumIn(said.known_limits);
     return {
+      rules: { ...(limits ? limitsIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
       overrides: {
-        ...(max && { max: Number(max) }),
-        ...(queue_max && { queueMax: Number(queue_max) }),
-        ...(window && { window: Number(window) }),
+        maxRequests: numberIn(said.max),
+        maxRequestsInQueue: numberIn(said.queue_max),
+        windowMillis: numberIn(said.window),
       },
-      ceilings: { max: maxCeiling, queueMax: queueCeiling, window: windowCeiling },
+      checks: ids.map((id, i) => readCheck(id, i, said)),
     };
   });
-  return { requestIds, batches, lowestTicket: Math.min(...tickets), knownMaximum };
+  const isSentAgain = Number(flags) % 2 === 1;
+  return { requestIds, batches, lowestTicket, knownMaximum, isSentAgain };
+}
+
+function readCheck(id: string, i: number, said: NamedValues): CheckRun {
+  const waits = said.waits?.[i] ?? '0';
+  return {
+    id,
+    hits: numberIn(said.hits?.split(',')[i]) ?? 1,
+    holdMillis: numberIn(said.holds?.split(',')[i]),
+    canWait: waits !== '0',
+    noPlace: waits === '2',
+    maxWaitMillis: numberIn(said.longest_waits?.split(',')[i]) ?? Infinity,
+  };
+}
+
+function ceilingsIn(text: string | undefined): KeyLimits['ceilings'] {
+  const [maxRequests = NO_CEILING, maxRequestsInQueue = NO_CEILING, windowMillis = NO_CEILING] =
+    text?.split(':').map(Number) ?? [];
+  return { maxRequests, maxRequestsInQueue, windowMillis };
 }
 
 /** The maximum in limits as Redis writes them, if a request has set it. */
 function overriddenMaximumIn(limits: string | undefined): number | undefined {
-  const maximum = /^\d+\*?:(\d+)\*/.exec(limits ?? '')?.[1];
-  return maximum === undefined ? undefined : Number(maximum);
+  if (!limits) return undefined;
+  const known = limitsIn(limits);
+  return known.overridden.maxRequests ? known.limits[0].maximum : undefined;
 }
 
+function numberIn(text: string | undefined): number | undefined {
+  return text === undefined || text === '' ? undefined : Number(text);
+}
+
+type NamedValues = Readonly<Partial<Record<string, string>>>;
+
 /** What a text of `<name>=<value>;` says. */
-function namedValuesIn(text: string): Readonly<Partial<Record<string, string>>> {
+function namedValuesIn(text: string): NamedValues {
   return Object.fromEntries(
     text
       .split(';')
       .filter((pair) => pair !== '')
       .map((pair) => pair.split('=') as [string, string]),
   );
-}
-
-function splitAt<Item>(items: readonly Item[], index: number): [readonly Item[], readonly Item[]] {
-  return [items.slice(0, index), items.slice(index)];
 }

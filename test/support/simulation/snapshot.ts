@@ -8,11 +8,11 @@ export interface RawSnapshot {
   /** Names and values by turns; empty objects are how cjson writes empty lists. */
   readonly state: readonly string[] | Record<string, never>;
   readonly requests: readonly string[] | Record<string, never>;
+  readonly hits: readonly string[] | Record<string, never>;
   readonly holds: readonly string[] | Record<string, never>;
   readonly queue: readonly string[] | Record<string, never>;
   readonly waiting: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
-  readonly past: readonly string[] | Record<string, never>;
   /** Of each further limit, in the order of `LIMIT_NAMES`. */
   readonly limits: readonly (readonly string[] | Record<string, never>)[];
   /** Of each key, in the order of KEYS. */
@@ -27,17 +27,26 @@ export interface StoredHold {
   readonly hits: number;
 }
 
+/** A place in the queue. */
+export interface StoredWaiter {
+  readonly ticket: number;
+  readonly replica: string;
+  readonly hits: number;
+  /** Undefined if its approval will not be held. */
+  readonly holdMillis: number | undefined;
+}
+
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
 export interface Snapshot {
   readonly state: StoredState | undefined;
-  readonly requests: ReadonlySet<string>;
-  readonly past: ReadonlySet<string>;
+  /** The hits of the approvals in the window, by their ids. */
+  readonly requests: ReadonlyMap<string, number>;
   /** The held approvals, also those that have lapsed since the last call. */
   readonly holds: ReadonlyMap<string, StoredHold>;
   /** By the name of each further limit that has any: what approvals take of its window, by their ids. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Ticket and replica of each waiter, by its id. */
-  readonly waiting: ReadonlyMap<string, { readonly ticket: number; readonly replica: string }>;
+  /** By their ids, in the order of their tickets. */
+  readonly waiting: ReadonlyMap<string, StoredWaiter>;
   readonly leases: Readonly<Record<string, number>>;
   /** Whether the three keys of the queue say the same. */
   readonly isConsistent: boolean;
@@ -46,8 +55,7 @@ export interface Snapshot {
 
 export const NOTHING_STORED: Snapshot = {
   state: undefined,
-  requests: new Set(),
-  past: new Set(),
+  requests: new Map(),
   holds: new Map(),
   limits: new Map(),
   waiting: new Map(),
@@ -59,6 +67,16 @@ export const NOTHING_STORED: Snapshot = {
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
 
+/** Whether there is no key, or one that has been idle for too long, so that a call begins another or none. */
+export function isIdle({ state, holds, waiting, leases }: Snapshot, now: number): boolean {
+  if (!state) return true;
+  // Where somebody has removed the holds, the state still counts them.
+  const { expires, holdUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
+  if (Math.max(expires, holdUntil, pausedUntil, firstLapse) > now) return false;
+  const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
+  return !isHeld && ![...waiting.values()].some(({ replica }) => (leases[replica] ?? 0) > now);
+}
+
 /** @throws Violation where a key never expires */
 export function readSnapshot(raw: RawSnapshot): Snapshot {
   if (raw.expiry.includes(NO_EXPIRY)) {
@@ -66,20 +84,15 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
   }
   const fields = toRecord(list(raw.state));
   const queue = tryReadQueue(raw);
-  const waiting = new Map<string, { ticket: number; replica: string }>();
-  for (const [waiter, ticket] of queue?.waiting ?? []) {
-    const [requestId = '', replica = ''] = waiter.split('@');
-    waiting.set(requestId, { ticket, replica });
-  }
+  const hits = toRecord(list(raw.hits));
   const state = readStoredState(fields);
   return {
     state,
-    requests: new Set(list(raw.requests)),
-    past: new Set(list(raw.past)),
+    requests: new Map(list(raw.requests).map((id) => [id, Number(hits[id] ?? 1)])),
     // A hash may be left from a state that was lost.
     holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
     limits: readLimits(raw.limits),
-    waiting,
+    waiting: queue ? readWaiters(list(raw.queue), queue) : new Map(),
     leases: queue?.leases ?? {},
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
@@ -96,6 +109,20 @@ function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
   } catch {
     return undefined;
   }
+}
+
+function readWaiters(
+  entries: readonly string[],
+  { waiting }: StoredQueue,
+): ReadonlyMap<string, StoredWaiter> {
+  const waiters = waiting.map(([waiter, ticket]) => {
+    const [id = '', replica = ''] = waiter.split('@');
+    const entry = entries.find((text) => text.startsWith(`${ticket}:`))!;
+    const [, hits = 1, hold] = /^\d+:[^@*~]*(?:\*(\d+))?(?:~(\d+))?@/.exec(entry) ?? [];
+    const holdMillis = hold === undefined ? undefined : Number(hold);
+    return [id, { ticket, replica, hits: Number(hits), holdMillis }] as const;
+  });
+  return new Map(waiters.sort(([, a], [, b]) => a.ticket - b.ticket));
 }
 
 function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {

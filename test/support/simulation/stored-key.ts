@@ -35,7 +35,7 @@ end
 return wake`,
 };
 
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw', 'inspect'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw'];
 
 /** The number in KEYS of the first further limit. */
 const FIRST_LIMIT = 11;
@@ -70,14 +70,9 @@ end
 return expired`);
 
 const SNAPSHOT = script(`
-local expiry, past = {}, {}
+local expiry = {}
 for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
-end
-for i = 6, 8 do
-  for _, id in ipairs(redis.call('SMEMBERS', KEYS[i])) do
-    past[#past + 1] = id
-  end
 end
 local limits = {}
 for i = ${FIRST_LIMIT}, #KEYS do
@@ -87,13 +82,17 @@ local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
 return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
+  hits = redis.call('HGETALL', KEYS[9]),
   holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), past = past, limits = limits, expiry = expiry, sent = sent
+  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */
 export interface Change {
+  /** What the last command left. */
+  readonly left: Snapshot;
+  /** The same without what has expired since. */
   readonly before: Snapshot;
   readonly after: Snapshot;
   /** As they would have been published, in their order. */
@@ -134,10 +133,11 @@ export class StoredKey {
     const [begun, ran, seen] = replies!;
     const failure = begun![0] ?? seen![0];
     if (failure) throw failure;
-    const before = withoutExpired(this.#last, begun![1] as number[]);
+    const left = this.#last;
+    const before = withoutExpired(left, begun![1] as number[]);
     const raw = JSON.parse(seen![1] as string) as RawSnapshot;
     this.#last = readSnapshot(raw);
-    const change = { before, after: this.#last, messages: sentMessages(raw) };
+    const change = { left, before, after: this.#last, messages: sentMessages(raw) };
     return { reply: ran![0] ?? ran![1], change };
   }
 
@@ -171,7 +171,7 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     ...snapshot,
     limits: new Map(limits),
     ...(state && { state: undefined }),
-    ...(requests && { requests: new Set<string>() }),
+    ...(requests && { requests: new Map() }),
     ...((state! || holds!) && { holds: new Map() }),
     ...(hasNoQueue && { waiting: new Map(), leases: {} }),
   };

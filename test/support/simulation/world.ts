@@ -47,9 +47,6 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   limits: [11, 12, 13],
 };
 
-/** With these, Redis loses what it knows of holds. */
-const LOSSES_OF_HOLDS = ['everything', 'state', 'holds'];
-
 /** Rules of the key. A length of windows, or further limits, that are left out stay as they are. */
 export type NewRules = Omit<DeclaredLimits, 'windowMillis'> &
   Partial<Pick<DeclaredLimits, 'windowMillis'>>;
@@ -261,9 +258,6 @@ export class World {
     this.restartMillis += restartMillis;
     this.now += restartMillis;
     const { last } = this.stored;
-    if (LOSSES_OF_HOLDS.includes(what)) {
-      for (const client of this.clients.values()) client.hold = undefined;
-    }
     const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
     await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();

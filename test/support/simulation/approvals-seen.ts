@@ -1,0 +1,149 @@
+import type { JudgedCall, JudgedWorld } from './judged-call.js';
+import { isIdle, type Snapshot } from './snapshot.js';
+import { violate, Violation } from './violation.js';
+
+/**
+ * What was approved and given back, over all calls. It holds also if Redis loses memory: nobody is approved twice, or
+ * beyond a maximum, unless Redis has lost what it knew of the approvals.
+ */
+export class ApprovalsSeen {
+  /** Of the current window: the highest maximum that it has had, and the hits of each approval. */
+  #window = { highest: 0, approved: new Map<string, number>() };
+
+  constructor(private readonly world: JudgedWorld) {}
+
+  memoryLost(): void {
+    this.#window = { highest: 0, approved: new Map() };
+  }
+
+  judge(call: JudgedCall): void {
+    const { run, stored, after, approved, beginsKey } = call;
+    this.#forget(call);
+    this.#givenBack(call);
+    const { state } = after;
+    if (run.script === 'amend' && run.own[1] !== '') {
+      const client = this.world.clientOf(run.requestIds[0]!);
+      if (client) client.isAmended = true;
+    }
+    for (const id of approved) this.#approved(id, call);
+    if (!state) return;
+    this.#checkUnit(call);
+    const isSame = !beginsKey && stored.state?.start === state.start && !isIdle(after, run.now);
+    // Held approvals stay, although the maximum may be lower in this window.
+    const highest = hitsOf(heldIn(stored, run.now));
+    if (!isSame) this.#window = { highest, approved: new Map() };
+    for (const [id, hits] of after.requests) this.#window.approved.set(id, hits);
+    this.#checkMaximum(call);
+  }
+
+  /** Redis does not remember holds that have lapsed, nor approvals for ever. */
+  #forget({ run: { script, requestIds, now }, stored }: JudgedCall): void {
+    for (const [id, { lapsesAt }] of stored.holds) {
+      const approval = this.world.clientOf(id)?.approval;
+      if (approval && lapsesAt <= now) approval.isForgotten = true;
+    }
+    if (script !== 'check') return;
+    for (const id of requestIds) {
+      const approval = this.world.clientOf(id)?.approval;
+      if (stored.holds.has(id) || !approval) continue;
+      if (now >= this.rememberedUntil(approval.windowEnd)) approval.isForgotten = true;
+    }
+  }
+
+  /** Takes note of what was withdrawn or released. */
+  #givenBack({ number, run, stored, after }: JudgedCall): void {
+    if (run.script !== 'withdraw' && run.script !== 'release') return;
+    for (const id of run.requestIds) {
+      const client = this.world.clientOf(id);
+      if (!client) continue;
+      client.withdrawnBy = number;
+      // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
+      // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
+      const isServedByRelease = run.script === 'release' && stored.waiting.has(id);
+      const isStored = after.requests.has(id) || after.holds.has(id);
+      const isApproved = after.state !== undefined && isStored && !isServedByRelease;
+      if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
+        throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
+      }
+      const wasHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now && !isServedByRelease;
+      const limits = [stored.requests, ...stored.limits.values()];
+      if (wasHeld || limits.some((limit) => limit.has(id))) client.releasedBy = number;
+      this.#window.approved.delete(id);
+      if (!wasHeld || !client.approval || !after.state) continue;
+      // From now on, its id is remembered as one of the window.
+      const windowEnd = after.state.start + after.state.window;
+      client.approval = { ...client.approval, windowEnd };
+    }
+  }
+
+  #approved(id: string, { number, run, after: { state, requests, holds } }: JudgedCall): void {
+    const client = this.world.clientOf(id);
+    if (!client) throw new Violation('only those who ask are approved', id);
+    const { approval, askedHits, askedHold } = client;
+    const { hits, millis } = holds.get(id) ?? { hits: requests.get(id), millis: undefined };
+    if (hits !== askedHits || millis !== askedHold) {
+      throw new Violation('an approval is what was asked for', `${id}: ${hits} hits, ${millis} ms`);
+    }
+    client.isAmended = false;
+    if (approval && !approval.isForgotten && run.now < this.rememberedUntil(approval.windowEnd)) {
+      const released = client.releasedBy === undefined ? '' : ', and released,';
+      throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
+    }
+    client.approval = {
+      windowEnd: state!.start + state!.window,
+      call: number,
+      isForgotten: false,
+    };
+    client.releasedBy = undefined;
+  }
+
+  /** The length and the maximum of windows are those of the same rules, also in a key that replicas restore. */
+  #checkUnit({ run, after }: JudgedCall): void {
+    const { window, max, overridden } = after.state!;
+    const { rules } = this.world;
+    if (!rules.windows.includes(window)) {
+      throw new Violation('a window is as long as rules say', `${window} ms by ${run.script}`);
+    }
+    if (overridden.includes('max') || rules.isOfRequest(window) || rules.hasUnit(window, max))
+      return;
+    violate('a maximum comes with its window', `${max} in ${window} ms`);
+  }
+
+  #checkMaximum({ run, stored, after, approved }: JudgedCall): void {
+    // A waiter from before a loss brings the maximum of that time back.
+    const ofCall = [after.state!, stored.state].flatMap((state) => state?.max ?? []);
+    for (const { overrides, rules } of run.batches) {
+      ofCall.push(overrides.maxRequests ?? 0, rules.limits[0].maximum);
+    }
+    const maximumOfCall = Math.max(...ofCall, run.knownMaximum ?? 0);
+    this.#window.highest = Math.max(this.#window.highest, maximumOfCall);
+    const held = heldIn(after, run.now);
+    const ids = new Map([...this.#window.approved, ...held]);
+    const isAmended = [...ids.keys()].some((id) => this.world.clientOf(id)?.isAmended);
+    const most = held.size > 0 && approved.length > 0 ? maximumOfCall : this.#window.highest;
+    const count = hitsOf(this.#window.approved) + hitsOf(held);
+    // More hits than a check asked for may exceed it, and one that needs more than a maximum, which was lowered since,
+    // gets a window for itself.
+    if (count > most && ids.size > 1 && !isAmended) {
+      throw new Violation('no more than the maximum', `${count} of ${most} in a window`);
+    }
+  }
+
+  /** Until when Redis promises to know of an approval, see lua/lib/past-requests.lua. */
+  rememberedUntil(windowEnd: number): number {
+    const { leaseMillis } = this.world.shape;
+    const promised = this.world.rules.windows.map((length) =>
+      3 * length >= leaseMillis ? 3 * length : 2 * leaseMillis,
+    );
+    return windowEnd + Math.min(...promised);
+  }
+}
+
+function heldIn({ holds }: Snapshot, now: number): ReadonlyMap<string, number> {
+  const held = [...holds].filter(([, { lapsesAt }]) => lapsesAt > now);
+  return new Map(held.map(([id, { hits }]) => [id, hits]));
+}
+
+function hitsOf(ids: ReadonlyMap<string, number>): number {
+  return [...ids.values()].reduce((sum, hits) => sum + hits, 0);
+}

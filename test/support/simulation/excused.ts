@@ -1,0 +1,42 @@
+import type { JudgedCall } from './judged-call.js';
+import type { ScriptRun } from './script-run.js';
+import { isIdle, type Snapshot } from './snapshot.js';
+
+/** As lua/lib/in-force.lua has it. */
+const RULES_STAY_MILLIS = 60_000;
+
+/**
+ * Whether the stored state does not tell the model all that decides a call: after a loss of memory, and where batches of one
+ * call change what the next ones go by. The next call is judged by what is stored then.
+ */
+export function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
+  const { now, batches, script } = run;
+  const { state } = after;
+  // A replica tells what it knows of a key that Redis has lost.
+  if (state && run.lowestTicket < state.born * 1000) return true;
+  // A length that a replica has told of counts from the next window on, also if it is the one of this window.
+  if (stored.state && stored.state.nextWindow === stored.state.window) return true;
+  const wasIdle = isIdle(stored, now);
+  // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
+  if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
+  // Rules that come into force with one batch are newer than those of the next.
+  if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
+  // One batch may set what the ceilings of the next drop. Then other rules, or those of now, are in force in between.
+  const hasCeilings = batches.some((batch) => batch.rules.ceilings?.windowMillis !== Infinity);
+  if (batches.length > 1 && hasCeilings) return true;
+  // The first check that joins the queue renews the lease of its replica, whose other waiters count for the next check.
+  const hasLapsed = (stored.leases[run.replica] ?? Infinity) <= now;
+  if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
+  // The key had forgotten the approval, but a limit has not. It counts there once.
+  const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
+  return approved.some((id) => known.includes(id));
+}
+
+/** Whether the rules of a caller may be older than the limits in force, which stay then for some time. */
+export function hasOlderRules(
+  { rulesLoadedAt, now }: ScriptRun,
+  state: Snapshot['state'],
+): boolean {
+  const since = Math.min(state?.limitsSince ?? 0, now);
+  return rulesLoadedAt < since && now < since + RULES_STAY_MILLIS;
+}

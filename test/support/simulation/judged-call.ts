@@ -1,0 +1,64 @@
+import type { SimulatedClient } from './client.js';
+import type { RulesGiven } from './rules-given.js';
+import type { ScriptRun } from './script-run.js';
+import type { WorldShape } from './shape.js';
+import { isIdle, type Snapshot } from './snapshot.js';
+
+/** What a judge knows of a world beside the calls. */
+export interface JudgedWorld {
+  readonly shape: WorldShape;
+  readonly rules: RulesGiven;
+  /** The world's time, which never goes back. */
+  readonly now: number;
+  readonly hasLostMemory: boolean;
+  readonly clients: ReadonlyMap<string, SimulatedClient>;
+  clientOf(requestId: string): SimulatedClient | undefined;
+  clientOfTicket(ticket: number): SimulatedClient | undefined;
+  /** Whether everything comes to this replica without delay, and always has. */
+  isPunctual(replica: string): boolean;
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(replica: string): boolean;
+  /** The waiters that their replicas put back if Redis has lost them. */
+  waitersToReturn(): Iterable<SimulatedClient>;
+}
+
+/** What Redis has lost: everything, a part of a key other than the queue, a part of its queue, or nothing. */
+export type Loss = 'everything' | 'a part' | 'queue';
+
+/** A script call, and what it did. */
+export interface JudgedCall {
+  /** How many calls there were, this one included. */
+  readonly number: number;
+  readonly run: ScriptRun;
+  readonly reply: unknown;
+  /** What the call had to go by: what the call before has left, by Redis's time of this one. */
+  readonly stored: Snapshot;
+  readonly after: Snapshot;
+  readonly messages: readonly string[];
+  /** Those that it has approved. */
+  readonly approved: readonly string[];
+  /** It has found no such key, or one that was idle for too long. */
+  readonly beginsKey: boolean;
+  /** A part of the key is lost, so that only some of the rules can be held against it. */
+  readonly isTorn: boolean;
+}
+
+/** Whether a call has found no such key, or one that was idle for too long. A recovery keeps a key. */
+export function findsNoKey({ now }: ScriptRun, stored: Snapshot, { state }: Snapshot): boolean {
+  if (!stored.state || stored.state.born !== state?.born) return true;
+  const holdUntil = Math.max(stored.state.holdUntil, state.holdUntil);
+  return isIdle({ ...stored, state: { ...stored.state, holdUntil } }, now);
+}
+
+/** Those that are approved after a call and were not before. */
+export function newlyApproved({ now }: ScriptRun, stored: Snapshot, after: Snapshot): string[] {
+  const isSameWindow = stored.state?.start === after.state?.start;
+  const inWindow = [...after.requests.keys()].filter(
+    (id) => !isSameWindow || !stored.requests.has(id),
+  );
+  const held = [...after.holds].flatMap(([id, { lapsesAt }]) => {
+    const before = stored.holds.get(id)?.lapsesAt ?? 0;
+    return lapsesAt > now && before <= now ? [id] : [];
+  });
+  return [...inWindow, ...held];
+}

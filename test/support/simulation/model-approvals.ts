@@ -1,0 +1,56 @@
+import type { Limit } from '../../../src/limiter/limits.js';
+import type { Approvals } from '../../../src/limiter/memory/approvals.js';
+import type { StoredState } from '../stored-state.js';
+import { uuidOf } from './model-ids.js';
+import type { Snapshot } from './snapshot.js';
+
+const OTHER = uuidOf('?');
+
+/**
+ * Gives a key of the embedded limiter the approvals that Redis has stored.
+ * @param approvals of a key with its own limit, of which there are none
+ * @param further limits, whose maxima are more than approvals take
+ */
+export function restoreApprovals(
+  approvals: Approvals,
+  stored: Snapshot & { readonly state: StoredState },
+  further: readonly Limit[],
+): void {
+  const { state } = stored;
+  for (const [i, { start }] of state.further.entries()) {
+    approvals.takeFurther(start, further.slice(0, i + 1));
+  }
+  if (state.released > 0) {
+    approvals.add(state.released, OTHER, {});
+    approvals.release(state.released, OTHER, true);
+  }
+  restoreHolds(approvals, stored);
+  const used = [state.approved, ...state.further.map(({ taken }) => taken)];
+  for (const [i, limit] of approvals.limits.entries()) {
+    const ids = i === 0 ? stored.requests : stored.limits.get(state.further[i - 1]!.name);
+    for (const [id, hits] of ids ?? []) {
+      // One with no hits was corrected.
+      limit.take(uuidOf(id), 1, false);
+      limit.reserve(uuidOf(id), hits);
+      limit.amend(uuidOf(id), hits);
+    }
+    // Approvals of which Redis does not know the ids, as of a key that was restored.
+    for (let n = 0; limit.used < used[i]!; n += 1) {
+      limit.take(uuidOf(`?${n}`), used[i]! - limit.used, false);
+    }
+  }
+}
+
+function restoreHolds(approvals: Approvals, { state, holds }: Snapshot): void {
+  const hold = (id: string, now: number, hits: number, holdMillis: number): void => {
+    approvals.add(now, id, { hits, holdMillis });
+    for (const limit of approvals.limits) limit.giveBack(id, true);
+  };
+  for (const [id, { lapsesAt, millis, hits }] of holds) {
+    hold(uuidOf(id), lapsesAt - millis, hits, millis);
+  }
+  if (!state?.holds || holds.size === 0) return;
+  // The first of them may have been released, which leaves the time of the first lapse as it was.
+  hold(OTHER, state.holds.firstLapse - 1, 1, 1);
+  approvals.holds?.release(OTHER);
+}

@@ -1,0 +1,13 @@
+/** An id of the simulation, of up to eight characters, as the embedded limiter has it. */
+export function uuidOf(id: string): string {
+  const digits = Buffer.from(id).toString('hex').padStart(16, '0');
+  return `00000000-0000-4000-${digits.slice(0, 4)}-${digits.slice(4)}`;
+}
+
+export function idOf(uuid: string): string {
+  const digits = uuid
+    .slice(19)
+    .replace('-', '')
+    .replace(/^(00)*/, '');
+  return Buffer.from(digits, 'hex').toString();
+}

@@ -1,0 +1,142 @@
+import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
+import { type Limit, ownLimit } from '../../../src/limiter/limits.js';
+import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { Instance, type InstanceDecision } from '../../../src/limiter/memory/instance.js';
+import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
+import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
+import { idOf, uuidOf } from './model-ids.js';
+import { restoreApprovals } from './model-approvals.js';
+import { KEY } from './replica.js';
+import type { CheckBatchRun, CheckRun } from './script-run.js';
+import type { Snapshot, StoredWaiter } from './snapshot.js';
+import type { StoredState } from '../stored-state.js';
+
+/** Before all that is stored, so that nothing ends at this time. */
+const LONG_AGO = 0;
+/** More than anything takes that is stored, and less than the hits of a check that only sets limits. */
+const EVERYTHING = Number.MAX_SAFE_INTEGER;
+
+/** What the embedded limiter makes of a key: the model of the rules. Ids are those of the simulation. */
+export class Model {
+  /** The ids that were approved from the queue, in their order. */
+  readonly granted: string[] = [];
+  readonly #policy: { current: KeyLimits };
+  readonly #instance: Instance;
+  #rules: KeyLimits;
+
+  private constructor(start: number, rules: KeyLimits) {
+    this.#policy = { current: rules };
+    this.#rules = rules;
+    const onGrant = (uuids: readonly string[]): void => {
+      this.granted.push(...uuids.map(idOf));
+    };
+    const budget = new MemoryBudget(Infinity);
+    this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant);
+  }
+
+  /** A key that there was not. */
+  static begun(now: number, rules: KeyLimits): Model {
+    return new Model(now, rules);
+  }
+
+  /**
+   * A key as Redis has stored it.
+   * @param waiters those that count, in their order
+   * @param closedUntil until when nobody is approved
+   */
+  static restored(
+    stored: Snapshot & { readonly state: StoredState },
+    waiters: ReadonlyMap<string, Pick<StoredWaiter, 'hits' | 'holdMillis'>>,
+    closedUntil: number,
+  ): Model {
+    const { state } = stored;
+    const inForce = rulesInForce(state);
+    const unbounded = inForce.limits.map((limit) => ({ ...limit, maximum: EVERYTHING }));
+    const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
+    const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] });
+    restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
+    model.#policy.current = rules;
+    model.#instance.settle(LONG_AGO);
+    model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
+    for (const [id, { hits, holdMillis }] of waiters) {
+      model.#instance.check(LONG_AGO, uuidOf(id), { key: KEY, canWait: true, hits, holdMillis });
+    }
+    model.#policy.current = inForce;
+    model.#instance.settle(LONG_AGO);
+    const { overridden, window, nextWindow, max, queueMax } = state;
+    const set = (overrides: Partial<CheckBatchRun['overrides']>): void => {
+      model.#setLimits(LONG_AGO, overrides);
+    };
+    if (overridden.includes('window')) set({ windowMillis: window });
+    if (nextWindow > 0) set({ windowMillis: nextWindow });
+    if (overridden.includes('max')) set({ maxRequests: max });
+    if (overridden.includes('queueMax')) set({ maxRequestsInQueue: queueMax });
+    return model;
+  }
+
+  /** The rules that come into force as soon as they may. */
+  set rules(rules: KeyLimits) {
+    this.#policy.current = rules;
+    this.#rules = rules;
+  }
+
+  /** Everything that can be asked of an instance. */
+  get instance(): Omit<Instance, 'check' | 'release' | 'withdraw' | 'amend'> {
+    return this.#instance;
+  }
+
+  /** What a batch of checks does before its first one is decided: it sets limits, and ceilings drop them, once. */
+  begin(now: number, { overrides }: CheckBatchRun): void {
+    this.#policy.current = this.#rules;
+    this.#setLimits(now, overrides);
+    this.#policy.current = { ...this.#rules, ceilings: undefined };
+  }
+
+  check(now: number, { id, ...check }: CheckRun): InstanceDecision {
+    return this.#instance.check(now, uuidOf(id), { key: KEY, ...check });
+  }
+
+  release(now: number, id: string, isUnused: boolean): boolean {
+    return this.#instance.release(now, uuidOf(id), isUnused);
+  }
+
+  /** A waiter that is decided again may still have what a limit keeps of an approval that Redis has forgotten. */
+  withdraw(now: number, id: string): void {
+    this.#instance.withdraw(now, uuidOf(id));
+    this.#instance.release(now, uuidOf(id), true);
+  }
+
+  amend(now: number, id: string, amendment: Amendment): AmendOutcome {
+    return this.#instance.amend(now, uuidOf(id), amendment);
+  }
+
+  /** What an approval takes of each limit, other than as a held one. */
+  takenBy(id: string): (number | undefined)[] {
+    return this.#instance.approvals.limits.map((limit) => limit.takenBy(uuidOf(id)));
+  }
+
+  hitsHeld(id: string): number | undefined {
+    return this.#instance.approvals.holds?.hitsOf(uuidOf(id));
+  }
+
+  /** A check of more hits than there can be is rejected, after it has set limits and served the queue. */
+  #setLimits(now: number, overrides: Partial<CheckBatchRun['overrides']>): void {
+    this.#instance.check(now, '', { key: KEY, ...overrides, canWait: false, hits: Infinity });
+  }
+}
+
+/** The limits of a key, as the rules that stay in force if no others may come. */
+export function rulesInForce({ window, max, queueMax, further }: StoredState): KeyLimits {
+  const limits = further.map(({ name, windowMillis, maximum, counts, keepsReleased }) => ({
+    name,
+    windowMillis,
+    maximum,
+    counts,
+    keepsReleased,
+  }));
+  return { limits: [ownLimit(window, max), ...limits], maxRequestsInQueue: queueMax };
+}
+
+function asLimits([own, ...further]: readonly Limit[]): KeyLimits['limits'] {
+  return [own!, ...further];
+}

@@ -1,0 +1,386 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
+import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
+import { hasOlderRules, isExcused } from './excused.js';
+import type { JudgedCall } from './judged-call.js';
+import { Model, rulesInForce } from './model.js';
+import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
+import { isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
+import { Violation } from './violation.js';
+import type { StoredState } from '../stored-state.js';
+
+/** The entries of the reply to a batch of checks before the verdicts, and of the one to a settle before the ids. */
+const CHECK_HEAD = 3;
+const SETTLE_HEAD = 9;
+/** Longer than any world goes on. */
+const FOREVER = 1e12;
+
+const VERDICTS = {
+  approved: VERDICT.approved,
+  denied: VERDICT.denied,
+  queue_full: VERDICT.queueFull,
+  no_place: VERDICT.noPlace,
+  key_full: VERDICT.keyFull,
+  too_many_hits: VERDICT.tooManyHits,
+  store_full: VERDICT.storeFull,
+} as const;
+
+/** What an amendment replies. */
+const OF_WINDOW = -1;
+const NOT_FOUND = -2;
+const HOLD_TOO_LONG = -3;
+const TOO_MANY_HITS = -4;
+
+type Waiter = StoredWaiter | WaiterRun;
+
+/**
+ * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
+ * call. The model begins with what was stored before the call, so a call that is excused excuses no other.
+ *
+ * The embedded limiter does not know everything. The leases say which waiters count: those of dead replicas are left
+ * out before, and those that a settle puts back are added. In a recovery the key is closed, as in a pause. Approvals of
+ * windows that are over may be remembered for a check that is sent again, or not. `expires` is compared only after a
+ * check, and if nothing else keeps the key.
+ *
+ * @throws Violation where they differ
+ */
+export function judgeByModel(call: JudgedCall): void {
+  if (isExcused(call)) return;
+  const { run, reply, approved, stored, beginsKey } = call;
+  if (beginsKey && !isIdle(stored, run.now)) {
+    throw new Violation('a key stays until it is idle', `none is found by ${run.script}`);
+  }
+  if (beginsKey && !makesKey(run)) {
+    const expected = [[], REPLIES_IF_GONE[run.script] ?? reply];
+    same('nothing is done to a key that is idle', [approved, reply], expected);
+    return;
+  }
+  new Comparison(call, beginsKey ? undefined : stored.state).run();
+}
+
+function makesKey({ script, own }: ScriptRun): boolean {
+  return script === 'check' || (script === 'pause' && Number(own[0]) > 0);
+}
+
+/** What the scripts reply if there is no key. A withdrawal and a settle say more. */
+const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
+  release: 0,
+  amend: NOT_FOUND,
+};
+
+/** One call of a script beside the same of the model. */
+class Comparison {
+  readonly #model: Model;
+  /** The waiters from before that count. */
+  readonly #waiting: ReadonlyMap<string, Waiter>;
+  readonly #isRecovering: boolean;
+  /** How long nobody is approved, by a pause or a recovery. */
+  readonly #closedMillis: number;
+  readonly #now: number;
+  /** What the model has approved, other than from the queue. */
+  readonly #approved: string[] = [];
+  /** The checks that have joined its queue. */
+  readonly #joined = new Map<string, CheckRun>();
+
+  /** @param state of the key; undefined if it begins with the call */
+  constructor(
+    private readonly call: JudgedCall,
+    state: Snapshot['state'],
+  ) {
+    const { run, stored, after } = call;
+    const { now } = run;
+    this.#now = now;
+    const holdUntil = after.state?.holdUntil ?? 0;
+    this.#isRecovering = holdUntil > now;
+    this.#waiting = this.#waitersFound();
+    this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
+    this.#model = state
+      ? Model.restored({ ...stored, state }, this.#waiting, now + this.#closedMillis)
+      : Model.begun(now, run.batches[0]?.rules ?? run.rules);
+    if (state) this.#model.rules = this.#rulesThatCount(state);
+  }
+
+  run(): void {
+    const { run, reply } = this.call;
+    const { script, own } = run;
+    const { instance } = this.#model;
+    const now = this.#now;
+    const [id = ''] = run.requestIds;
+    if (script === 'check') this.#check(reply as unknown[]);
+    else if (script === 'settle') this.#settle(reply as unknown[]);
+    else if (script === 'withdraw') this.#withdraw();
+    else if (script === 'pause') instance.pause(now, this.#isRecovering ? FOREVER : Number(own[0]));
+    else if (script === 'release') {
+      const isReleased = this.#model.release(now, id, own[1] === '1');
+      same('an approval is released once', reply, isReleased ? 1 : 0);
+    } else if (script === 'amend') {
+      const amended = amendmentReply(this.#model.amend(now, id, amendmentIn(own)));
+      same('an amendment finds what counts', reply, amended);
+    }
+    this.#compare();
+  }
+
+  /** The waiters as the call finds the queue, in their order. */
+  #waitersFound(): ReadonlyMap<string, Waiter> {
+    const { run, reply, stored } = this.call;
+    const isSettle = run.script === 'settle';
+    const living = [...stored.waiting].filter(
+      ([, { replica }]) =>
+        this.#isRecovering ||
+        (stored.leases[replica] ?? 0) > run.now ||
+        (isSettle && replica === run.replica),
+    );
+    const putBack = isSettle ? putBackBy(reply as unknown[]) : [];
+    const returning = putBack.map((id) => [id, run.waiters.get(id)!] as const);
+    return new Map([...living, ...returning].sort(([, a], [, b]) => a.ticket - b.ticket));
+  }
+
+  /** The rules that may come into force with the call: those of the caller, unless they may be older. */
+  #rulesThatCount(state: StoredState): KeyLimits {
+    const { now, rules, batches } = this.call.run;
+    const ofCaller = batches[0]?.rules ?? rules;
+    if (!hasOlderRules(this.call.run, state)) return ofCaller;
+    const { overridden, start, window, nextWindow } = state;
+    const windowMillis = nextWindow > 0 && now >= start + window ? nextWindow : window;
+    const isSet = overridden.includes('window') || windowMillis === nextWindow;
+    const [own, ...further] = rulesInForce(state).limits;
+    // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
+    const isOfCaller = isSet || ofCaller.limits[0].windowMillis === window;
+    const maximum = overridden.includes('max') ? ofCaller.limits[0].maximum : own.maximum;
+    return {
+      limits: [{ ...own, windowMillis, maximum }, ...further],
+      maxRequestsInQueue: overridden.includes('queueMax')
+        ? ofCaller.maxRequestsInQueue
+        : state.queueMax,
+      ceilings: isOfCaller ? ofCaller.ceilings : undefined,
+    };
+  }
+
+  #check(reply: readonly unknown[]): void {
+    let first = 0;
+    for (const batch of this.call.run.batches) {
+      // A batch that needs more names is sent again with all of them.
+      if (reply[first] === null) {
+        first += 1;
+        continue;
+      }
+      const verdicts = first + CHECK_HEAD;
+      this.#model.begin(this.#now, batch);
+      for (const [i, check] of batch.checks.entries()) {
+        same(
+          `a check is decided by the rules`,
+          reply[verdicts + i],
+          this.#verdict(check, reply[verdicts + i]),
+        );
+      }
+      this.#compareQuota(reply[first], reply[first + 2]);
+      first = verdicts + batch.checks.length;
+    }
+  }
+
+  /** @param reply which has the ticket, and shows whether an approval was remembered */
+  #verdict(check: CheckRun, reply: unknown): unknown {
+    const { id, hits } = check;
+    const { run, stored, approved, after } = this.call;
+    if (run.isSentAgain) {
+      const isApproved = reply === VERDICT.approved && !approved.includes(id);
+      if (isApproved || this.#model.granted.includes(id)) return VERDICT.approved;
+      const place = stored.waiting.get(id);
+      // The place of a dead replica may have been removed.
+      if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
+    }
+    const decision = this.#model.check(this.#now, check);
+    if (decision === 'approved') this.#approved.push(id);
+    if (decision === 'turn_too_late') {
+      return VERDICT.turnTooLate - 1000 * this.#model.instance.millisToTurn(this.#now, hits);
+    }
+    if (decision === 'paused')
+      return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
+    if (decision !== 'waiting') return VERDICTS[decision];
+    this.#joined.set(id, check);
+    // A later batch may have granted it.
+    return after.waiting.get(id)?.ticket ?? reply;
+  }
+
+  #settle(reply: readonly unknown[]): void {
+    const { holds } = this.call.after;
+    this.#model.instance.settle(this.#now);
+    this.#compareQuota(reply[0], reply[4]);
+    same('a settle tells how many wait', reply[2], this.#model.instance.waiting);
+    for (const part of reply.slice(SETTLE_HEAD)) {
+      const [id = '', millis] = String(part).split('~');
+      if (millis === undefined) continue;
+      const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
+      same('a hold lasts as long as a settle tells', Number(millis), lapsesIn);
+    }
+  }
+
+  /** All of them leave before anybody is served. */
+  #withdraw(): void {
+    const { instance } = this.#model;
+    instance.pause(this.#now, FOREVER);
+    for (const id of this.call.run.requestIds) this.#model.withdraw(this.#now, id);
+    instance.pause(this.#now, this.#closedMillis);
+  }
+
+  /** What the limits have left, as the caller reads it. */
+  #compareQuota(micros: unknown, used: unknown): void {
+    if (this.#isRecovering) return;
+    const { instance } = this.#model;
+    const { limits } = instance.inspect(this.#now);
+    const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
+    same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
+    same('room is told', micros, 1000 * (instance.roomAt - this.#now));
+  }
+
+  #compare(): void {
+    const { run, after } = this.call;
+    const { state } = after;
+    if (!state) throw new Violation('a key stays until it is idle', 'there is none');
+    const [is, expected] = [this.#stored(state), this.#expected(state)];
+    for (const [what, each] of Object.entries(is)) {
+      same(`${what} as by the model`, each, expected[what]);
+    }
+    const isKept = this.#model.instance.waiting + after.holds.size + this.#closedMillis > 0;
+    if (run.script === 'check' && !isKept && state.pausedUntil === 0) {
+      const isIdle = [-1, 0].map((at) => this.#model.instance.isIdle(state.expires + at));
+      same('a key stays until the last of its windows ends', isIdle, [false, true]);
+    }
+  }
+
+  /** What Redis has. */
+  #stored(state: StoredState): Record<string, unknown> {
+    const { stored, after, approved, beginsKey } = this.call;
+    const { overridden, nextWindow, window } = state;
+    const names = state.further.map(({ name }) => name);
+    const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
+    // What a key had that was idle stays until it expires.
+    const namesBefore = beginsKey ? [] : stored.state!.further.map(({ name }) => name);
+    const gone = namesBefore.filter((name) => !names.includes(name) && after.limits.has(name));
+    const isSet = overridden.includes('window') || nextWindow > 0;
+    const live = [...after.holds.values()];
+    return {
+      'who is approved': approved.toSorted(),
+      'limits are': limitsOf(state, this.#now),
+      'places are': state.queueMax,
+      'requests have set limits': {
+        maxRequests: overridden.includes('max'),
+        maxRequestsInQueue: overridden.includes('queueMax'),
+        windowMillis: isSet,
+      },
+      // Without a length that a request has set, rules decide at the boundary.
+      'the next window is': isSet && (nextWindow || window),
+      'denials count': state.denied,
+      'the key is paused': !this.#isRecovering && state.pausedUntil,
+      'approvals count': this.#ids.map((id) => [id, limits.map((taken) => taken?.get(id))]),
+      'what is left of limits that are gone is': gone,
+      'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
+      'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
+      'who waits': [...after.waiting].flatMap(([id, waiter]) =>
+        this.#counts(id) ? shown(id, waiter) : [],
+      ),
+    };
+  }
+
+  /** The same of the model. */
+  #expected(state: StoredState): Record<string, unknown> {
+    const { run, stored } = this.call;
+    const { instance, granted } = this.#model;
+    const now = this.#now;
+    const is = instance.inspect(now);
+    const isSameWindow = stored.state?.born === state.born && stored.state.start === state.start;
+    const { holds } = instance.approvals;
+    const gone = [...granted, ...(run.script === 'withdraw' ? run.requestIds : [])];
+    const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
+    return {
+      'who is approved': [...this.#approved, ...granted].toSorted(),
+      'limits are': is.limits,
+      'places are': is.maxRequestsInQueue,
+      'requests have set limits': instance.examine(now, 0).overridden,
+      'the next window is':
+        (state.overridden.includes('window') || state.nextWindow > 0) &&
+        instance.inspect(state.start + state.window).limits[0].windowMillis,
+      'denials count': (isSameWindow ? stored.state.denied : 0) + (run.isSentAgain ? 0 : is.denied),
+      'the key is paused': !this.#isRecovering && is.pausedMillis && now + is.pausedMillis,
+      'approvals count': this.#ids.map((id) => [id, this.#model.takenBy(id)]),
+      'what is left of limits that are gone is': [],
+      'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
+      'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
+      'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
+    };
+  }
+
+  /** All that count in a limit before or after the call. */
+  get #ids(): string[] {
+    const { stored, after } = this.call;
+    const ids = [stored, after].flatMap(({ requests, limits }) => [
+      ...requests.keys(),
+      ...after.state!.further.flatMap(({ name }) => [...(limits.get(name)?.keys() ?? [])]),
+    ]);
+    return [...new Set(ids)];
+  }
+
+  get #heldIds(): string[] {
+    return [...this.call.stored.holds.keys(), ...this.call.after.holds.keys()];
+  }
+
+  /** The times at which holds lapse, and those just before. */
+  get #lapses(): number[] {
+    return [...this.call.after.holds.values()].flatMap(({ lapsesAt }) => [lapsesAt - 1, lapsesAt]);
+  }
+
+  /** Others, those of dead replicas, may be there or not. */
+  #counts(id: string): boolean {
+    return this.#waiting.has(id) || this.#joined.has(id) || !this.call.stored.waiting.has(id);
+  }
+}
+
+function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
+  return [{ id, hits, holdMillis }];
+}
+
+/** Those that a settle has put back, by its reply. */
+function putBackBy(reply: readonly unknown[]): string[] {
+  return reply.slice(SETTLE_HEAD, SETTLE_HEAD + Number(reply[SETTLE_HEAD - 1])).map(String);
+}
+
+function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {
+  const number = (text: string | undefined): number | undefined =>
+    text ? Number(text) : undefined;
+  return {
+    hits: number(hits),
+    holdMillis: number(holdMillis),
+    maxHits: number(maxHits),
+    maxHoldMillis: number(maxHoldMillis),
+  };
+}
+
+function amendmentReply(outcome: AmendOutcome): number {
+  if (outcome === 'unknown' || outcome === 'store_full') return NOT_FOUND;
+  if (!('rejected' in outcome)) return outcome.holdMillis ?? OF_WINDOW;
+  return outcome.rejected === 'hold' ? HOLD_TOO_LONG : TOO_MANY_HITS - outcome.maxHits;
+}
+
+/** The limits that a state has, as the model tells its own. */
+function limitsOf(state: StoredState, now: number): LimitState[] {
+  const own = { start: state.start, taken: state.approved, ...ownLimit(state.window, state.max) };
+  return [own, ...state.further].map(({ start, taken, ...limit }) => ({
+    ...limit,
+    used: taken,
+    millisToWindowEnd: start + limit.windowMillis - now,
+  }));
+}
+
+function quotas({ limits }: Quota): unknown[] {
+  return limits.map(({ name, remaining, resetMillis }) => [name, remaining, resetMillis]);
+}
+
+/** @throws Violation if a script has not done what the model does */
+function same(rule: string, is: unknown, expected: unknown): void {
+  if (isDeepStrictEqual(is, expected)) return;
+  throw new Violation(rule, `${JSON.stringify(is)}, not ${JSON.stringify(expected)}`);
+}

@@ -1,0 +1,101 @@
+import type { JudgedCall, JudgedWorld } from './judged-call.js';
+import { violate, Violation } from './violation.js';
+
+/** As lua/lib/recovery.lua has it. */
+const RECOVERY_MILLIS = 500;
+
+/** First come, first served, and nobody is lost: also if Redis loses memory, as far as replicas tell it in time. */
+export class QueueOrder {
+  /** Somebody has removed a part of the queue, and what is left shows that others waited. */
+  #isQueueTorn = false;
+  /** Redis has lost everything, and a replica that waits has shown it so in time. */
+  #isLossKnown = false;
+
+  constructor(private readonly world: JudgedWorld) {}
+
+  memoryLost(isQueueTorn: boolean): void {
+    this.#isQueueTorn = isQueueTorn;
+    this.#isLossKnown = false;
+  }
+
+  judge(call: JudgedCall): void {
+    const { waiting } = call.after;
+    for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
+    this.#checkOrder(call);
+    this.#checkReturn(call);
+    this.#checkNobodyIsLost(call);
+  }
+
+  #checkOrder({ run, stored, after, approved, beginsKey }: JudgedCall): void {
+    if (approved.length > 0 && !beginsKey && run.now < stored.state!.holdUntil) {
+      throw new Violation('nobody is approved while a key recovers', approved.join(' '));
+    }
+    for (const id of approved) {
+      const ticket = stored.waiting.get(id)?.ticket ?? run.waiters.get(id)?.ticket;
+      for (const [other, place] of after.waiting) {
+        const isOvertaken =
+          ticket === undefined
+            ? this.#isKnownToWait(other, { run, stored })
+            : place.ticket < ticket;
+        if (!isOvertaken) continue;
+        const rule =
+          ticket === undefined
+            ? 'newcomers wait behind those who wait'
+            : 'first come, first served';
+        throw new Violation(rule, `${id} is approved before ${other}`);
+      }
+      if (after.waiting.has(id)) throw new Violation('who is approved waits no more', id);
+    }
+  }
+
+  /** Whether it waited, and its replica was thought alive, or says with its call that it has waiters. */
+  #isKnownToWait(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): boolean {
+    const place = stored.waiting.get(id);
+    if (!place) return false;
+    const isAlive =
+      (stored.leases[place.replica] ?? 0) > run.now || this.world.returnsInTime(place.replica);
+    // A check that is sent again after its lease has lapsed is decided again, in the order of its call.
+    const isSentAgain = run.requestIds.includes(id);
+    const isOfCaller = place.replica === run.replica && run.lowestTicket <= place.ticket;
+    return isAlive || (isOfCaller && !isSentAgain);
+  }
+
+  /** Waiters from before Redis lost its memory come first, once it could know of them. */
+  #checkReturn({ run, after: { state, waiting }, approved, isTorn }: JudgedCall): void {
+    const wasKnown = this.#isLossKnown;
+    if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + RECOVERY_MILLIS) {
+      this.#isLossKnown = true;
+    }
+    // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
+    const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
+    if (isTorn ? !this.#isQueueTorn : !isKnown) return;
+    const rule = isTorn ? 'a torn queue keeps its order' : 'a loss changes no order';
+    for (const id of approved) {
+      const { ticket = Infinity } = this.world.clientOf(id)!;
+      for (const other of this.world.waitersToReturn()) {
+        if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
+          continue;
+        if (other.approval?.isForgotten === false) continue;
+        violate(rule, `${id} is approved before ${other.name}`);
+      }
+    }
+  }
+
+  /** Places are lost with leases only. */
+  #checkNobodyIsLost({ run, stored, after, approved, isTorn }: JudgedCall): void {
+    if (isTorn || !stored.isConsistent) return;
+    if (!after.isConsistent) {
+      throw new Violation('the keys of the queue agree', 'they contradict each other');
+    }
+    for (const [id, { replica }] of stored.waiting) {
+      if (after.waiting.has(id) || approved.includes(id)) continue;
+      if (run.script === 'withdraw' && run.requestIds.includes(id)) continue;
+      // Put back by a settle that was under way when it was told so, and Redis lost its approval.
+      if (this.world.clientOf(id)?.outcome === 'approved') continue;
+      const hasLapsed = (stored.leases[replica] ?? 0) <= run.now;
+      const isWaiting = this.world.clientOf(id)?.outcome === undefined;
+      if (hasLapsed && !(isWaiting && this.world.returnsInTime(replica))) continue;
+      throw new Violation('a place is kept', `${id} is gone from the queue`);
+    }
+  }
+}
