@@ -84,7 +84,7 @@ export class Judge {
     };
     // Of a torn key, the parts contradict each other until it is begun again.
     if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
-    this.#approvals.judge(call);
+    if (isOpened) this.#approvals.judge(call);
     this.#order.judge(call);
     checkRecovery(call, this.world, this.#steppedAt, (windowEnd) =>
       this.#approvals.rememberedUntil(windowEnd),
