@@ -1,9 +1,9 @@
+import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { isIdle, type Snapshot } from './snapshot.js';
 
-/** As lua/lib/in-force.lua has it. */
-const RULES_STAY_MILLIS = 60_000;
+const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
 
 /**
  * Whether the stored state does not tell the model all that decides a call: after a loss of memory, and where batches of one

@@ -1,6 +1,4 @@
-/** As src/redis/caller-history.ts has it: how often Redis is asked for its time, and how long it may be silent. */
-const BEAT = 1 / 6;
-const CONTACT_GAP = 1 / 2;
+import { BEAT, CONTACT_GAP } from '../../../src/redis/caller-history.js';
 
 /**
  * What a replica knows of the time before its calls, without the timers by which the product learns it: it is heard as

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
 import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
@@ -28,12 +29,6 @@ const VERDICTS = {
   too_many_hits: VERDICT.tooManyHits,
   store_full: VERDICT.storeFull,
 } as const;
-
-/** What an amendment replies. */
-const OF_WINDOW = -1;
-const NOT_FOUND = -2;
-const HOLD_TOO_LONG = -3;
-const TOO_MANY_HITS = -4;
 
 type Waiter = StoredWaiter | WaiterRun;
 
@@ -69,7 +64,7 @@ function makesKey({ script, own }: ScriptRun): boolean {
 /** What the scripts reply if there is no key. A withdrawal and a settle say more. */
 const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
   release: 0,
-  amend: NOT_FOUND,
+  amend: REPLY.notFound,
 };
 
 /** One call of a script beside the same of the model. */
@@ -360,9 +355,9 @@ function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly stri
 }
 
 function amendmentReply(outcome: AmendOutcome): number {
-  if (outcome === 'unknown' || outcome === 'store_full') return NOT_FOUND;
-  if (!('rejected' in outcome)) return outcome.holdMillis ?? OF_WINDOW;
-  return outcome.rejected === 'hold' ? HOLD_TOO_LONG : TOO_MANY_HITS - outcome.maxHits;
+  if (outcome === 'unknown' || outcome === 'store_full') return REPLY.notFound;
+  if (!('rejected' in outcome)) return outcome.holdMillis ?? REPLY.ofWindow;
+  return outcome.rejected === 'hold' ? REPLY.holdTooLong : REPLY.tooManyHits - outcome.maxHits;
 }
 
 /** The limits that a state has, as the model tells its own. */

@@ -1,8 +1,8 @@
+import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
 import { violate, Violation } from './violation.js';
 
-/** As lua/lib/recovery.lua has it. */
-const RECOVERY_MILLIS = 500;
+const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 
 /** First come, first served, and nobody is lost: also if Redis loses memory, as far as replicas tell it in time. */
 export class QueueOrder {
