@@ -73,14 +73,14 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${BEHAVIOUR}/limiter-behaviour`, 'a full queue denies a check, and does not count it'],
   ],
   'waiters of a replica': [
-    [`${HTTP}/waiter-cap`, 'holds two waiters of any keys, and fails a third'],
+    [`${HTTP}/waiter-cap`, 'fails a further waiter of any key, and holds another when one'],
   ],
   'waiters of a caller on a replica': [
     [`${HTTP}/auth-waiting-share`, 'a caller may take half of them, and the others stay free'],
   ],
   'limits that requests set': [
     [`${HTTP}/auth-configure`, 'an override that %s is forbidden to a token with only the scope'],
-    [`${HTTP}/window-override`, 'above the ceiling is a 403'],
+    [`${HTTP}/window-override`, 'of %s is a %d'],
     [`${HTTP}/errors`, 'OVERRIDE_TOO_LARGE'],
   ],
   'checks on their way to Redis': [['unit/redis/availability/call-guard', 'is at most 20,000']],
