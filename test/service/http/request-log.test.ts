@@ -12,9 +12,6 @@ import type { LogLine } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { useApps } from '../../support/use-apps.js';
-
-const start = useApps();
 
 const redis = useRedis();
 
@@ -40,6 +37,7 @@ async function answersOfEveryClass(app: TestApp) {
   // Waits until the app stops, and gets a 503 then.
   const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`, correlated(ids['5xx']));
   await untilWaiting(app.url, key, 1);
+  await app.stop(0);
   expect((await waiting.answer).status).toBe(503);
   return { key, ids, linesOf: (id: string) => app.log.filter((l) => l.correlationId === id) };
 }
@@ -113,9 +111,30 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     expect(linesOf(ids['5xx'])).toEqual(line('debug', 'POST', `/rate/${key}?canWait=true`, 503));
   });
 
+  test('has the generated correlation id of a client without one', async () => {
+    const app = await start({ LOG_2XX: 'true' });
+    const { headers } = await send(app.url, 'GET', '/healthz');
+    await app.stop(0);
+
+    expect(linesTo(app.log, '/healthz')).toEqual([
+      expect.objectContaining({ correlationId: headers['x-correlation-id'] }),
+    ]);
+  });
+
+  test('has levels as words in every line', async () => {
+    const app = await start({ LOG_LEVEL: 'trace', LOG_2XX: 'true', LOG_4XX: 'true' });
+    await approve(app.url, uniqueKey());
+    await answersOfEveryClass(app);
+
+    const levels = new Set(app.log.map(({ level }: LogLine) => level));
+    expect([...levels].sort()).toEqual(expect.arrayContaining(['debug', 'info']));
+    for (const level of levels) expect(level).toMatch(/^(trace|debug|info|warn|error|fatal)$/);
+  });
+
   test('LOG_LEVEL=error leaves out lower levels', async () => {
     const app = await start({ LOG_LEVEL: 'error', LOG_2XX: 'true' });
     await send(app.url, 'GET', '/healthz');
+    await app.stop(0);
 
     expect(app.log).toEqual([]);
   });
@@ -124,7 +143,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
 test('an internal error is logged as an error with its cause, unless LOG_5XX=false', async () => {
   const lines = async (log5xx: string): Promise<LogLine[]> => {
     const prefix = `${uniqueKey()}:`;
-    const app = await start({
+    const app = await startTestApp({
       ...PATIENT_STORE,
       REDIS_URL: redis.url,
       KEY_PREFIX: prefix,
@@ -133,6 +152,7 @@ test('an internal error is logged as an error with its cause, unless LOG_5XX=fal
     // The key's name in Redis holds a value that the service can not have written.
     await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
     expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
+    await app.stop(0);
     return linesTo(app.log, '/rate/key');
   };
 
@@ -151,7 +171,7 @@ test('an internal error is logged as an error with its cause, unless LOG_5XX=fal
 
 describe('the line of an answer', () => {
   test('has the duration of the request, including its wait', async () => {
-    const app = await start({
+    const app = await startTestApp({
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
       LOG_2XX: 'true',
@@ -166,6 +186,7 @@ describe('the line of an answer', () => {
     await send(app.url, 'DELETE', `/rate/${key}/${holder}`);
     await waiting.answer;
     const answeredAt = performance.now();
+    await app.stop(0);
 
     const [line] = linesTo(app.log, `/rate/${key}?canWait=true`);
     expect(line?.responseTime).toBeGreaterThanOrEqual(20);
@@ -173,7 +194,7 @@ describe('the line of an answer', () => {
   });
 
   test('has the headers of the request, but no secret among them', async () => {
-    const app = await start({ LOG_2XX: 'true' });
+    const app = await startTestApp({ LOG_2XX: 'true' });
     const secrets = {
       authorization: 'Bearer secret-1',
       'proxy-authorization': 'Basic secret-2',
@@ -182,6 +203,7 @@ describe('the line of an answer', () => {
       'x-amz-security-token': 'secret-5',
     };
     await send(app.url, 'GET', '/healthz', { 'User-Agent': 'the test', ...secrets });
+    await app.stop(0);
 
     const [line] = linesTo(app.log, '/healthz');
     const redacted = Object.keys(secrets).map((name) => [name, '[Redacted]']);
@@ -197,8 +219,9 @@ describe('the query of a request in the log', () => {
   const SECRET = 's3cr3t';
 
   async function loggedRequest(path: string, headers: Record<string, string> = {}) {
-    const app = await start({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' });
+    const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' });
     await send(app.url, 'POST', path, { ...headers, 'X-Correlation-ID': 'this' });
+    await app.stop(0);
     expect(JSON.stringify(app.log)).not.toContain(SECRET);
     const line = app.log.find(({ correlationId }) => correlationId === 'this');
     return line?.req as { url: string; headers: Record<string, string> };
@@ -324,12 +347,13 @@ test('an answer has no line if its client disconnects before its end', async () 
 });
 
 test('each request on a kept connection is logged once, with its own status', async () => {
-  const app = await start({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true' });
   const key = uniqueKey();
   const connection = await openConnection(app.url);
   connection.write(requestText('POST', `/rate/${key}?maxRequests=1`).repeat(3));
   await connection.receives(/(?:[^]*X-Correlation-ID){3}/);
   connection.disconnect();
+  await app.stop(0);
 
   const statuses = linesTo(app.log, `/rate/${key}?maxRequests=1`).map(({ res }) => res);
   expect(statuses).toMatchObject([{ statusCode: 200 }, { statusCode: 429 }, { statusCode: 429 }]);
