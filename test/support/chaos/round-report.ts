@@ -9,12 +9,8 @@ const RECOVERY_MILLIS = 1000;
 
 /** What the checks have found. */
 export interface Findings {
-  /** How many windows were judged, by each of the two accounts, and those of further limits. */
-  readonly windows: {
-    readonly byRedis: number;
-    readonly further: number;
-    readonly byTimes: number;
-  };
+  /** How many windows were judged, of own limits and of further limits. */
+  readonly windows: { readonly own: number; readonly further: number };
   /** How many approvals of scripts were held against what the server held. */
   readonly observedApprovals: number;
   /** Windows over the maximum in which Redis had forgotten something. */

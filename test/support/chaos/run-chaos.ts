@@ -8,19 +8,14 @@ import { unfoundedApprovals } from './checks/approvals.js';
 import { wrongAnswers } from './checks/answers.js';
 import { lateAnswers, lateNews } from './checks/bounds.js';
 import type { Evidence } from './checks/evidence.js';
-import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
+import { overtakenInRedis } from './checks/fifo.js';
 import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { approvedInPauses } from './checks/pauses.js';
-import {
-  describeOverfull,
-  judgeByRedis,
-  judgeByTimes,
-  judgeFurtherByRedis,
-} from './checks/windows.js';
+import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { TokensFile } from './declared/tokens-file.js';
@@ -222,22 +217,18 @@ function report(
   atTheEnd: readonly string[],
 ): RoundReport {
   const byRedis = judgeByRedis(evidence);
-  const byTimes = judgeByTimes(evidence);
   const further = judgeFurtherByRedis(evidence);
-  const overfull = [...byRedis.overfull, ...further.overfull, ...byTimes.overfull];
+  const overfull = [...byRedis.overfull, ...further.overfull];
   return summarize(round, evidence, reloads, {
-    windows: { byRedis: byRedis.windows, further: further.windows, byTimes: byTimes.windows },
+    windows: { own: byRedis.windows, further: further.windows },
     observedApprovals: evidence.account.judged,
-    excess: [...byRedis.overfull, ...further.overfull].filter(
-      ({ forgotBy }) => forgotBy !== undefined,
-    ),
+    excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     violations: [
       ...evidence.account.violations,
       ...undeclaredLimits(evidence),
       ...answersByOtherRules(evidence),
       ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
       ...overtakenInRedis(evidence),
-      ...overtakenByTimes(evidence),
       ...lateAnswers(evidence),
       ...lateNews(evidence),
       ...wrongAnswers(evidence),

@@ -14,7 +14,7 @@ function roundText(report: RoundReport): string {
     `  requests: ${countsText(report.requests)}`,
     `  503 when nothing had been wrong for a second: ${report.unavailableWithoutFault}`,
     `  longest answers in ms: ${countsText(report.longestAnswerMillis)}`,
-    `  windows judged: ${windows.byRedis} by Redis, ${windows.byTimes} by times`,
+    `  windows judged: ${windows.own} of own limits, ${windows.further} of further limits`,
     ...Object.entries(report.excessBy).map(
       ([fault, excess]) =>
         `  excess by ${fault}: ${excess.approvals} approvals in ${excess.windows} windows, ` +

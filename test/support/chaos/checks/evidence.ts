@@ -11,7 +11,7 @@ export interface Evidence {
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,
-    'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged' | 'limits'
+    'violations' | 'approvals' | 'tickets' | 'wasWatched' | 'judged' | 'limits'
   >;
   readonly maxima: Pick<MaximaInForce, 'highest' | 'allows' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];

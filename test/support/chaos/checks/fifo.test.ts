@@ -1,5 +1,5 @@
 import type { Entry } from '../ledger.js';
-import { overtakenByTimes, overtakenInRedis } from './fifo.js';
+import { overtakenInRedis } from './fifo.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 
 function waiter(requestId: string, sentAt: number, endedAt: number): Entry {
@@ -21,23 +21,19 @@ describe('a waiter', () => {
   test('that is served after a later one is found', () => {
     const evidence = evidenceOf(overtaking);
     expect(overtakenInRedis(evidence)).toEqual([expect.stringContaining('first')]);
-    expect(overtakenByTimes(evidence)).toEqual([expect.stringContaining('first')]);
   });
 
   test('that is served in its turn is not', () => {
     const approvals = [observed('first', 2800), observed('second', 2900)];
     const evidence = evidenceOf({ ...overtaking, approvals });
     expect(overtakenInRedis(evidence)).toEqual([]);
-    expect(overtakenByTimes(evidence)).toEqual([]);
   });
 
   test('may be passed over while its replica has no Redis, and while another has none, not', () => {
     const isolated = evidenceOf({ ...overtaking, faults: [fault({ isolates: [0] })] });
     const elsewhere = evidenceOf({ ...overtaking, faults: [fault({ isolates: [1] })] });
     expect(overtakenInRedis(isolated)).toEqual([]);
-    expect(overtakenByTimes(isolated)).toEqual([]);
     expect(overtakenInRedis(elsewhere)).toHaveLength(1);
-    expect(overtakenByTimes(elsewhere)).toHaveLength(1);
   });
 
   test('of another key has a queue of its own', () => {

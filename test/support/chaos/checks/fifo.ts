@@ -3,9 +3,6 @@ import { type Approval, describeEntry } from '../ledger.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
-/** Two waiters have a clear order if both their requests and their answers are further apart than this. */
-const CLEARLY_MILLIS = 1000;
-
 /** The waiters that were approved, by key. */
 function waitersByKey({ ledger }: Evidence): Approval[][] {
   const byKey = new Map<string, Approval[]>();
@@ -24,32 +21,6 @@ function mayBePassedOver({ faults }: Evidence, { replica, sentAt, endedAt }: App
     (fault) =>
       (fault.isolates?.includes(replica) === true || fault.loses !== undefined) &&
       overlaps(fault, sentAt, endedAt),
-  );
-}
-
-/**
- * Describes the waiters that another waiter overtook: the other was sent clearly later and answered clearly earlier. A
- * waiter that Redis served first was not overtaken, even if its replica did not learn of that and put it back.
- */
-export function overtakenByTimes(evidence: Evidence): string[] {
-  const servedAt = ({ requestId }: Approval): number =>
-    firstServed(evidence.account.approvals.get(requestId))?.at ?? Infinity;
-
-  return waitersByKey(evidence).flatMap((waiters) =>
-    waiters.flatMap((first) => {
-      const by = waiters.find(
-        (second) =>
-          first.sentAt < second.sentAt - CLEARLY_MILLIS &&
-          second.endedAt < first.endedAt - CLEARLY_MILLIS &&
-          evidence.account.tickets.has(second.requestId) &&
-          servedAt(first) >= servedAt(second),
-      );
-      if (!by || mayBePassedOver(evidence, first)) return [];
-      return [
-        `${describeEntry(first)}, sent at ${first.sentAt} and answered at ${first.endedAt}, was ` +
-          `overtaken by ${describeEntry(by)}, sent at ${by.sentAt} and answered at ${by.endedAt}`,
-      ];
-    }),
   );
 }
 

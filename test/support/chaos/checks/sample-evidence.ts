@@ -52,7 +52,6 @@ interface Sample {
   readonly tickets?: readonly (readonly [string, number])[];
   readonly limits?: Evidence['account']['limits'];
   readonly maxima?: Maxima;
-  readonly windowStarts?: readonly { readonly at: number; readonly start: number }[];
 }
 
 /** Evidence of one key on a machine that never stood still. */
@@ -62,7 +61,6 @@ export function evidenceOf(sample: Sample): Evidence {
     faults = [],
     approvals = [],
     tickets = [],
-    windowStarts = [],
     limits = [],
     maxima = { key: MAX_REQUESTS },
   } = sample;
@@ -80,7 +78,6 @@ export function evidenceOf(sample: Sample): Evidence {
       violations: [],
       approvals: new Map(approvals),
       tickets: new Map(tickets),
-      windowStarts: new Map([['key', [...windowStarts]]]),
       judged: 0,
       limits,
       wasWatched: () => true,

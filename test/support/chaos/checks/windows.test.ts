@@ -1,18 +1,14 @@
-import { MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
+import { MAX_REQUESTS } from '../limits.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
-import { describeOverfull, judgeByRedis, judgeByTimes, judgeFurtherByRedis } from './windows.js';
+import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './windows.js';
 
 const ids = Array.from({ length: MAX_REQUESTS + 1 }, (_, i) => `id-${i}`);
 const tooMany = ids.map((requestId, i) => entry({ requestId, sentAt: 10 + i, endedAt: 20 + i }));
 const inOneWindow = ids.map((id) => observed(id, 15));
-const windowStarts = [{ at: 5, start: 0 }];
 
-describe.each([
-  ['by Redis', judgeByRedis],
-  ['by times', judgeByTimes],
-])('windows judged %s', (_, judge) => {
+describe('windows', () => {
   const judged = (sample: Partial<Parameters<typeof evidenceOf>[0]> = {}) =>
-    judge(evidenceOf({ entries: tooMany, approvals: inOneWindow, windowStarts, ...sample }));
+    judgeByRedis(evidenceOf({ entries: tooMany, approvals: inOneWindow, ...sample }));
 
   test('are found out where one approval is too many', () => {
     const { windows, overfull } = judged();
@@ -41,16 +37,6 @@ describe.each([
     const faults = [fault({ name: 'pause' }), fault({ name: 'failover', loses: 'unreplicated' })];
     expect(judged({ faults }).overfull[0]?.forgotBy).toBe('failover');
   });
-});
-
-test('windows that Redis has moved are not judged by times', () => {
-  const moved = [...windowStarts, { at: 30, start: 17 }];
-  expect(judgeByTimes(evidenceOf({ entries: tooMany, windowStarts: moved })).windows).toBe(0);
-});
-
-test('an answer that came in the next window is not judged by times', () => {
-  const late = tooMany.map((approval) => ({ ...approval, endedAt: WINDOW_MILLIS }));
-  expect(judgeByTimes(evidenceOf({ entries: late, windowStarts })).windows).toBe(0);
 });
 
 describe('windows of further limits', () => {

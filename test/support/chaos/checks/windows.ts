@@ -48,26 +48,6 @@ function observedOf(
   return account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
 }
 
-/**
- * Judges every window by those approvals that were asked for and told within it; of Redis's own account
- * it needs to know only when windows began.
- */
-export function judgeByTimes(evidence: Evidence): Judgement {
-  return judge(evidence, OWN, ({ key, sentAt, endedAt }) => {
-    const starts = evidence.account.windowStarts.get(key) ?? [];
-    const start = starts.findLast(({ at }) => at <= sentAt)?.start;
-    if (start === undefined) return undefined;
-    const windowStart = start + Math.floor((sentAt - start) / WINDOW_MILLIS) * WINDOW_MILLIS;
-    const windowEnd = windowStart + WINDOW_MILLIS;
-    const isWhole = endedAt < windowEnd;
-    const hasNewStart = starts.some(
-      (other) =>
-        other.at > sentAt && other.start < windowEnd && (other.start - start) % WINDOW_MILLIS !== 0,
-    );
-    return isWhole && !hasNewStart ? windowStart : undefined;
-  });
-}
-
 type JudgedLimit = Omit<Limit, 'maximum'>;
 
 /** The own limit of each key. */
