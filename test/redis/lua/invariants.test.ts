@@ -225,6 +225,9 @@ async function run(
   }
 }
 
+/** What fails is shown before the time limit of the test, however far it is shrunk by then. */
+const SHOWN_IN_TIME = { interruptAfterTimeLimit: 45_000, markInterruptAsFailure: true };
+
 /** Verifies what is stored after each of any calls. `verify` returns how much it has seen, so that it proves something. */
 async function afterAny(
   sequences: fc.Arbitrary<Call[]>,
@@ -239,7 +242,7 @@ async function afterAny(
         seen += await verify(...call);
       }),
     ),
-    { numRuns: runs, examples: [[example]] },
+    { numRuns: runs, examples: [[example]], ...SHOWN_IN_TIME },
   );
   expect(seen).toBeGreaterThan(0);
 }
