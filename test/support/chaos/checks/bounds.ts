@@ -18,10 +18,10 @@ export function lateAnswers(
     const { sentAt, endedAt, replica } = entry;
     const bound = boundOf(entry);
     if (endedAt === undefined || bound === undefined) return [];
-    const stops = (fault: FaultRecord): boolean => fault.stops?.includes(replica) === true;
-    const excused = excusedMillis(evidence, stops, sentAt, endedAt);
-    const allowed = bound + SLACK_MILLIS + excused;
     const took = endedAt - sentAt;
+    if (took <= bound + SLACK_MILLIS) return [];
+    const stops = (fault: FaultRecord): boolean => fault.stops?.includes(replica) === true;
+    const allowed = bound + SLACK_MILLIS + excusedMillis(evidence, stops, sentAt, endedAt);
     return took > allowed ? [`${describeEntry(entry)} took ${took} ms, not ${allowed}`] : [];
   });
   const unanswered = ledger.pending.map(
@@ -43,11 +43,11 @@ export function lateNews(evidence: Evidence): string[] {
     const { requestId, replica, endedAt } = approval;
     const given = evidence.account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
     if (!given) return [];
+    const took = endedAt - given.at;
+    if (took <= SLACK_MILLIS) return [];
     const silences = ({ isolates, silencesRedis }: FaultRecord): boolean =>
       silencesRedis === true || isolates?.includes(replica) === true;
-    const excused = excusedMillis(evidence, silences, given.at, endedAt);
-    const took = endedAt - given.at;
-    const allowed = SLACK_MILLIS + excused;
+    const allowed = SLACK_MILLIS + excusedMillis(evidence, silences, given.at, endedAt);
     return took > allowed
       ? [`${describeEntry(approval)} was told ${took} ms after Redis gave it, not ${allowed}`]
       : [];
