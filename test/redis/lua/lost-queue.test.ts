@@ -1,23 +1,9 @@
-import {
-  type Overrides,
-  useScriptHarness,
-  TEST_KEPT_MILLIS,
-  type Verdict,
-} from '../../support/script-harness.js';
+import { type Overrides, TEST_KEPT_MILLIS, type Verdict } from '../../support/script-harness.js';
+import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
-import { letThemWait } from '../../support/let-them-wait.js';
-import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
-const recordWakes = useWakeRecorder(redis);
-
-const key = useScriptHarness(redis);
-const [r1, r2] = [key.replica('r1'), key.replica('r2')];
-let wakes: WakeRecorder;
-beforeEach(async () => {
-  await letThemWait(r1, r2);
-  wakes = await recordWakes(key.names.wakeChannel);
-});
+const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
 
 describe('a check whose ticket shows that Redis has lost a queue', () => {
   const known = { lowestTicket: 1, millisToWindowEnd: 700, limits: '1000:2:3' };

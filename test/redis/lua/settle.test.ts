@@ -1,22 +1,10 @@
-import {
-  useScriptHarness,
-  TEST_KEPT_MILLIS,
-  TEST_LEASE_MILLIS,
-} from '../../support/script-harness.js';
+import { TEST_KEPT_MILLIS, TEST_LEASE_MILLIS } from '../../support/script-harness.js';
+import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
 import { letThemWait } from '../../support/let-them-wait.js';
-import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
-const recordWakes = useWakeRecorder(redis);
-
-const key = useScriptHarness(redis);
-const [r1, r2] = [key.replica('r1'), key.replica('r2')];
-let wakes: WakeRecorder;
-beforeEach(async () => {
-  await letThemWait(r1, r2);
-  wakes = await recordWakes(key.names.wakeChannel);
-});
+const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
 
 test('an unknown key is reported as unknown and not made', async () => {
   await key.lose();

@@ -1,21 +1,12 @@
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import { editedFragment } from '../../support/edited-fragment.js';
-import { useScriptHarness, TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
+import { TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
+import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
-import { letThemWait } from '../../support/let-them-wait.js';
-import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
-const recordWakes = useWakeRecorder(redis);
-
-const key = useScriptHarness(redis);
-const [r1, r2] = [key.replica('r1'), key.replica('r2')];
-let wakes: WakeRecorder;
-beforeEach(async () => {
-  await letThemWait(r1, r2);
-  wakes = await recordWakes(key.names.wakeChannel);
-});
+const { key, r1, wakes } = useKeyWithWaiters(redis);
 
 const storedNumber = (): Promise<string | null> => redis.client.hget(key.names.state, 'wake');
 

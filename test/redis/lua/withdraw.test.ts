@@ -1,24 +1,15 @@
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { DeclaredLimits } from '../../support/limits.js';
-import { checkBatchOf, ScriptHarness, useScriptHarness } from '../../support/script-harness.js';
+import { checkBatchOf, ScriptHarness } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
-import { letThemWait } from '../../support/let-them-wait.js';
-import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
-const recordWakes = useWakeRecorder(redis);
-
-const key = useScriptHarness(redis);
-const [r1, r2] = [key.replica('r1'), key.replica('r2')];
-let wakes: WakeRecorder;
-beforeEach(async () => {
-  await letThemWait(r1, r2);
-  wakes = await recordWakes(key.names.wakeChannel);
-  await key.setTime(10);
-});
+const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
+beforeEach(() => key.setTime(10));
 
 const leased = async (): Promise<string[]> => Object.keys((await key.stored()).replicas).sort();
 

@@ -4,8 +4,9 @@ import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.j
 import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
-import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
+import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
 import type { JudgedCall } from './judged-call.js';
 import { Model, rulesInForce } from './model.js';
@@ -14,9 +15,6 @@ import { isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
 import type { StoredState } from '../stored-state.js';
 
-/** The entries of the reply to a batch of checks before the verdicts, and of the one to a settle before the ids. */
-const CHECK_HEAD = 3;
-const SETTLE_HEAD = 9;
 /** Longer than any world goes on. */
 const FOREVER = 1e12;
 
@@ -129,7 +127,7 @@ class Comparison {
         (stored.leases[replica] ?? 0) > run.now ||
         (isSettle && replica === run.replica),
     );
-    const putBack = isSettle ? putBackBy(reply as unknown[]) : [];
+    const putBack = isSettle ? decodeSettleReply(reply).putBack : [];
     const returning = putBack.map((id) => [id, run.waiters.get(id)!] as const);
     return new Map([...living, ...returning].sort(([, a], [, b]) => a.ticket - b.ticket));
   }
@@ -163,7 +161,7 @@ class Comparison {
         first += 1;
         continue;
       }
-      const verdicts = first + CHECK_HEAD;
+      const verdicts = first + HEAD;
       this.#model.begin(this.#now, batch);
       for (const [i, check] of batch.checks.entries()) {
         same(
@@ -202,15 +200,14 @@ class Comparison {
   }
 
   #settle(reply: readonly unknown[]): void {
+    const { used, waiting, holdsLeft } = decodeSettleReply(reply);
     const { holds } = this.call.after;
     this.#model.instance.settle(this.#now);
-    this.#compareQuota(reply[0], reply[4]);
-    same('a settle tells how many wait', reply[2], this.#model.instance.waiting);
-    for (const part of reply.slice(SETTLE_HEAD)) {
-      const [id = '', millis] = String(part).split('~');
-      if (millis === undefined) continue;
+    this.#compareQuota(reply[0], used);
+    same('a settle tells how many wait', waiting, this.#model.instance.waiting);
+    for (const [id, millis] of holdsLeft) {
       const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
-      same('a hold lasts as long as a settle tells', Number(millis), lapsesIn);
+      same('a hold lasts as long as a settle tells', millis, lapsesIn);
     }
   }
 
@@ -336,11 +333,6 @@ class Comparison {
 
 function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
   return [{ id, hits, holdMillis }];
-}
-
-/** Those that a settle has put back, by its reply. */
-function putBackBy(reply: readonly unknown[]): string[] {
-  return reply.slice(SETTLE_HEAD, SETTLE_HEAD + Number(reply[SETTLE_HEAD - 1])).map(String);
 }
 
 function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {

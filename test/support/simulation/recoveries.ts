@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
 import { Violation } from './violation.js';
 
-/** As lua/lib/recovery.lua has it. */
-const LEASE_PART_LEFT = 0.4;
+const LEASE_PART_LEFT = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
 /** What all replicas are told when Redis seems to have lost the key. */
 const MEMORY_LOST = '{"memoryLost":true}';
 
