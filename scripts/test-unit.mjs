@@ -1,5 +1,5 @@
-// `npm run test:unit`: the unit tests, which need no Redis and no build, and take 15 seconds on two cores. Arguments go to
-// jest.
+// `npm run test:unit`: the unit tests, which need no Redis and no build, and take half a minute on two
+// cores. Arguments go to jest.
 import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { installDependencies } from './lib/prepare.mjs';
 import { run } from './lib/run.mjs';
