@@ -61,13 +61,6 @@ describe('the embedded limiter', () => {
     expect(await wait(limiter, 'c')).toMatchObject({ outcome: 'approved' });
   });
 
-  test('reports a full queue before a lack of places', async () => {
-    await limiter.check({ key: 'a', canWait: false });
-    for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
-    const request = { key: 'a', canWait: true, maxRequestsInQueue: MAX_WAITERS };
-    expect(await limiter.check(request)).toMatchObject({ reason: 'queue_full' });
-  });
-
   test('holds another waiter after one has disconnected', async () => {
     await limiter.check({ key: 'a', canWait: false });
     const caller = new CallerPresence();

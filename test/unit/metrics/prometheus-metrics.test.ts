@@ -20,11 +20,9 @@ const NO_POLICY = NO_RULES.current.policyOf('any');
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
 
-let waiting: number;
 let metrics: Metrics & StoreObserver;
 beforeEach(() => {
-  waiting = 0;
-  metrics = createMetrics(() => waiting, NO_RULES);
+  metrics = createMetrics(() => 0, NO_RULES);
 });
 
 async function scrape(): Promise<Scrape> {
@@ -114,19 +112,6 @@ test.each<[Decision, labels: string]>([
     'decided_by="local",outcome="denied",reason="limit_reached"',
   ],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
-  [{ ...DENIED, reason: 'paused' }, 'decided_by="store",outcome="denied",reason="paused"'],
-  [
-    { ...DENIED, reason: 'too_many_hits' },
-    'decided_by="store",outcome="denied",reason="too_many_hits"',
-  ],
-  [
-    { ...DENIED, reason: 'turn_too_late' },
-    'decided_by="store",outcome="denied",reason="turn_too_late"',
-  ],
-  [
-    { ...DENIED, reason: 'wait_expired' },
-    'decided_by="store",outcome="denied",reason="wait_expired"',
-  ],
   [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
 ])('%j is counted once, with its own labels', async (decision, labels) => {
   metrics.decided(decision, 1, NO_POLICY);
@@ -190,13 +175,6 @@ test('the time in the queue counts only waiters that were approved', async () =>
   const bucket = (le: string) => all.value('ratelimit_queue_wait_seconds_bucket', { le });
   expect([bucket('0.005'), bucket('300'), bucket('600'), bucket('+Inf')]).toEqual([1, 1, 2, 2]);
   expect(all.value('ratelimit_queue_wait_seconds_sum')).toBeCloseTo(500.004, 9);
-});
-
-test('the number of waiters is read at each scrape', async () => {
-  waiting = 3;
-  expect((await scrape()).value('ratelimit_waiting')).toBe(3);
-  waiting = 1;
-  expect((await scrape()).value('ratelimit_waiting')).toBe(1);
 });
 
 test('a call of a script is measured, and a failed call is also an error of its kind', async () => {

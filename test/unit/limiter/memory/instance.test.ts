@@ -10,20 +10,14 @@ const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 /** UUIDs for the names that tests use. */
 const START = '0197c3a2-8b1e-4f00-8d5a-';
 const idOf = (name: string): string => START + Buffer.from(name).toString('hex').padStart(12, '0');
-const nameOf = (id: string): string =>
-  Buffer.from(id.slice(START.length), 'hex').toString().replaceAll('\0', '');
 
 const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
 
-let granted: string[];
 let policy: { current: KeyLimits };
 let state: Instance;
 beforeEach(() => {
-  granted = [];
   policy = { current: keyLimits(LIMITS) };
-  state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), (ids) =>
-    granted.push(...ids.map(nameOf)),
-  );
+  state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
 });
 
 interface Overrides {
@@ -36,14 +30,6 @@ const check = (now: number, name: string, overrides: Overrides = {}): InstanceDe
 const checkOrWait = (now: number, name: string): InstanceDecision =>
   state.check(now, idOf(name), { key: 'k', canWait: true });
 
-/** Fills the window and the queue of {@link LIMITS}: a and b approved, c and d waiting. */
-function fill(): void {
-  check(0, 'a');
-  check(0, 'b');
-  checkOrWait(0, 'c');
-  checkOrWait(0, 'd');
-}
-
 test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
   const withCeilings = (maxRequests: number, maxRequestsInQueue: number): KeyLimits =>
     keyLimits({ ...LIMITS, ceilings: { maxRequests, maxRequestsInQueue, windowMillis: 0 } });
@@ -54,38 +40,6 @@ test('overrides that equal the ceilings of changed rules stay, and greater ones 
   policy.current = withCeilings(8, 6);
   check(0, 'c');
   expect(state.inspect(0)).toMatchObject({ limits: [{ maximum: 2 }], maxRequestsInQueue: 2 });
-});
-
-test.each(['unknown', idOf('x'), idOf('c'), idOf('j').toUpperCase()])(
-  'a release of an id that was not approved (%s) finds nothing',
-  (requestId) => {
-    fill();
-    expect(state.release(10, requestId)).toBe(false);
-    expect(state.inspect(10)).toMatchObject({ limits: [{ used: 2 }], waiting: 2 });
-  },
-);
-
-describe('withdraw', () => {
-  test('releases an approval, and the head of the queue gets it', () => {
-    fill();
-    state.withdraw(10, idOf('a'));
-    expect(granted).toEqual(['c']);
-    expect(state.inspect(10)).toMatchObject({ limits: [{ used: 2 }], waiting: 1 });
-  });
-
-  test('in a later window serves the others', () => {
-    fill();
-    state.withdraw(1000, idOf('c'));
-    expect(granted).toEqual(['d']);
-  });
-});
-
-test('inspect changes nothing', () => {
-  fill();
-  expect(state.inspect(1000)).toMatchObject({ limits: [{ used: 0 }], waiting: 2 });
-  expect(granted).toEqual([]);
-  expect(state.roomAt).toBe(1000);
-  expect(state.inspect(999)).toMatchObject({ limits: [{ used: 2 }], waiting: 2 });
 });
 
 describe('a key', () => {

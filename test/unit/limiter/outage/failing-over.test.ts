@@ -120,13 +120,6 @@ describe('waiters, when the store goes down,', () => {
     expect(order).toEqual([0, 1, 2]);
   });
 
-  test('give up their places in the store', () => {
-    startWaiting(limiterWith(allowAll), 'key', 'key');
-    store.goDown('key');
-    expect(store.withdrawn).toEqual(['id 0', 'id 1']);
-    expect(store.waiting).toBe(0);
-  });
-
   test('keep their overrides', async () => {
     const limiter = limiterWith(decideLocally(local));
     const checks = Array.from({ length: 3 }, () =>
@@ -249,14 +242,6 @@ describe('a client that disconnects', () => {
     expect(await local.inspect('key')).toBeUndefined();
   });
 
-  test('at the moment when its check is moved is withdrawn, and this replica gets no check', async () => {
-    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
-    store.goDown('key');
-    check!.disconnect();
-    expect(await check!.decision).toEqual(WITHDRAWN);
-    expect(await local.inspect('key')).toBeUndefined();
-  });
-
   test('while it waits on this replica makes room for the next', async () => {
     const [, disconnecting, next] = startWaiting(
       limiterWith(decideLocally(local)),
@@ -278,15 +263,6 @@ describe('a client that disconnects', () => {
     expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     expect(await first!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
-  });
-
-  test('is not called back after its check is decided', async () => {
-    const caller = new CallerPresence();
-    const decision = limiterWith(allowAll).check({ key: 'key', canWait: true }, caller);
-    expect(caller.onDisconnect).toBeDefined();
-    store.asked[0]!.waiter.approve();
-    await decision;
-    expect(caller.onDisconnect).toBeUndefined();
   });
 
   test('before its check begins is withdrawn at once', async () => {

@@ -48,15 +48,6 @@ test('there is one breaker for each shard', () => {
   expect(breakers.of('a:1')).not.toBe(breakers.of('b:1'));
 });
 
-test('a shard that is down does not keep others from being asked', () => {
-  open('a:1');
-  expect(['a:1', 'a:2', 'b:1'].map((name) => breakers.of(name).isOpen)).toEqual([
-    true,
-    true,
-    false,
-  ]);
-});
-
 test('each change is reported with the number of shards that are down, and logged once', async () => {
   breakers.onChange((isOpen) => told.push(isOpen));
   open('a:1');
@@ -127,12 +118,6 @@ test('only shards that are down are probed when Redis can be reached again', asy
   expect(breakers.of('a:1').isOpen).toBe(false);
 });
 
-test('a connection without a reply is examined when its shard counts as down', () => {
-  open('a:1', new TimeoutError(500));
-  open('b:1', FAILURES.unknown);
-  expect([store.suspected, store.renewed]).toEqual([['a'], []]);
-});
-
 test('the connection is examined again after each probe without a reply, with one probe at a time', async () => {
   timeoutMillis = 1;
   breakers = create();
@@ -170,13 +155,4 @@ test('a connection is not examined again while it is examined', async () => {
   await expect(breakers.probe('a:1')).rejects.toThrow(TimeoutError);
   await expect(breakers.probe('b:1')).rejects.toThrow(TimeoutError);
   expect(suspected).toEqual(['a', 'b']);
-});
-
-test('no probe is sent after dispose', async () => {
-  open('a:1');
-  open('b:1');
-  breakers.dispose();
-  store.becomeReady();
-  await advance(100_000);
-  expect(store.probes).toEqual([]);
 });

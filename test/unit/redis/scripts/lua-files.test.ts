@@ -45,22 +45,6 @@ const fragments = ['lib', 'limits', 'queue'].flatMap((folder) =>
   luaFilesIn(`${folder}/`).map((name) => `${folder}/${name}`),
 );
 
-test('there is one script for each operation', () => {
-  const operations = [
-    'amend',
-    'check',
-    'examine',
-    'inspect',
-    'pause',
-    'release',
-    'renew',
-    'report',
-    'settle',
-    'withdraw',
-  ];
-  expect(scripts.sort()).toEqual(operations);
-});
-
 describe.each([...scripts, ...fragments])('%s.lua', (file) => {
   const { functions, globals, hiding } = luaScopes(textOf(file));
 

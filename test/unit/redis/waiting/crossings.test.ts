@@ -9,9 +9,6 @@ import {
 
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
-/** The number of waiters that are notified in one tick. */
-const BATCH = 32;
-
 let h: QueueHarness;
 beforeEach(async () => {
   h = new QueueHarness();
@@ -215,18 +212,6 @@ describe('a wake and a disconnect', () => {
     expect(await h.outcome('a')).toBe('withdrawn');
     expect(h.withdrawn).toEqual([['a']]);
   });
-
-  test('an approval is released if its caller disconnects before it is notified', async () => {
-    const many = Array.from({ length: BATCH + 1 }, (_, i) => `w${i}`);
-    for (const [i, requestId] of many.entries()) h.wait(requestId, 100 + i);
-    const last = many.at(-1)!;
-    h.wake({ granted: many, waiting: 2 });
-    h.disconnect(last);
-    expect(h.withdrawn).toEqual([]);
-    expect(await h.outcome(last)).toBe('withdrawn');
-    expect(h.withdrawn).toEqual([[last]]);
-    expect(await h.outcome(many[BATCH - 1]!)).toBe('approved');
-  });
 });
 
 describe('a disconnect and a reply', () => {
@@ -240,14 +225,6 @@ describe('a disconnect and a reply', () => {
       'ending',
       0,
     ]);
-  });
-
-  test('a doubted waiter is withdrawn after the call, which may put it back', async () => {
-    h.queue.onMemoryLost();
-    h.disconnect('a');
-    expect([h.store.last.ids, h.withdrawn]).toEqual([['a', 'b'], []]);
-    await h.store.last.answer({ waiting: 2 });
-    expect(h.withdrawn).toEqual([['a']]);
   });
 });
 
@@ -296,13 +273,5 @@ describe('the end of the replica', () => {
     h.wake({ granted: ['a', 'c'] });
     await quiet();
     expect([h.withdrawn, h.over]).toEqual([[['a', 'b'], ['c']], 'ended']);
-  });
-
-  test('withdrawals come after a call that is under way', async () => {
-    await h.advance(WINDOW_MILLIS);
-    h.queue.turnAway();
-    expect([h.withdrawn, h.over]).toEqual([[], 'ending']);
-    await h.store.last.fail();
-    expect([h.withdrawn, h.over]).toEqual([[['a', 'b']], 'ended']);
   });
 });

@@ -9,27 +9,6 @@ test('ends its length after its start, and is idle three windows later', () => {
   expect(window.idleAt).toBe(4500);
 });
 
-test.each([500, 501, 1499])('holds %d', (now) => {
-  const window = new Window(500, 1000);
-  expect(window.rollTo(now, 1000)).toBe(false);
-  expect(window.end).toBe(1500);
-});
-
-test.each([
-  [1500, 2500],
-  [1501, 2500],
-  [2499, 2500],
-  [2500, 3500],
-  [1_000_499, 1_000_500],
-  [1_000_500, 1_001_500],
-])('rolls to the window that holds %d, which ends at %d', (now, end) => {
-  const window = new Window(500, 1000);
-  expect(window.rollTo(now, 1000)).toBe(true);
-  expect(window.end).toBe(end);
-  expect(window.idleAt).toBe(end + 3000);
-  expect(window.rollTo(now, 1000)).toBe(false);
-});
-
 test('stays anchored to its first start, whenever it is rolled', () => {
   fc.assert(
     fc.property(
