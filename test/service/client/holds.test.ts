@@ -31,19 +31,6 @@ test('checks and waits hold their approvals, with their hits', async () => {
   expect(await held(key)).toBe(5);
 });
 
-test('a bulk request carries the hits and the holds of its checks', async () => {
-  const server = await serve((call) => {
-    call.answer();
-  });
-  const other = new SluiceClient(server.url);
-
-  await Promise.all([other.check('a', { hits: 2, holdMillis: 1000 }), other.check('b')]);
-
-  expect(server.calls.map(({ elements }) => elements)).toEqual([
-    [{ key: 'a', hits: 2, holdMillis: 1000 }, { key: 'b' }],
-  ]);
-});
-
 describe('a renewal', () => {
   test('puts the end of the hold off, and can change its length', async () => {
     const key = uniqueKey();

@@ -48,10 +48,10 @@ describe('a check', () => {
     });
   });
 
-  test('sets the maxima of the key', async () => {
+  test.each(['check', 'wait'] as const)('sets the maxima of the key, by %s', async (way) => {
     const key = uniqueKey();
 
-    await client.check(key, { maxRequests: 7, maxRequestsInQueue: 8 });
+    await client[way](key, { maxRequests: 7, maxRequestsInQueue: 8 });
 
     expect((await debugState(app.url, key)).Config).toMatchObject({
       MaxRequestsPerWindow: 7,
@@ -151,22 +151,15 @@ describe('a wait', () => {
     });
   });
 
-  test('sets the maxima of the key', async () => {
-    const key = uniqueKey();
-
-    await client.wait(key, { maxRequests: 7, maxRequestsInQueue: 8 });
-
-    expect((await debugState(app.url, key)).Config).toMatchObject({
-      MaxRequestsPerWindow: 7,
-      MaxRequestsInQueue: 8,
-    });
-  });
-
-  test('that is aborted gives its place up', async () => {
+  test.each([
+    ["with the client's own fetch", {}],
+    ['with the fetch that is given', { fetch }],
+  ])('that is aborted gives its place up, %s', async (_, options) => {
     const key = uniqueKey();
     await permit(key, ONE);
     const leaving = new AbortController();
-    const waiting = client.wait(key, { signal: leaving.signal });
+    const asking = new SluiceClient({ url: app.url, ...options });
+    const waiting = asking.wait(key, { signal: leaving.signal });
     await untilWaiting(app.url, key, 1);
 
     leaving.abort();
@@ -199,20 +192,6 @@ describe('a wait', () => {
       const decision = await wait;
       if (decision.approved) await client.release(key, decision.requestId);
     }
-  });
-
-  test('also uses the fetch that is given', async () => {
-    const key = uniqueKey();
-    const other = new SluiceClient({ url: app.url, fetch });
-    await permit(key, ONE);
-    const leaving = new AbortController();
-    const waiting = other.wait(key, { signal: leaving.signal });
-    await untilWaiting(app.url, key, 1);
-
-    leaving.abort();
-
-    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
-    await untilWaiting(app.url, key, 0);
   });
 });
 

@@ -70,11 +70,6 @@ describe('a request is an invalid argument', () => {
       { descriptors: [of('test-a', limit(1_000_000_001))] },
     ],
     [
-      'with a limit for another window',
-      'descriptors[1].limit.unit must be as long as the window of its key (3600000 ms)',
-      { descriptors: [of('test-a'), of('test-b', limit(5, 'MINUTE'))] },
-    ],
-    [
       'with a limit of an unknown unit',
       'descriptors[0].limit.unit must be as long as the window of its key (3600000 ms)',
       { descriptors: [of('test-a', limit(5, 'UNKNOWN'))] },

@@ -65,15 +65,6 @@ describe('a descriptor of a key with further limits', () => {
     expect(Number(headersOf(response)['Retry-After'])).toBeLessThanOrEqual(60);
   });
 
-  test('that has more hits than a limit is denied by that limit', async () => {
-    await startWith(hour({ max_hits_per_window: 2 }));
-    const { statuses } = await ask(3);
-
-    expect(statuses).toMatchObject([
-      { code: 'OVER_LIMIT', current_limit: { name: 'hour', unit: 'HOUR' }, limit_remaining: 2 },
-    ]);
-  });
-
   test('gives all back if another descriptor is denied', async () => {
     await startWith(
       hour({ max_requests_per_window: 5 }),

@@ -19,16 +19,6 @@ test('gateways and callers over HTTP share a key if it is {values}', async () =>
   expect((await send(app.url, 'POST', ratePath(second))).status).toBe(429);
 });
 
-test('a key over 512 bytes is limited like any other', async () => {
-  const app = await start();
-  const gateway = gatewayOf(app);
-  const path = `${uniqueKey()}/${'a'.repeat(2000)}`;
-  expect((await gateway.askFor(`${path}1`)).overall_code).toBe('OK');
-  expect((await gateway.askFor(`${path}2`)).overall_code).toBe('OK');
-
-  expect((await gateway.askFor(`${path}1`)).overall_code).toBe('OVER_LIMIT');
-});
-
 test('a key that an empty value makes empty is rejected', async () => {
   const app = await start();
 

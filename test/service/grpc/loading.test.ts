@@ -2,7 +2,7 @@ import { acceptsConnections } from '../../support/accepts-connections.js';
 import { freePort } from '../../support/free-port.js';
 import { type Answer, send } from '../../support/http-client.js';
 import { loadedBy } from '../../support/loaded-modules.js';
-import { killReplicas, startFailingReplica, startReplica } from '../../support/replica-process.js';
+import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { until } from '../../support/until.js';
 
@@ -43,15 +43,4 @@ test('GET /readyz is 503 until the gRPC port listens', async () => {
   expect(await acceptsConnections(grpcPort)).toBe(true);
   expect([...reasons]).toEqual(['starting']);
   await started;
-});
-
-test('a port that is taken ends the process with one line that names GRPC_PORT', async () => {
-  const taking = await startReplica({ GRPC_PORT: '0' });
-  const { grpcPort } = await taking.logged(({ msg }) => msg === 'serving');
-  const { code, stderr } = await startFailingReplica({ GRPC_PORT: String(grpcPort) });
-
-  expect(code).toBe(1);
-  expect(stderr).toBe(
-    `GRPC_PORT: got ${String(grpcPort)} (EADDRINUSE), takes a port that no other process listens on\n`,
-  );
 });

@@ -2,7 +2,7 @@ import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
-import { approve, ratePath, send } from '../../support/http-client.js';
+import { approve } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -35,21 +35,6 @@ describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_na
     ]);
     expect(headersOf(response)).toMatchObject({ 'X-RateLimit-Limit': '5' });
     expect((await debugState(app.url, key)).Config?.MaxRequestsPerWindow).toBe(5);
-  });
-
-  test('also applies to callers that ask without one, like an override over HTTP', async () => {
-    await gateway.ask({ descriptors: [limited(1)] });
-
-    expect((await gateway.askFor(key)).overall_code).toBe('OVER_LIMIT');
-    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
-    expect((await gateway.ask({ descriptors: [limited(2)] })).overall_code).toBe('OK');
-  });
-
-  test('can be combined with hits', async () => {
-    const ask = async (hits_addend: number): Promise<unknown> =>
-      (await gateway.ask({ hits_addend, descriptors: [limited(10)] })).overall_code;
-
-    expect([await ask(6), await ask(5), await ask(4)]).toEqual(['OK', 'OVER_LIMIT', 'OK']);
   });
 
   test('is rejected for a window of another length, and changes nothing', async () => {

@@ -57,31 +57,6 @@ describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, 
   });
 });
 
-test('a service that stops leaves nothing of its waiters in Redis', async () => {
-  const prefix = `${uniqueKey()}:`;
-  const app = await start({
-    REDIS_URL: redis.url,
-    KEY_PREFIX: prefix,
-    STORE_TIMEOUT_MILLIS: '60000',
-    // So long that no lease ends during the test.
-    REPLICA_LEASE_MILLIS: '3600000',
-    ...(await rulesThatWait()),
-  });
-  const key = uniqueKey();
-  await approve(app.url, key);
-  const { answer } = gatewayOf(app).begin({ descriptors: [of(key), of(key)] });
-  await untilWaiting(app.url, key, 2);
-  await app.stop(0);
-  expect((await failureOf(answer))[0]).toBe('UNAVAILABLE');
-
-  const names = await redis.client.keys(`*${prefix}*`);
-  expect(names.sort()).toEqual([
-    `${prefix}{${key}}`,
-    `${prefix}{${key}}:requests`,
-    `${prefix}{${key}}:requests:1`,
-  ]);
-});
-
 describe('a process that stops', () => {
   afterEach(killReplicas);
 

@@ -3,8 +3,7 @@ import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js
 import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { begin, ratePath } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile, writeTokens } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
 const GATEWAY = {
@@ -17,7 +16,6 @@ const GATEWAY = {
 const CONFIGURER = { name: 'other', token: 'token-of-another', scopes: ['check', 'configure'] };
 const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -137,16 +135,4 @@ describe('with tokens, a call', () => {
     ).toEqual(['UNAVAILABLE', 'too many waiters of this caller on this replica']);
     await untilWaiting(app.url, key, 0, bearer(OPERATOR));
   });
-});
-
-test('a token that is removed from the file is rejected', async () => {
-  const file = await tokenFile(folder, GATEWAY);
-  const app = await start({ AUTH_TOKENS_FILE: file });
-  const gateway = gatewayOf(app);
-  const headers = { ...bearer(GATEWAY) };
-  expect((await gateway.askFor(uniqueKey(), { headers })).overall_code).toBe('OK');
-  await writeTokens(file, [OPERATOR]);
-  await app.logged(({ msg }) => String(msg).includes('reloaded'));
-
-  expect((await failureOf(gateway.askFor(uniqueKey(), { headers })))[0]).toBe('UNAUTHENTICATED');
 });

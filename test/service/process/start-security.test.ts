@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 
 import {
@@ -9,7 +7,7 @@ import {
   startReplica,
 } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { tokenFile, writeTokens } from '../../support/tokens.js';
+import { tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useTls } from '../../support/use-tls.js';
 
@@ -52,40 +50,12 @@ describe('a replica that can not start', () => {
     );
   });
 
-  test.each([
-    ['empty', '', '(empty), takes a file with content'],
-    [
-      'half written',
-      '[{"name": "bil',
-      '(it is not JSON at position 14), takes a JSON list of tokens',
-    ],
-    ['an object', '{}', '(it must be a list), takes a JSON list of tokens'],
-  ])('because its tokens file is %s says so in one line', async (_how, text, complaint) => {
-    const path = join(folder, uniqueKey());
-    await writeTokens(path, text);
-
-    await expectOneLine({ AUTH_TOKENS_FILE: path }, `AUTH_TOKENS_FILE: got "${path}" ${complaint}`);
-  });
-
   test("because the key is another certificate's says so in one line", async () => {
     const { keyFile } = await tls.authority.issueServerCertificate();
 
     await expectOneLine(
       { ...tls.settings, TLS_KEY_FILE: keyFile },
       `TLS_KEY_FILE: got "${keyFile}", takes the private key of the certificate in TLS_CERT_FILE`,
-    );
-  });
-
-  test('because its admin port is taken says so in one line', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const port = String((other.address() as AddressInfo).port);
-    const { code, stderr } = await startFailingReplica({ ADMIN_PORT: port });
-    other.close();
-
-    expect(code).toBe(1);
-    expect(stderr).toBe(
-      `ADMIN_PORT: got ${port} (EADDRINUSE), takes a port that no other process listens on\n`,
     );
   });
 });
@@ -118,13 +88,5 @@ describe('a replica on a public address', () => {
         msg: 'no authentication configured',
       },
     ]);
-  });
-
-  test('does not warn if there are tokens', async () => {
-    const entry = { name: 'billing', token: 'token-of-billing', scopes: ['check'] };
-    const replica = await startReplica({ HOST, AUTH_TOKENS_FILE: await tokenFile(folder, entry) });
-    await replica.kill('SIGTERM');
-
-    expect(replica.log.filter(isWarning)).toEqual([]);
   });
 });

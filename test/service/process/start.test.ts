@@ -17,7 +17,6 @@ describe('a replica that can not start', () => {
 
   test.each([
     ['PORT', '65536', 'PORT: got "65536", takes a whole number from 0 to 65535'],
-    ['MAX_REQUESTS', '0', 'MAX_REQUESTS: got "0", takes a whole number from 1 to 1000000000'],
     ['LOG_2XX', 'a\nb', 'LOG_2XX: got "a\\nb", takes true, false, 1 or 0'],
     [
       'REDIS_URL',
@@ -35,7 +34,7 @@ describe('a replica that can not start', () => {
     },
   );
 
-  describe('because its port is taken', () => {
+  describe('because a port is taken', () => {
     let other: Server;
     let port: string;
     beforeAll(async () => {
@@ -46,14 +45,16 @@ describe('a replica that can not start', () => {
     afterAll(() => void other.close());
 
     test.each([
-      ['embedded', () => ({})],
-      ['redis', () => ({ REDIS_URL: redis.url })],
-    ])('says so in one line and ends with code 1 (%s limiter)', async (_name, settings) => {
-      const { code, stderr } = await startFailingReplica({ ...settings(), PORT: port });
+      ['PORT', 'embedded', () => ({})],
+      ['PORT', 'redis', () => ({ REDIS_URL: redis.url })],
+      ['ADMIN_PORT', 'embedded', () => ({})],
+      ['GRPC_PORT', 'embedded', () => ({})],
+    ])('says so in one line and ends with code 1: %s (%s limiter)', async (name, _, settings) => {
+      const { code, stderr } = await startFailingReplica({ ...settings(), [name]: port });
 
       expect(code).toBe(1);
       expect(stderr).toBe(
-        `PORT: got ${port} (EADDRINUSE), takes a port that no other process listens on\n`,
+        `${name}: got ${port} (EADDRINUSE), takes a port that no other process listens on\n`,
       );
     });
   });

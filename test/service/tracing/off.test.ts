@@ -14,9 +14,7 @@ function ofOpenTelemetry(all: readonly string[]): string[] {
 
 test.each([
   ['no variable of OpenTelemetry is set', () => ({})],
-  ['only a service name is set', () => ({ OTEL_SERVICE_NAME: 'limits' })],
   ['the SDK is disabled', () => ({ ...tracedTo(receiver()), OTEL_SDK_DISABLED: 'true' })],
-  ['there is no exporter', () => ({ ...tracedTo(receiver()), OTEL_TRACES_EXPORTER: 'none' })],
 ])('OpenTelemetry is not loaded if %s', async (_case, settings) => {
   const { all, replica } = await loadedBy(settings(), folder);
 
