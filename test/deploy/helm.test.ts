@@ -585,18 +585,6 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     expect(stderr).toContain('terminationGracePeriodSeconds must be 5 s longer than');
   });
 
-  test.each([
-    [{ ADMIN_PORT: '8080' }, 'settings.PORT and settings.ADMIN_PORT are both 8080'],
-    [{ PORT: '9000', ADMIN_PORT: '9000' }, 'settings.PORT and settings.ADMIN_PORT are both 9000'],
-    [{ GRPC_PORT: '8080' }, 'settings.PORT and settings.GRPC_PORT are both 8080'],
-    [{ ADMIN_PORT: '1', GRPC_PORT: '1' }, 'settings.ADMIN_PORT and settings.GRPC_PORT are both 1'],
-  ])('rejects the ports of %j', async (settings, message) => {
-    const { code, stderr } = await templateChart({ settings });
-
-    expect(code).toBe(1);
-    expect(stderr).toContain(message);
-  });
-
   test('takes a sleep before the stop that leaves a pod enough time', async () => {
     const lifecycle = { preStop: { sleep: { seconds: 10 } } };
 
@@ -610,6 +598,19 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     [
       { settings: { REDIS_MODE: 'sentinel', REDIS_URL: 'redis://a' } },
       'settings.REDIS_MODE is sentinel, so settings.REDIS_SENTINEL_MASTER must be set',
+    ],
+    [
+      { settings: { PORT: '9000', ADMIN_PORT: '9000' } },
+      'settings.PORT and settings.ADMIN_PORT are both 9000',
+    ],
+    [{ settings: { GRPC_PORT: '8080' } }, 'settings.PORT and settings.GRPC_PORT are both 8080'],
+    [
+      { settings: { ADMIN_PORT: '1', GRPC_PORT: '1' } },
+      'settings.ADMIN_PORT and settings.GRPC_PORT are both 1',
+    ],
+    [
+      { rules: { text: 'keys: []', configMap: 'ours' } },
+      'rules.text and rules.configMap exclude each other',
     ],
     [{ settings: { REDIS_MODE: 'cluster' } }, 'settings.REDIS_URL must be set'],
     [{ settings: { UNKNOWN_KEYS: 'deny' } }, 'rules.text or rules.configMap must be set'],
@@ -636,15 +637,6 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     });
 
     expect(settingsErrors(objects)).toEqual([]);
-  });
-
-  test('rejects rules from two sources', async () => {
-    const { code, stderr } = await templateChart({
-      rules: { text: 'keys: []', configMap: 'ours' },
-    });
-
-    expect(code).toBe(1);
-    expect(stderr).toContain('rules.text and rules.configMap exclude each other');
   });
 
   test('runs an image by its digest alone, if no tag is given', async () => {

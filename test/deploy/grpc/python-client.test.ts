@@ -1,12 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { untilWaiting } from '../../support/debug-state.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { provided } from '../../support/provided.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { grpcHost } from './grpc-host.js';
 import { endPythonClients, PythonClient } from './python-client.js';
@@ -16,10 +15,6 @@ const SETTINGS = { WINDOW_MILLIS: '600000', MAX_REQUESTS: '2', GRPC_PORT: '0' };
 const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
 const KEY = 'python:user=a';
 const OK = { code: 'OK', reply: expect.objectContaining({ overall_code: 'OK' }) as unknown };
-const OVER = {
-  code: 'OK',
-  reply: expect.objectContaining({ overall_code: 'OVER_LIMIT' }) as unknown,
-};
 
 const python = provided('SLUICE_TEST_GRPC_PYTHON');
 // `npm test` says if Python is missing.
@@ -128,27 +123,6 @@ describeWithPython('a client in Python', () => {
     ]);
   });
 
-  test('gets all descriptors approved, or none', async () => {
-    await serve();
-    await takeAll();
-    const both = requestOf(descriptorOf('b'), descriptorOf('a'));
-
-    expect(await client.shouldRateLimit(both).outcome()).toMatchObject({
-      reply: { overall_code: 'OVER_LIMIT', statuses: [{}, { code: 'OVER_LIMIT' }] },
-    });
-    expect((await debugState(sluice.url, 'python:user=b')).NumApprovedThisWindow).toBe(0);
-  });
-
-  test('can take several approvals for a request, or for a descriptor', async () => {
-    await serve({ MAX_REQUESTS: '10' });
-    const own = descriptorOf('b', { hits_addend: '4' });
-    const request = { ...requestOf(descriptorOf('a'), own), hits_addend: 3 };
-
-    expect(await client.shouldRateLimit(request).outcome()).toMatchObject({
-      reply: { statuses: [{ limit_remaining: 7 }, { limit_remaining: 6 }] },
-    });
-  });
-
   test.each([
     ['until its deadline', { timeout: 3000 }],
     ['without one', {}],
@@ -161,25 +135,6 @@ describeWithPython('a client in Python', () => {
     await send(sluice.url, 'DELETE', `${ratePath(KEY)}/${id!}`);
 
     expect(await call.outcome()).toEqual(OK);
-  });
-
-  test('is denied at once if its turn comes after its deadline', async () => {
-    await serveWaiting();
-    await takeAll();
-
-    expect(await client.shouldRateLimit(ONE, { timeout: 30 }).outcome()).toEqual(OVER);
-  });
-
-  test('loses its place when it cancels', async () => {
-    await serveWaiting();
-    await takeAll();
-    const call = client.shouldRateLimit(ONE);
-    await untilWaiting(sluice.url, KEY, 1);
-    call.cancel();
-
-    expect(await call.outcome()).toEqual({ code: 'CANCELLED' });
-    await untilWaiting(sluice.url, KEY, 0);
-    await sluice.logged(({ status }) => status === 499);
   });
 
   test('gets the error of an invalid request', async () => {
@@ -206,26 +161,6 @@ describeWithPython('a client in Python', () => {
     );
   });
 
-  test('needs a token with the scope, if there are tokens', async () => {
-    const checking = { name: 'checking', token: 'token-that-may-check', scopes: ['check'] };
-    const other = { name: 'other', token: 'token-that-may-release', scopes: ['release'] };
-    await serve({ AUTH_TOKENS_FILE: await tokenFile(folder, checking, other) });
-    const metadata = (caller: { token: string }): { metadata: Record<string, string> } => ({
-      metadata: { authorization: bearer(caller).Authorization },
-    });
-    const outcomes = [
-      await client.shouldRateLimit(ONE).outcome(),
-      await client.shouldRateLimit(ONE, metadata(other)).outcome(),
-      await client.shouldRateLimit(ONE, metadata(checking)).outcome(),
-    ];
-
-    expect(outcomes.map(({ code }) => code)).toEqual([
-      'UNAUTHENTICATED',
-      'PERMISSION_DENIED',
-      'OK',
-    ]);
-  });
-
   test.each(['', SERVICE])('sees %j serve, until it drains', async (service) => {
     await serve({ SHUTDOWN_DELAY_MILLIS: '3600000' });
     const serving = { status: 'SERVING' };
@@ -240,11 +175,5 @@ describeWithPython('a client in Python', () => {
     expect(await client.check(service).outcome()).toEqual({ code: 'OK', reply: drained });
     // The service goes on deciding while it drains.
     expect(await client.shouldRateLimit(ONE).outcome()).toEqual(OK);
-  });
-
-  test('gets NOT_FOUND for an unknown service', async () => {
-    await serve();
-
-    expect(await client.check('another').outcome()).toMatchObject({ code: 'NOT_FOUND' });
   });
 });

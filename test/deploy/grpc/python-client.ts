@@ -22,13 +22,11 @@ export interface Call {
   readonly outcomes: readonly Outcome[];
   /** Resolves with the first outcome. */
   readonly outcome: () => Promise<Outcome>;
-  cancel(): void;
 }
 
 export interface CallOptions {
   /** In seconds. */
   readonly timeout?: number;
-  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 const running = new Set<ChildProcess>();
@@ -87,7 +85,6 @@ export class PythonClient {
           if (this.#process.exitCode === null) return outcomes[0];
           throw new Error(`the client in Python has ended: ${this.#errors}`);
         }),
-      cancel: () => void this.#begin({ do: 'cancel', other: id }),
     };
   }
 }

@@ -20,7 +20,6 @@ channel = grpc.insecure_channel(sys.argv[1])
 reflected = ProtoReflectionDescriptorDatabase(channel)
 descriptors = DescriptorPool(reflected)
 health = health_pb2_grpc.HealthStub(channel)
-calls = {}
 printing = threading.Lock()
 
 
@@ -34,16 +33,14 @@ def as_json(message):
 
 
 def outcome(call):
-    """What has become of a call, which may be that it was cancelled."""
-    if call.cancelled():
-        return {"code": "CANCELLED"}
+    """What has become of a call."""
     error = call.exception()
     if error:
         return {"code": error.code().name, "details": error.details()}
     return {"code": "OK", "reply": as_json(call.result())}
 
 
-def ask(call_id, service, method, request, timeout=None, metadata=None):
+def ask(call_id, service, method, request, timeout=None):
     """Calls a method, known by its name, with a request in JSON."""
     described = descriptors.FindServiceByName(service).FindMethodByName(method)
     ask_for = channel.unary_unary(
@@ -52,15 +49,8 @@ def ask(call_id, service, method, request, timeout=None, metadata=None):
         response_deserializer=GetMessageClass(described.output_type).FromString,
     )
     message = json_format.ParseDict(request, GetMessageClass(described.input_type)())
-    pairs = list((metadata or {}).items())
-    call = ask_for.future(message, timeout=timeout, metadata=pairs)
-    calls[call_id] = call
+    call = ask_for.future(message, timeout=timeout)
     call.add_done_callback(lambda done: tell(call_id, **outcome(done)))
-
-
-def cancel(call_id, other):
-    calls[other].cancel()
-    tell(call_id)
 
 
 def services(call_id):
@@ -93,7 +83,7 @@ def watch(call_id, service):
     threading.Thread(target=follow, daemon=True).start()
 
 
-ACTIONS = {action.__name__: action for action in (ask, cancel, services, types, check, watch)}
+ACTIONS = {action.__name__: action for action in (ask, services, types, check, watch)}
 
 for line in sys.stdin:
     command = json.loads(line)

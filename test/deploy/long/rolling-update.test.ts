@@ -4,15 +4,13 @@ import { parseSettings } from '../../../src/config/settings.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { releaseMany, sendBody } from '../../support/bulk-client.js';
-import { untilWaiting } from '../../support/debug-state.js';
 import { describeWithNginx } from '../../support/describe-with-nginx.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { send } from '../../support/http-client.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { type Answer, type Asked, isExpected, Load, type Sort } from '../load.js';
-import { allWith, NOT_PUBLISHED, PUBLISHED, statusesOf } from '../published.js';
 import { Balancer, killBalancers, type Passed } from '../rolling/balancer.js';
 import { shippedConfiguration } from '../rolling/balancer-configuration.js';
 import { readDeployment } from '../rolling/deployment.js';
@@ -203,30 +201,6 @@ describeWithNginx('a rolling update under load', () => {
 });
 
 describeWithNginx('nginx with deploy/nginx.conf', () => {
-  test('tells the replica when a waiting client disconnects', async () => {
-    const replica = await startReplica({ ...BEHIND, WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
-    const balancer = await Balancer.start(folder, [replica.url]);
-    const key = uniqueKey();
-    await approve(balancer.url, key);
-    const waiting = begin(balancer.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(replica.url, key, 1);
-    waiting.disconnect();
-
-    await untilWaiting(replica.url, key, 0);
-    await replica.logged((line) => line.key === key && line.status === 499);
-  });
-
-  test('publishes only checks and health', async () => {
-    const replica = await startReplica(BEHIND);
-    const balancer = await Balancer.start(folder, [replica.url]);
-
-    expect(await statusesOf(replica.url, ['/debug', '/metrics'])).toEqual(
-      allWith(200, ['/debug', '/metrics']),
-    );
-    expect(await statusesOf(balancer.url, PUBLISHED)).toEqual(allWith(200, PUBLISHED));
-    expect(await statusesOf(balancer.url, NOT_PUBLISHED)).toEqual(allWith(404, NOT_PUBLISHED));
-  });
-
   test('passes on bulk requests with the largest body that a replica accepts', async () => {
     const replica = await startReplica(BEHIND);
     const balancer = await Balancer.start(folder, [replica.url]);
