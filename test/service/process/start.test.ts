@@ -118,23 +118,10 @@ describe('a replica that starts', () => {
     expect(JSON.stringify(replica.log)).not.toContain('secret');
   });
 
-  test('is alive while Redis can not be reached, and answers checks with a 503', async () => {
-    // Port 1 is reserved, so no server listens there.
-    const replica = await startReplica({ REDIS_URL: 'redis://:secret@127.0.0.1:1' });
-    const health = await send(replica.url, 'GET', '/healthz');
-    const check = await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
-
-    expect([health.status, health.text]).toEqual([200, 'OK']);
-    expect(check.status).toBe(503);
-    expect(check.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect((await send(replica.url, 'GET', '/debug')).status).toBe(503);
-    expect(JSON.stringify(replica.log)).not.toContain('secret');
-    expect(await replica.kill('SIGTERM')).toBe(0);
-  });
-
-  test('logs why it can not reach Redis once for each connection', async () => {
+  test('logs why it can not reach Redis once for each connection, without the password', async () => {
     const replica = await startReplica({
-      REDIS_URL: 'redis://127.0.0.1:1',
+      // Port 1 is reserved, so no server listens there.
+      REDIS_URL: 'redis://:secret@127.0.0.1:1',
       STORE_TIMEOUT_MILLIS: '500',
     });
     await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
@@ -145,5 +132,6 @@ describe('a replica that starts', () => {
       ['warn', 'commands'],
       ['warn', 'subscriber'],
     ]);
+    expect(JSON.stringify(replica.log)).not.toContain('secret');
   });
 });
