@@ -55,6 +55,12 @@ export function judgeUnchanged(folder, redis) {
   return run(folder, [...new Set(GROUPS.flatMap(({ tests }) => tests.flat()))], redis, Infinity);
 }
 
+/** The tests that run, if any. */
+let running;
+process.on('exit', () => {
+  if (running) end(running);
+});
+
 async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
   const options = ['--bail', '--maxWorkers', '3', '--testTimeout', String(TEST_TIMEOUT_MILLIS)];
   const child = spawn(
@@ -68,6 +74,7 @@ async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
       env: jestEnvironment({ SLUICE_TEST_REDIS_PROGRAM: redis, SLUICE_TEST_REDIS_SERVER: redis }),
     },
   );
+  running = child;
   const exit = once(child, 'exit');
   let failure;
   createInterface({ input: child.stderr }).on('line', (line) => {
@@ -83,6 +90,7 @@ async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
   const [code] = await exit;
   clearTimeout(timer);
   end(child);
+  running = undefined;
   if (isLate) return 'the tests hang';
   return code === 0 ? undefined : (failure ?? 'the tests fail');
 }

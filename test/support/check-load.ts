@@ -12,8 +12,8 @@ const CLIENTS = 12;
 const KEYS_AT_ONCE = 3;
 /** More keys than a cluster has primaries, so that each of them decides some. */
 const KEYS_OF_A_PROBE = 64;
-/** A client does not ask again at once after a 503. */
-const PAUSE_AFTER_503_MILLIS = 20;
+/** Of a client after each answer: the load goes on beside faults, and is not to be the greatest possible one. */
+const PAUSE_MILLIS = 20;
 
 const naming = new KeyNaming('sluice:');
 
@@ -136,6 +136,7 @@ export class CheckLoad {
     const { replicas } = this.options;
     while (!this.#isOver) {
       await this.#check(replicas[client % replicas.length]!, this.#open[client % KEYS_AT_ONCE]!);
+      await delay(PAUSE_MILLIS);
     }
   }
 
@@ -144,7 +145,6 @@ export class CheckLoad {
     const { status, requestId } = await requestRate(url, asked.key).answer;
     if (status === 503 && (before ?? this.#fault)) {
       this.#hasFailed = true;
-      await delay(PAUSE_AFTER_503_MILLIS);
       return;
     }
     this.answered += 1;

@@ -14,7 +14,7 @@ import { httpAppOver, serve } from './http-app.js';
 import { HttpLimiter } from './http-limiter.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { ManualClock } from './manual-clock.js';
-import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
 import { unobserved } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 import type { RedisForTests } from './use-redis.js';
@@ -61,7 +61,9 @@ export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   });
 };
 
+/** Of one limiter at a time. They share a clock, so that Redis is given the scripts once. */
 export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
+  let time: RedisTime | undefined;
   return async (limits, bounds = {}) => {
     // So long that a short hang of the machine does not look like an outage.
     const timeoutMillis = 60_000;
@@ -77,8 +79,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       subscriber: new ConnectionSubscriber(subscriptions, timeoutMillis, silent),
     };
     const clock = new ManualClock(startOfControlledTime());
-    const time = controlledRedisTime(redis.client);
-    await time.set(clock.now());
+    const { set: setTime, replacements } = (time ??= controlledRedisTime(redis.client));
+    await setTime(clock.now());
     const limiter = new RedisLimiter({
       connections,
       limitsOf: toLimitsOf(limits),
@@ -96,7 +98,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       clock,
       logger: silent,
       observer: unobserved,
-      luaReplacements: time.replacements,
+      luaReplacements: replacements,
       // In whole milliseconds, like the scripts' time, even if a timer is due in between.
       readTime: () => Promise.resolve(Math.floor(clock.now())),
     });
@@ -116,7 +118,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       quiet,
       advance: async (millis) => {
         await quiet();
-        await clock.advance(millis, { beforeTimers: (now) => time.set(now), afterTimers: quiet });
+        await clock.advance(millis, { beforeTimers: setTime, afterTimers: quiet });
       },
       close: async () => {
         await limiter.close();

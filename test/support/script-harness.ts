@@ -163,7 +163,6 @@ export class ScriptHarness {
     this.#startMillis = startMillis;
     this.#time ??= controlledRedisTime(this.client);
     this.#limits.clear();
-    this.#scripts.clear();
     await this.setTimeInSilence(0);
   }
 
@@ -233,7 +232,9 @@ export class ScriptHarness {
         maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
         maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
         historyOf: () => this.#history(options.history),
-        replacements: { ...this.replacements, ...options.replacements },
+        replacements: options.replacements
+          ? { ...this.replacements, ...options.replacements }
+          : this.replacements,
       },
     );
   }

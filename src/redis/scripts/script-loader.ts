@@ -35,15 +35,35 @@ const DIGITS_IN_NAME = 16;
 /** Beside `src` and beside `dist` alike. */
 const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
+/** Texts instead of files, by fragment name. Tests control time with them. */
+export type Replacements = Readonly<Record<string, string>>;
+
+const NO_REPLACEMENTS: Replacements = {};
+/** By replacements, the scripts made with them. Limiters of one process share them. */
+const loaded = new WeakMap<Replacements, Map<string, Script>>();
+
 /**
  * Reads `lua/<name>.lua`, and puts the fragments that it requires, directly or indirectly, before it.
- * @param replacements texts instead of files, by fragment name. Tests control time with them.
+ * Makes a script once for the same replacements.
  * @throws Error if a fragment requires itself, directly or indirectly, or a file is missing
  */
 export function loadScript(
   name: string,
-  replacements: Readonly<Record<string, string>> = {},
+  replacements = NO_REPLACEMENTS,
   flags: readonly FunctionFlag[] = [],
+): Script {
+  const scripts = loaded.get(replacements) ?? new Map<string, Script>();
+  loaded.set(replacements, scripts);
+  const id = [name, ...flags].join();
+  const script = scripts.get(id) ?? makeScript(name, replacements, flags);
+  scripts.set(id, script);
+  return script;
+}
+
+function makeScript(
+  name: string,
+  replacements: Replacements,
+  flags: readonly FunctionFlag[],
 ): Script {
   const text = `${assemble(name, replacements, writeWhenCalled)}\nreturn ${RUN}(KEYS, ARGV)\n`;
   const body = assemble(name, replacements, writeAtOnce);
@@ -73,11 +93,7 @@ end })`;
  * Each fragment becomes a local variable of the script, defined once, before what requires it. Its text is in a function of
  * its own, since Lua allows a function 200 local variables.
  */
-function assemble(
-  script: string,
-  replacements: Readonly<Record<string, string>>,
-  writeLate: WriteFragment,
-): string {
+function assemble(script: string, replacements: Replacements, writeLate: WriteFragment): string {
   const written = new Set<string>();
   /** @returns the file's own lines. Fragments that it requires go to `before`, unless they are written already. */
   const ownLines = (name: string, requiredBy: readonly string[], before: string[]): string => {

@@ -15,6 +15,8 @@ const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
 const key = useScriptHarness(redis);
+const together = useScriptHarness(redis);
+const apart = useScriptHarness(redis);
 const replica = key.replica('r1');
 
 /** The fields of the state after the first check at 0, with the given changes. */
@@ -97,8 +99,8 @@ test('a batch is decided as the same checks one by one', async () => {
   });
   await fc.assert(
     fc.asyncProperty(checks, async (batch) => {
-      const together = await ScriptHarness.create(redis.client);
-      const apart = await ScriptHarness.create(redis.client);
+      await together.begin();
+      await apart.begin();
       const oneByOne: Verdict[] = [];
       for (const each of batch) {
         oneByOne.push(...(await apart.replica('r1').checkBatch([each])));
@@ -134,16 +136,16 @@ describe('tickets', () => {
     const limits = { windowMillis: 100_000, maxRequests: 1, maxRequestsInQueue: 100 };
     await fc.assert(
       fc.asyncProperty(times, async (sequence) => {
-        const clocked = await ScriptHarness.create(redis.client);
-        const waiting = clocked.replica('r1', { limits });
+        await key.begin();
+        const waiting = key.replica('r1', { limits });
         await waiting.check(['a']);
         const tickets: Verdict[] = [];
         for (const [i, time] of sequence.entries()) {
-          await clocked.setTime(time);
+          await key.setTime(time);
           tickets.push(...(await waiting.checkOrWait([`first ${i}`, `second ${i}`])));
         }
         expect([...new Set(tickets)].sort((a, b) => Number(a) - Number(b))).toEqual(tickets);
-        expect((await clocked.stored()).queue.map(([waiter]) => waiter)).toEqual(
+        expect((await key.stored()).queue.map(([waiter]) => waiter)).toEqual(
           sequence.flatMap((_time, i) => [`first ${i}@r1`, `second ${i}@r1`]),
         );
       }),

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 
+import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import { beforeOrder, orderOfFew } from '../../support/before-order.js';
 import {
   type ReplicaOptions,
-  ScriptHarness,
+  useScriptHarness,
   type TestReplica,
 } from '../../support/script-harness.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
@@ -14,6 +15,7 @@ import { readStoredState, type StoredLimit } from '../../support/stored-state.js
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
+const key = useScriptHarness(redis);
 
 const hits = fc.integer({ min: 1, max: 5 });
 /** Some lapse within a window, some after several. */
@@ -151,9 +153,9 @@ const holdAndQueue = (limits: Partial<DeclaredLimits>): Call[] => {
  */
 async function run(
   calls: readonly Call[],
-  verify: (key: ScriptHarness, script: string, now: number) => Promise<void>,
+  verify: (script: string, now: number) => Promise<void>,
 ): Promise<void> {
-  const key = await ScriptHarness.create(redis.client);
+  await key.begin();
   const checked = new Set<string>();
   let now = 0;
   for (const { millis, windowMillis, limits, step, replicaId } of calls) {
@@ -221,7 +223,7 @@ async function run(
         await replica.inspect();
         break;
     }
-    await verify(key, step.script, now);
+    await verify(step.script, now);
   }
 }
 
@@ -233,7 +235,7 @@ async function afterAny(
   sequences: fc.Arbitrary<Call[]>,
   example: Call[],
   runs: number,
-  verify: (key: ScriptHarness, script: string, now: number) => Promise<number>,
+  verify: (script: string, now: number) => Promise<number>,
 ): Promise<void> {
   let seen = 0;
   await fc.assert(
@@ -248,7 +250,7 @@ async function afterAny(
 }
 
 /** By id, the hits of each hold that is stored, and when it lapses, in ms after the start. */
-async function holdsOf(key: ScriptHarness): Promise<Map<string, [number, number]>> {
+async function holdsOf(): Promise<Map<string, [number, number]>> {
   const holds = Object.entries(await key.storedHolds());
   return new Map(
     holds.map(([id, hold]) => {
@@ -281,7 +283,7 @@ describe('after any calls of the scripts, in any order', () => {
     // Only the turn of a state that outlives its instance is needed.
     ['the expiry of an instance, with any windows', calls, Math.min],
   ])('every key has an expiry, and none comes before %s', async (_what, sequences, earliest) => {
-    await afterAny(sequences, example, extent(12, 40), async (key) => {
+    await afterAny(sequences, example, extent(12, 40), async () => {
       const { state, expiry } = await key.stored();
       if (expiry.state === undefined) {
         expect(expiry).toEqual({});
@@ -301,9 +303,9 @@ describe('after any calls of the scripts, in any order', () => {
   });
 
   test('the count of approvals is the sum of the hits of ids, each approved, held or waiting', async () => {
-    await afterAny(withoutLoss, example, extent(15, 60), async (key, script, now) => {
+    await afterAny(withoutLoss, example, extent(15, 60), async (script, now) => {
       const { state, requests, pastRequests, queue } = await key.stored();
-      const holds = await holdsOf(key);
+      const holds = await holdsOf();
       const waiting = queue.map(([waiter]) => idOf(waiter));
       const elsewhere = [...requests, ...pastRequests, ...waiting];
       for (const id of holds.keys()) expect(elsewhere).not.toContain(id);
@@ -321,10 +323,10 @@ describe('after any calls of the scripts, in any order', () => {
   });
 
   test('no hold that has lapsed is left, and the state knows when the others may lapse', async () => {
-    await afterAny(calls, example, extent(15, 60), async (key, script, now) => {
+    await afterAny(calls, example, extent(15, 60), async (script, now) => {
       if (script === 'inspect') return 0;
       const { state, expiry } = await key.stored();
-      const lapses = [...(await holdsOf(key)).values()].map(([, at]) => at);
+      const lapses = [...(await holdsOf()).values()].map(([, at]) => at);
       if (lapses.length === 0) {
         expect(state?.lapses).toBeUndefined();
         return 0;
@@ -339,7 +341,7 @@ describe('after any calls of the scripts, in any order', () => {
   });
 
   test('a check waits only while the window has no room for the head, and is not approved', async () => {
-    await afterAny(calls, example, extent(15, 60), async (key, script) => {
+    await afterAny(calls, example, extent(15, 60), async (script) => {
       const { state, requests, queue } = await key.stored();
       const waiting = queue.map(([waiter]) => idOf(waiter));
       expect(requests.filter((id) => waiting.includes(id))).toEqual([]);
@@ -382,7 +384,7 @@ interface LimitNow extends StoredLimit {
 }
 
 /** What is stored of the further limits of a key; nothing if the key counts as removed. */
-async function storedLimits(key: ScriptHarness, now: number): Promise<LimitNow[]> {
+async function storedLimits(now: number): Promise<LimitNow[]> {
   const state = readStoredState(await redis.client.hgetall(key.names.state));
   if (!state || (state.expires - key.startMillis <= now && !state.holds)) return [];
   return Promise.all(
@@ -395,66 +397,58 @@ async function storedLimits(key: ScriptHarness, now: number): Promise<LimitNow[]
 
 describe('after any calls of the scripts of a key with further limits', () => {
   test('each limit counts what its approvals take, and what is held, and its ids expire after its window', async () => {
-    await afterAny(
-      callsWithLimits,
-      EXAMPLE_WITH_LIMITS,
-      extent(10, 20),
-      async (key, script, now) => {
-        const holds = [...(await holdsOf(key)).values()];
-        const expiry = await key.expiry();
-        let seen = 0;
-        for (const limit of await storedLimits(key, now)) {
-          const { name, counts, keepsReleased, taken, ids } = limit;
-          seen += ids.size;
-          const ofHolds = holds.map(([hits]) => (counts === 'hits' ? hits : 1));
-          const takers = [...ids.values(), ...(keepsReleased ? [] : ofHolds)];
-          const sum = takers.reduce((all, each) => all + each, 0);
-          expect([script, name, taken]).toEqual([script, name, sum]);
-          const windowEnd = limit.start + limit.windowMillis - key.startMillis;
-          if (ids.size > 0) expect(expiry[`limit:${name}`]).toBeGreaterThanOrEqual(windowEnd);
-        }
-        return seen;
-      },
-    );
+    await afterAny(callsWithLimits, EXAMPLE_WITH_LIMITS, extent(10, 20), async (script, now) => {
+      const holds = [...(await holdsOf()).values()];
+      const expiry = await key.expiry();
+      let seen = 0;
+      for (const limit of await storedLimits(now)) {
+        const { name, counts, keepsReleased, taken, ids } = limit;
+        seen += ids.size;
+        const ofHolds = holds.map(([hits]) => (counts === 'hits' ? hits : 1));
+        const takers = [...ids.values(), ...(keepsReleased ? [] : ofHolds)];
+        const sum = takers.reduce((all, each) => all + each, 0);
+        expect([script, name, taken]).toEqual([script, name, sum]);
+        const windowEnd = limit.start + limit.windowMillis - key.startMillis;
+        if (ids.size > 0) expect(expiry[`limit:${name}`]).toBeGreaterThanOrEqual(windowEnd);
+      }
+      return seen;
+    });
   });
 
   test('an id that is approved takes from all limits, and another from none', async () => {
     let approvedBefore = new Set<string>();
     let limitsBefore: readonly LimitNow[] = [];
-    let lastKey: ScriptHarness | undefined;
-    await afterAny(
-      callsWithLimits,
-      EXAMPLE_WITH_LIMITS,
-      extent(10, 20),
-      async (key, _script, now) => {
-        if (key !== lastKey) [approvedBefore, limitsBefore, lastKey] = [new Set(), [], key];
-        const held = await holdsOf(key);
-        const { requests } = await key.stored();
-        const approved = [...requests, ...held.keys()].filter((id) => !approvedBefore.has(id));
-        const hadBefore = (id: string, name: string): boolean =>
-          limitsBefore.some((limit) => limit.name === name && limit.ids.has(id));
-        let seen = 0;
-        for (const { name, keepsReleased, maximum, taken, ids } of await storedLimits(key, now)) {
-          for (const id of approved) {
-            seen += 1;
-            if (hadBefore(id, name)) continue;
-            expect([id, name, ids.has(id)]).toEqual([id, name, keepsReleased || !held.has(id)]);
-          }
-          const others = [...ids.keys()].filter((id) => !requests.includes(id) && !held.has(id));
-          expect(others.filter((id) => !hadBefore(id, name))).toEqual([]);
-          // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-          if (approved.length > 1) expect(taken).toBeLessThanOrEqual(maximum);
+    let lastNames: KeyNames | undefined;
+    await afterAny(callsWithLimits, EXAMPLE_WITH_LIMITS, extent(10, 20), async (_script, now) => {
+      if (key.names !== lastNames) {
+        [approvedBefore, limitsBefore, lastNames] = [new Set(), [], key.names];
+      }
+      const held = await holdsOf();
+      const { requests } = await key.stored();
+      const approved = [...requests, ...held.keys()].filter((id) => !approvedBefore.has(id));
+      const hadBefore = (id: string, name: string): boolean =>
+        limitsBefore.some((limit) => limit.name === name && limit.ids.has(id));
+      let seen = 0;
+      for (const { name, keepsReleased, maximum, taken, ids } of await storedLimits(now)) {
+        for (const id of approved) {
+          seen += 1;
+          if (hadBefore(id, name)) continue;
+          expect([id, name, ids.has(id)]).toEqual([id, name, keepsReleased || !held.has(id)]);
         }
-        approvedBefore = new Set([...requests, ...held.keys()]);
-        // Also those of a key that counts as removed, until the clock goes back.
-        limitsBefore = await storedLimits(key, -Infinity);
-        return seen;
-      },
-    );
+        const others = [...ids.keys()].filter((id) => !requests.includes(id) && !held.has(id));
+        expect(others.filter((id) => !hadBefore(id, name))).toEqual([]);
+        // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+        if (approved.length > 1) expect(taken).toBeLessThanOrEqual(maximum);
+      }
+      approvedBefore = new Set([...requests, ...held.keys()]);
+      // Also those of a key that counts as removed, until the clock goes back.
+      limitsBefore = await storedLimits(-Infinity);
+      return seen;
+    });
   });
 
   test('somebody waits only while a limit has no room for the head', async () => {
-    await afterAny(callsWithLimits, EXAMPLE_WITH_LIMITS, extent(8, 15), async (key, script) => {
+    await afterAny(callsWithLimits, EXAMPLE_WITH_LIMITS, extent(8, 15), async (script) => {
       if (script === 'inspect') return 0;
       const stored = readStoredState(await redis.client.hgetall(key.names.state));
       const { queue } = await key.stored();
@@ -470,7 +464,6 @@ describe('a key that Redis has evicted alone', () => {
   test.each(['requests', 'queue', 'waiting', 'replicas'] as const)(
     'is given an expiry when it is made again: %s',
     async (evicted) => {
-      const key = await ScriptHarness.create(redis.client);
       const replica = key.replica('r1', { limits: { maxRequests: 3 } });
       await replica.check(['a', 'b']);
       await replica.checkOrWait(['c', 'd']);
@@ -482,7 +475,6 @@ describe('a key that Redis has evicted alone', () => {
   );
 
   test('is given an expiry when the next approval makes it again', async () => {
-    const key = await ScriptHarness.create(redis.client);
     const replica = key.replica('r1');
     await replica.check(['a']);
     await key.lose('requests');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import { OPERATION } from '../../support/redis-user.js';
-import { type StoredKey, ScriptHarness } from '../../support/script-harness.js';
+import { type StoredKey, useScriptHarness } from '../../support/script-harness.js';
 import { startOfControlledTime } from '../../support/redis-time.js';
 import { extent } from '../../support/extent.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -13,6 +13,7 @@ const NOTHING_IS_PLAIN = {
 };
 
 const redis = useRedis();
+const key = useScriptHarness(redis);
 /** Of both histories: turns of a lease begin where that divides the time. */
 const START = startOfControlledTime();
 
@@ -53,7 +54,7 @@ async function run(
   { maxRequests, ...rest }: Settings,
   replacements: Readonly<Record<string, string>>,
 ): Promise<{ readonly reply: unknown; readonly stored: StoredKey }[]> {
-  const key = await ScriptHarness.create(redis.client, START);
+  await key.begin(START);
   const limits = { windowMillis: 1000, maxRequests };
   const { scripts } = key.replica('r1', { limits, ...rest, replacements });
   const seen: { reply: unknown; stored: StoredKey }[] = [];
@@ -97,7 +98,6 @@ test('plain checks are decided, and leave a key, as if none were plain', async (
 }, 300_000);
 
 test('a plain check of a key in mid-window is one of few commands', async () => {
-  const key = await ScriptHarness.create(redis.client);
   const replica = key.replica('r1', { leaseMillis: 500 });
   await replica.check(['a']);
   await redis.client.config('RESETSTAT');
