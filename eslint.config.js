@@ -44,7 +44,7 @@ export default tseslint.config(
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: {
       parserOptions: {
-        project: ['tsconfig.json', 'test/tsconfig.json'],
+        project: 'test/tsconfig.json',
         tsconfigRootDir: import.meta.dirname,
       },
     },

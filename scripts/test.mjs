@@ -16,7 +16,9 @@ const DEPLOY_TESTS = 'test/deploy/';
 const GET_TOOLS = '--get-tools';
 const FULL = '--full';
 /** More than cores, since each worker waits for its Redis and its replicas half of the time, and some for real time. */
-const WORKERS = String(availableParallelism() + 2);
+const WORKERS = String(availableParallelism() + 1);
+/** These wait more than they work, for other programs and for browsers. */
+const DEPLOY_WORKERS = '2';
 
 const get = process.env.CI === 'true' || process.argv.includes(GET_TOOLS);
 const isFull = get || process.argv.includes(FULL);
@@ -30,20 +32,30 @@ const deploy = needsDeploy ? startDeployEnvironment({ get }) : undefined;
 build();
 // Tests wait for most of their time: for Redis, for other processes, or until time has passed.
 const checked = runBeside(['typecheck', 'lint']);
+/** Of two jests on one terminal neither may move its cursor. */
+const beside = { ...redis, TERM: 'dumb' };
 
-if (given.length > 0) {
-  await jest(given, redis, await deploy?.ready);
-} else {
-  const others = [DEPLOY_TESTS, ...(isFull ? [] : [LONG_TESTS])];
-  await jest(['--maxWorkers', WORKERS, '--testPathIgnorePatterns', ...others], redis);
-  if (deploy) {
-    const some = isFull ? [] : ['--testPathIgnorePatterns', LONG_TESTS];
-    // These tests wait more than they work, so several run at a time.
-    const all = ['--maxWorkers', '3', '--testPathPatterns', DEPLOY_TESTS, ...some];
-    await jest(all, redis, await deploy.ready);
-  }
+const codes = await Promise.all(given.length > 0 ? [testGiven()] : [testOthers(), testDeploy()]);
+await end(Math.max(...codes));
+
+async function testGiven() {
+  return jest(given, redis, await deploy?.ready);
 }
-await end(0);
+
+function testOthers() {
+  const ignored = [DEPLOY_TESTS, ...(isFull ? [] : [LONG_TESTS])];
+  return jest(['--maxWorkers', WORKERS, '--testPathIgnorePatterns', ...ignored], beside);
+}
+
+/** Beside the others, from when its tools are there. */
+async function testDeploy() {
+  if (!deploy) return 0;
+  const tools = await deploy.ready.catch((error) => console.error(error.message));
+  if (!tools) return 1;
+  const some = isFull ? [] : ['--testPathIgnorePatterns', LONG_TESTS];
+  const all = ['--maxWorkers', DEPLOY_WORKERS, '--testPathPatterns', DEPLOY_TESTS, ...some];
+  return jest(all, beside, tools);
+}
 
 function includesDeployTests(args) {
   const list = jestCommand('--listTests', ...args);
@@ -51,7 +63,7 @@ function includesDeployTests(args) {
   return (spawnSync('node', list, options).stdout ?? '').includes(DEPLOY_TESTS);
 }
 
-/** Runs jest without blocking this process, unlike `run`. Ends this process if jest fails. */
+/** Runs jest without blocking this process, unlike `run`. @returns its exit code */
 async function jest(args, redis, { environment = {}, enter = [] } = {}) {
   const [program, ...words] = [...enter, 'node', ...jestCommand(...args)];
   const extent = isFull ? FULL_EXTENT : {};
@@ -61,7 +73,7 @@ async function jest(args, redis, { environment = {}, enter = [] } = {}) {
     env: jestEnvironment({ ...extent, ...redis, ...environment }),
   });
   const [code] = await once(child, 'exit');
-  if (code !== 0) await end(code ?? 1);
+  return code ?? 1;
 }
 
 /** Ends this process with a code, or with 1 if a check has failed or something is left. */

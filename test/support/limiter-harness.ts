@@ -79,8 +79,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       subscriber: new ConnectionSubscriber(subscriptions, timeoutMillis, silent),
     };
     const clock = new ManualClock(startOfControlledTime());
-    const { set: setTime, replacements } = (time ??= controlledRedisTime(redis.client));
-    await setTime(clock.now());
+    const redisTime = (time ??= controlledRedisTime(redis.client));
+    await redisTime.set(clock.now());
     const limiter = new RedisLimiter({
       connections,
       limitsOf: toLimitsOf(limits),
@@ -98,7 +98,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       clock,
       logger: silent,
       observer: unobserved,
-      luaReplacements: replacements,
+      luaReplacements: redisTime.replacements,
       // In whole milliseconds, like the scripts' time, even if a timer is due in between.
       readTime: () => Promise.resolve(Math.floor(clock.now())),
     });
@@ -118,7 +118,10 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       quiet,
       advance: async (millis) => {
         await quiet();
-        await clock.advance(millis, { beforeTimers: setTime, afterTimers: quiet });
+        await clock.advance(millis, {
+          beforeTimers: (now) => redisTime.set(now),
+          afterTimers: quiet,
+        });
       },
       close: async () => {
         await limiter.close();
