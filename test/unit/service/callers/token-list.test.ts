@@ -63,29 +63,29 @@ describe('a text that is not a list of tokens', () => {
   const VISIBLE = 'token must consist of visible ASCII characters, without blanks';
   const PATTERN = 'must be a regular expression of RE2: error parsing regexp';
   const SHARE = 'waiting_share must be a number above 0, up to 1';
-  test.each<[fields: object, complaint: string]>([
-    [{ name: undefined }, 'name must be a string'],
-    [{ name: '' }, 'name must not be empty'],
-    [{ token: undefined }, 'token must be a string'],
-    [{ token: '' }, 'token must have at least 16 characters'],
-    [{ token: 'token-of-billing\n' }, VISIBLE],
-    [{ token: 'token-of-billing-é' }, VISIBLE],
-    [{ token: [] }, 'token must not be empty'],
-    [{ token: [BILLING.token, 'fifteen-letters'] }, 'token[1] must have at least 16 characters'],
-    [{ token: [[BILLING.token]] }, 'token[0] must be a string'],
-    [{ scopes: undefined }, 'scopes must be a list'],
-    [{ scopes: 'check' }, 'scopes must be a list'],
-    [{ scopes: ['check', 'relase'] }, 'scopes[1] must be one of check, release, debug, configure'],
-    [{ key_patterns: 'billing' }, 'key_patterns must be a list'],
-    [{ key_patterns: [7] }, 'key_patterns[0] must be a string'],
-    [{ key_patterns: ['billing', '(a'] }, `key_patterns[1] ${PATTERN}: missing closing )`],
-    [{ key_patterns: ['(?=a)'] }, `key_patterns[0] ${PATTERN}: invalid or unsupported Perl syntax`],
-    [{ key_patterns: ['x'.repeat(1025)] }, 'key_patterns[0] must have at most 1024 characters'],
-    ...[0, -0.5, 1.01, '0.5', null].map((waiting_share): [object, string] => [
-      { waiting_share },
+  test.each<[complaint: string, fields: object]>([
+    ['name must be a string', { name: undefined }],
+    ['name must not be empty', { name: '' }],
+    ['token must be a string', { token: undefined }],
+    ['token must have at least 16 characters', { token: '' }],
+    [VISIBLE, { token: 'token-of-billing\n' }],
+    [VISIBLE, { token: 'token-of-billing-é' }],
+    ['token must not be empty', { token: [] }],
+    ['token[1] must have at least 16 characters', { token: [BILLING.token, 'fifteen-letters'] }],
+    ['token[0] must be a string', { token: [[BILLING.token]] }],
+    ['scopes must be a list', { scopes: undefined }],
+    ['scopes must be a list', { scopes: 'check' }],
+    ['scopes[1] must be one of check, release, debug, configure', { scopes: ['check', 'relase'] }],
+    ['key_patterns must be a list', { key_patterns: 'billing' }],
+    ['key_patterns[0] must be a string', { key_patterns: [7] }],
+    [`key_patterns[1] ${PATTERN}: missing closing )`, { key_patterns: ['billing', '(a'] }],
+    [`key_patterns[0] ${PATTERN}: invalid or unsupported Perl syntax`, { key_patterns: ['(?=a)'] }],
+    ['key_patterns[0] must have at most 1024 characters', { key_patterns: ['x'.repeat(1025)] }],
+    ...[0, -0.5, 1.01, '0.5', null].map((waiting_share): [string, object] => [
       SHARE,
+      { waiting_share },
     ]),
-  ])('such as one with %p is rejected with the fault and its place', (fields, complaint) => {
+  ])('[0].%s, not %p', (complaint, fields) => {
     expect(complaintAbout(list({ ...BILLING, ...fields }))).toBe(`[0].${complaint}`);
   });
 
