@@ -1,11 +1,9 @@
 import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 
 import { SettingsError } from '../../../src/config/settings-error.js';
-import { createLogger } from '../../../src/common/logger.js';
 import { WatchedFiles } from '../../../src/config/watched-files.js';
-import type { LogLine } from '../../support/replica-process.js';
+import { recordLog, type RecordedLog } from '../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -14,11 +12,11 @@ const ONE_HOUR = 3_600_000;
 
 const folder = useTemporaryFolder();
 
-let log: LogLine[];
+let log: RecordedLog;
 let paths: string[];
 let watched: WatchedFiles<string> | undefined;
 beforeEach(async () => {
-  log = [];
+  log = recordLog();
   paths = [join(folder, uniqueKey()), join(folder, uniqueKey())];
   await write('a', 'b');
 });
@@ -36,12 +34,6 @@ async function open(
   pollMillis = ONE_HOUR,
   more: { whenGone?: (last: string) => string } = {},
 ): Promise<WatchedFiles<string>> {
-  const destination = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      log.push(JSON.parse(chunk.toString()) as LogLine);
-      done();
-    },
-  });
   watched = await WatchedFiles.open(
     {
       what: 'letters',
@@ -54,7 +46,7 @@ async function open(
       describe: (letters) => ({ count: letters.length }),
       ...more,
     },
-    createLogger('info', destination),
+    log.logger,
     pollMillis,
   );
   return watched;
@@ -62,7 +54,7 @@ async function open(
 
 /** The lines of the log, without their times. */
 function told(): object[] {
-  return log.map(({ time: _time, ...line }) => line);
+  return log.lines.map(({ time: _time, ...line }) => line);
 }
 
 const reloaded = (count: number) => ({ level: 'info', count, msg: 'letters reloaded' });
