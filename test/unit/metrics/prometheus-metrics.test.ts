@@ -90,25 +90,17 @@ test('each script has a series of its calls from the start', async () => {
   expect((await scrape()).valuesOf(name)).toEqual(zeros(name, 'script', scripts));
 });
 
-test.each<[Decision, labels: string]>([
-  [APPROVED, 'decided_by="store",outcome="approved",reason="capacity"'],
-  [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
-  [
-    { ...APPROVED, outagePolicy: 'allow' },
-    'decided_by="allow",outcome="approved",reason="capacity"',
-  ],
-  [
-    { ...APPROVED, outagePolicy: 'local' },
-    'decided_by="local",outcome="approved",reason="capacity"',
-  ],
-  [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
-  [
-    { ...DENIED, outagePolicy: 'local' },
-    'decided_by="local",outcome="denied",reason="limit_reached"',
-  ],
-  [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
-  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
-])('%j is counted once, with its own labels', async (decision, labels) => {
+test.each<[Decision, decidedBy: string, outcome: string, reason: string]>([
+  [APPROVED, 'store', 'approved', 'capacity'],
+  [{ ...APPROVED, waited: true }, 'store', 'approved', 'waited'],
+  [{ ...APPROVED, outagePolicy: 'allow' }, 'allow', 'approved', 'capacity'],
+  [{ ...APPROVED, outagePolicy: 'local' }, 'local', 'approved', 'capacity'],
+  [DENIED, 'store', 'denied', 'limit_reached'],
+  [{ ...DENIED, outagePolicy: 'local' }, 'local', 'denied', 'limit_reached'],
+  [{ ...DENIED, reason: 'queue_full' }, 'store', 'denied', 'queue_full'],
+  [{ outcome: 'withdrawn' }, 'store', 'withdrawn', 'client_disconnected'],
+])('%j is counted once, with its own labels', async (decision, decidedBy, outcome, reason) => {
+  const labels = `decided_by="${decidedBy}",outcome="${outcome}",reason="${reason}"`;
   metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
 

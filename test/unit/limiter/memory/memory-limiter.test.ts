@@ -125,19 +125,17 @@ describe('waiters', () => {
   });
 });
 
-describe('close', () => {
-  test('fails the waiters of every key, and cancels every timer', async () => {
-    await approve('a');
-    await approve('b');
-    const decisions = ['a', 'a', 'b'].map((key) => limiter.check({ key, canWait: true }));
-    const turnedAway = decisions.map((decision) =>
-      expect(decision).rejects.toMatchObject({ reason: 'shutting_down' }),
-    );
-    await limiter.close();
-    await Promise.all(turnedAway);
-    expect(limiter.waiting).toBe(0);
-    expect(clock.timers).toBe(0);
-  });
+test('close fails the waiters of every key, and cancels every timer', async () => {
+  await approve('a');
+  await approve('b');
+  const decisions = ['a', 'a', 'b'].map((key) => limiter.check({ key, canWait: true }));
+  const turnedAway = decisions.map((decision) =>
+    expect(decision).rejects.toMatchObject({ reason: 'shutting_down' }),
+  );
+  await limiter.close();
+  await Promise.all(turnedAway);
+  expect(limiter.waiting).toBe(0);
+  expect(clock.timers).toBe(0);
 });
 
 describe('idle keys', () => {

@@ -82,13 +82,7 @@ const HAPPENINGS: [what: string, happen: () => void, to: Next][] = [
       h.queue.turnAway();
       for (const requestId of ['a', 'b']) h.queue.answered(requestId);
     },
-    {
-      asking: 'over',
-      listening: 'over',
-      settling: 'over',
-      resettling: 'over',
-      inLine: 'over',
-    },
+    Object.fromEntries(LIVING.map((mode) => [mode, 'over'])),
   ],
 ];
 
