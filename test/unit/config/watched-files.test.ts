@@ -14,9 +14,12 @@ const folder = useTemporaryFolder();
 
 let log: RecordedLog;
 let paths: string[];
+/** The values of all reloads. */
+let heard: string[];
 let watched: WatchedFiles<string> | undefined;
 beforeEach(async () => {
   log = recordLog();
+  heard = [];
   paths = [join(folder, uniqueKey()), join(folder, uniqueKey())];
   await write('a', 'b');
 });
@@ -49,6 +52,7 @@ async function open(
     log.logger,
     pollMillis,
   );
+  watched.onReload((value) => heard.push(value));
   return watched;
 }
 
@@ -94,8 +98,6 @@ describe('files that are watched', () => {
 
   test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await write('a', 'bb');
     await files.check();
     await files.check();
@@ -124,8 +126,6 @@ describe('files that are watched', () => {
 
   test('keep their last valid value while they are invalid, which is logged once', async () => {
     const files = await open();
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await write('x');
     await files.check();
     await files.check();
@@ -230,8 +230,6 @@ describe('files that must be there', () => {
   ];
 
   test.each(WAYS)('have no value from the second look on after one %s', async (_how, change) => {
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await change();
     await files.check();
     await files.check();

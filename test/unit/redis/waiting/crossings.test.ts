@@ -44,16 +44,6 @@ describe('a reply and a wake', () => {
     expect(await h.outcome('c')).toBe('approved');
   });
 
-  test('the first call finds an approval whose wake was sent before the subscription', async () => {
-    const early = new QueueHarness();
-    early.wait('a', 10);
-    early.loseWake();
-    early.confirmSubscription();
-    expect(early.store.last.ids).toEqual(['a']);
-    await early.store.last.answer({ granted: ['a'] });
-    expect([await early.outcome('a'), early.over]).toEqual(['approved', 'ended']);
-  });
-
   test('an approval by wake while a call asks about its waiter is given once', async () => {
     h.queue.onMemoryLost();
     h.wake({ granted: ['a'] });
