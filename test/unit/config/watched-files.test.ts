@@ -56,6 +56,10 @@ async function open(
   return watched;
 }
 
+async function look(times: number): Promise<void> {
+  for (let i = 0; i < times; i += 1) await watched!.check();
+}
+
 /** The lines of the log, without their times. */
 function told(): object[] {
   return log.lines.map(({ time: _time, ...line }) => line);
@@ -99,8 +103,7 @@ describe('files that are watched', () => {
   test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
     await write('a', 'bb');
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(files.current).toBe('abb');
     expect(heard).toEqual(['abb']);
@@ -127,8 +130,7 @@ describe('files that are watched', () => {
   test('keep their last valid value while they are invalid, which is logged once', async () => {
     const files = await open();
     await write('x');
-    await files.check();
-    await files.check();
+    await look(2);
     expect(told()).toEqual([notReloaded('FILE_0: got an x, takes other letters')]);
     await write('xx');
     await files.check();
@@ -140,8 +142,7 @@ describe('files that are watched', () => {
   test('keep their last valid value while one is missing, which is logged once', async () => {
     const files = await open();
     await rm(paths[0]!);
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(files.current).toBe('ab');
     const path = JSON.stringify(paths[0]);
@@ -231,8 +232,7 @@ describe('files that must be there', () => {
 
   test.each(WAYS)('have no value from the second look on after one %s', async (_how, change) => {
     await change();
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(state()).toEqual(['-ab', false, true]);
     expect(heard).toEqual(['-ab']);
@@ -244,7 +244,7 @@ describe('files that must be there', () => {
     await files.check();
     expect(state()).toEqual(['ab', true, false]);
     expect(told()).toEqual([untilNextLook(missing())]);
-    for (let i = 0; i < 3; i += 1) await files.check();
+    await look(3);
 
     expect(told()).toEqual([untilNextLook(missing()), gone]);
   });
@@ -271,11 +271,9 @@ describe('files that must be there', () => {
 
   test('have no value until they are valid again', async () => {
     await rm(paths[0]!);
-    await files.check();
-    await files.check();
+    await look(2);
     await write('x');
-    await files.check();
-    await files.check();
+    await look(2);
     expect(state()).toEqual(['-ab', false, true]);
     expect(told().at(-1)).toEqual({
       ...notReloaded('FILE_0: got an x, takes other letters'),
@@ -290,11 +288,11 @@ describe('files that must be there', () => {
 
   test('keep their value while they are invalid in another way, for any number of looks', async () => {
     await write('x');
-    for (let i = 0; i < 5; i += 1) await files.check();
+    await look(5);
     expect(state()).toEqual(['ab', true, false]);
     await rm(paths[0]!);
     await mkdir(paths[0]!);
-    for (let i = 0; i < 5; i += 1) await files.check();
+    await look(5);
 
     expect(state()).toEqual(['ab', true, false]);
   });

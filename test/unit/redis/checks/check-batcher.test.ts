@@ -1,3 +1,5 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckOrder, CheckRequest } from '../../../../src/limiter/limiter.js';
 import type { Quota } from '../../../../src/limiter/limiter.js';
@@ -96,8 +98,6 @@ const ofK = (batches: readonly string[]): string[] =>
 
 /** The assumption of the first batch of each call so far. */
 const assumptions = (): unknown[] => calls.map(([batch]) => batch!.assumption);
-
-const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('the checks of each tick are counted', async () => {
   await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'another')]);

@@ -1,3 +1,5 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
 import { type Command, type Redis, ReplyError } from 'ioredis';
 
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -131,8 +133,6 @@ async function answered<T>(replies: Promise<T>): Promise<T> {
 /** What a call fails with. */
 const failureOf = (reply: Promise<unknown>): Promise<unknown> =>
   answered(reply.catch((error: unknown) => error));
-
-const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const callOn =
   (client: ScriptClient) =>
