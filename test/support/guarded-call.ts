@@ -1,4 +1,4 @@
-import type { Call } from '../../src/redis/availability/call-guard.js';
+import type { Call, CallGuard } from '../../src/redis/availability/call-guard.js';
 
 /** A call that the store never answers. */
 export const NO_ANSWER = Symbol('no answer');
@@ -35,4 +35,12 @@ export function callThat(
     },
     ...more,
   };
+}
+
+/** The error that the call fails with. */
+export function failureIn(guard: CallGuard, call: ScriptedCall): Promise<unknown> {
+  return guard.run(call).then(
+    (reply) => Promise.reject(new Error(`answered: ${reply}`)),
+    (error: unknown) => error,
+  );
 }

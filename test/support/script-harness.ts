@@ -264,6 +264,12 @@ export class ScriptHarness {
     };
   }
 
+  /** The approvals that count, and the hits of the held ones among them. */
+  async counted(): Promise<unknown> {
+    const { state } = await this.stored();
+    return { approved: state?.approved, held: state?.held ?? 0 };
+  }
+
   /** The waiters as `<request id>@<replica id>`, from the head on. */
   async queued(): Promise<string[]> {
     return (await this.stored()).queue.map(([waiter]) => waiter);

@@ -1,10 +1,10 @@
-import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { type CheckBatch, encodeChecks, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { keyLimits } from '../../support/limits.js';
+import { SCRIPT_CALLER } from '../../support/script-caller.js';
 import { checkBatchOf, type Overrides } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { sentAgain } from '../../support/unguarded.js';
@@ -39,15 +39,7 @@ async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Er
 test('names in several slots come as arguments, and are followed by the ids of the checks', async () => {
   const { text } = loadScript('check');
   const batches = [batch('a', ['1', '2']), batch('b', ['3'])];
-  const caller = {
-    limitsOf: () => keyLimits(LIMITS),
-    replicaId: 'r1',
-    leaseMillis: 5000,
-    maxIdsPerKey: 1000,
-    maxHoldsPerKey: 100,
-    wakeArgument: 'PUBLISH :wake',
-    historyOf: () => UNKNOWN_HISTORY,
-  };
+  const caller = { ...SCRIPT_CALLER, limitsOf: () => keyLimits(LIMITS) };
   const { keys, args } = encodeChecks(caller, batches, {
     isSentAgain: false,
     mayBeFull: false,

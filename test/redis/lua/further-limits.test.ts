@@ -278,8 +278,9 @@ describe('names that somebody has removed alone', () => {
   });
 });
 
-describe('when the clock goes back', () => {
-  test.each([15_000, 9000])('to %d, their windows begin then, as full as they are', async (now) => {
+test.each([15_000, 9000])(
+  'when the clock goes back to %d, their windows begin then, as full as they are',
+  async (now) => {
     await key.setTime(20_000);
     await replica.check(['a']);
     await key.setTime(now);
@@ -289,5 +290,5 @@ describe('when the clock goes back', () => {
     await key.setTime(now + 10_000);
     await replica.check(['c']);
     expect(await used()).toEqual({ ten: [now + 10_000, 1], tokens: [now + 10_000, 1] });
-  });
-});
+  },
+);

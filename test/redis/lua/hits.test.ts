@@ -143,28 +143,14 @@ describe('a waiter with hits', () => {
   });
 });
 
-describe('checks with hits of one call', () => {
-  const batch = (requestId: string, hits: number, names = key.names): CheckBatch =>
-    checkBatchOf(names, [{ requestId, canWait: false, hits }]);
-
-  test('of a broken key affect no other', async () => {
-    const broken = await ScriptHarness.create(redis.client);
-    await redis.client.set(broken.names.state, 'not ours', 'EX', 60);
-    const [failure, other] = await replica.scripts.check([
-      batch('a', 2, broken.names),
-      batch('b', 2),
-    ]);
-    expect(failure).toMatchObject({ message: expect.stringMatching(/^WRONGTYPE /) as unknown });
-    expect(other).toMatchObject({ verdicts: [VERDICT.approved] });
-  });
-
-  test('of a new key fail in a full Redis, and those of a known key are decided', async () => {
-    const [refused] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
-    expect(refused).toBeInstanceOf(StoreFullError);
-    expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
-    await replica.check(['a']);
-    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('b', 4)]));
-    expect(reply).toMatchObject({ verdicts: [VERDICT.approved] });
-    expect(await storedHits()).toEqual({ b: '4' });
-  });
+test('checks with hits of a new key fail in a full Redis, and those of a known key are decided', async () => {
+  const batch = (requestId: string, hits: number): CheckBatch =>
+    checkBatchOf(key.names, [{ requestId, canWait: false, hits }]);
+  const [refused] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
+  expect(refused).toBeInstanceOf(StoreFullError);
+  expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
+  await replica.check(['a']);
+  const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('b', 4)]));
+  expect(reply).toMatchObject({ verdicts: [VERDICT.approved] });
+  expect(await storedHits()).toEqual({ b: '4' });
 });

@@ -12,12 +12,6 @@ const limits = { maxRequests: 2 };
 const key = useScriptHarness(redis);
 const replica = key.replica('r1', { limits });
 
-/** The approvals that count, and the hits of the held ones among them. */
-async function counted(): Promise<unknown> {
-  const { state } = await key.stored();
-  return { approved: state?.approved, held: state?.held ?? 0 };
-}
-
 describe('a check whose approval is held', () => {
   test('leaves its id with the time of its lapse and its length, and is in no set', async () => {
     await key.setTime(100);
@@ -114,7 +108,7 @@ test('the hits of a held approval are stored with it, and corrected with a renew
   ] as const) {
     await wide.renewHold('a', { hits });
     expect(await key.storedHolds()).toEqual({ a: stored });
-    expect(await counted()).toEqual({ approved: hits, held: hits });
+    expect(await key.counted()).toEqual({ approved: hits, held: hits });
   }
 });
 
@@ -178,7 +172,7 @@ describe('a waiter whose approval will be held', () => {
     expect(putBack).toEqual(['x']);
     expect(waiting).toBe(0);
     expect(await key.storedHolds()).toEqual({ w: '63000:60000', x: '64500:3500*3' });
-    expect(await counted()).toEqual({ approved: 4, held: 4 });
+    expect(await key.counted()).toEqual({ approved: 4, held: 4 });
   });
 
   test('is in the queue with its hits and its hold, also after Redis has lost its memory', async () => {
@@ -204,12 +198,12 @@ describe('names that somebody has removed alone', () => {
     await key.lose('state');
     expect(await replica.renewHold('a')).toBeUndefined();
     expect(await replica.check(['c'])).toEqual(['approved']);
-    expect(await counted()).toEqual({ approved: 1, held: 0 });
+    expect(await key.counted()).toEqual({ approved: 1, held: 0 });
     expect(await replica.renewHold('a')).toBeUndefined();
     expect(await replica.release('a')).toBe(false);
     expect(await replica.checkHold('d', 2500)).toBe('approved');
     expect(await key.storedHolds()).toEqual({ d: '2500:2500' });
-    expect(await counted()).toEqual({ approved: 2, held: 1 });
+    expect(await key.counted()).toEqual({ approved: 2, held: 1 });
   });
 
   test('the holds: they count until the first would have lapsed, and others are not lost', async () => {
@@ -267,7 +261,7 @@ describe('holds and pauses when the clock goes back', () => {
     expect(await replica.check(['c'])).toEqual(['denied']);
     expect(await replica.renewHold('a', { holdMillis: 1000 })).toEqual({ holdMillis: 1000 });
     await key.setTime(10_499);
-    expect(await counted()).toEqual({ approved: 2, held: 1 });
+    expect(await key.counted()).toEqual({ approved: 2, held: 1 });
     await key.setTime(10_500);
     expect(await replica.check(['d'])).toEqual(['approved']);
   });
@@ -278,19 +272,19 @@ describe('holds and pauses when the clock goes back', () => {
     await replica.settle();
     expect((await key.stored()).state).toBeDefined();
     await key.setTime(10_000);
-    expect(await counted()).toEqual({ approved: 0, held: 0 });
+    expect(await key.counted()).toEqual({ approved: 0, held: 0 });
     expect(await replica.check(['c', 'd', 'e'])).toEqual(['approved', 'approved', 'denied']);
   });
 
   test('a hold lasts its length at most if the clock goes back to before it was set', async () => {
     await key.setTime(0);
     expect(await replica.check(['c'])).toEqual(['denied']);
-    expect(await counted()).toEqual({ approved: 2, held: 1 });
+    expect(await key.counted()).toEqual({ approved: 2, held: 1 });
     await key.setTime(2499);
     expect(await replica.check(['e', 'f'])).toEqual(['approved', 'denied']);
     await key.setTime(2500);
     expect(await replica.check(['g'])).toEqual(['approved']);
-    expect(await counted()).toEqual({ approved: 2, held: 0 });
+    expect(await key.counted()).toEqual({ approved: 2, held: 0 });
   });
 
   test('holds and pauses last their lengths at most if the clock goes back within a long window', async () => {
@@ -306,10 +300,10 @@ describe('holds and pauses when the clock goes back', () => {
     expect(await long.check(['c'])).toEqual(['paused']);
     await key.setTime(170_999);
     expect(await long.check(['d'])).toEqual(['paused']);
-    expect(await counted()).toEqual({ approved: 3, held: 2 });
+    expect(await key.counted()).toEqual({ approved: 3, held: 2 });
     await key.setTime(171_999);
     expect(await long.check(['d'])).toEqual(['paused']);
-    expect(await counted()).toEqual({ approved: 2, held: 1 });
+    expect(await key.counted()).toEqual({ approved: 2, held: 1 });
     await key.setTime(172_000);
     expect(await long.check(['e', 'f'])).toEqual(['approved', 'denied']);
     await key.setTime(230_000);

@@ -27,12 +27,6 @@ beforeEach(async () => {
   );
 });
 
-/** The approvals that count, and the hits of the held ones among them. */
-async function counted(): Promise<unknown> {
-  const { state } = await key.stored();
-  return { approved: state?.approved, held: state?.held ?? 0 };
-}
-
 test('a look reads no holds but those that have lapsed', async () => {
   await key.setTime(250);
   const work = async (): Promise<void> => {
@@ -48,7 +42,7 @@ test('a check ends the holds that have lapsed without a look at the others', asy
   // Those that have lapsed are gone when the reads are counted.
   const work = (): Promise<unknown> => replica.checkHold('new', 60_000);
   expect(await elementsRead(redis.client, key.names.holds, work)).toBeLessThanOrEqual(3);
-  expect(await counted()).toEqual({ approved: MANY - 1, held: MANY - 1 });
+  expect(await key.counted()).toEqual({ approved: MANY - 1, held: MANY - 1 });
   expect(Object.keys(await key.storedHolds())).not.toContain('second');
   expect((await key.stored()).state).toMatchObject({ lapses: [300, 60_000 + MANY - 4] });
 });
@@ -65,7 +59,7 @@ test('a hold ends at its time after renewals, corrections and releases', async (
   expect((await key.stored()).state).toMatchObject({ held: MANY, lapses: [5000, 60_300] });
   await key.setTime(5000);
   await replica.renewHold('h0');
-  expect(await counted()).toEqual({ approved: MANY - 3, held: MANY - 3 });
+  expect(await key.counted()).toEqual({ approved: MANY - 3, held: MANY - 3 });
 });
 
 test('the order of the holds is kept for as long as they are', async () => {
@@ -85,10 +79,10 @@ test.each(['holds', 'holdsByLapse'] as const)(
     const held = name === 'holds' ? 0 : MANY - 2;
     expect(await replica.inspect()).toMatchObject({ held });
     await replica.check(['x']);
-    expect(await counted()).toEqual({ approved: held + 1, held });
+    expect(await key.counted()).toEqual({ approved: held + 1, held });
     await key.setTime(350);
     await replica.check(['y']);
-    expect(await counted()).toEqual({
+    expect(await key.counted()).toEqual({
       approved: Math.max(0, held - 1) + 2,
       held: Math.max(0, held - 1),
     });
@@ -130,7 +124,7 @@ test('holds work for a user whose rules do not allow their order', async () => {
     await key.setTime(200);
     expect(await replica2.inspect()).toMatchObject({ held: MANY - 2 });
     await replica2.check(['x']);
-    expect(await counted()).toEqual({ approved: MANY - 1, held: MANY - 2 });
+    expect(await key.counted()).toEqual({ approved: MANY - 1, held: MANY - 2 });
   } finally {
     client.disconnect();
     await redis.client.call('ACL', 'DELUSER', user);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import { OPERATION } from '../../support/redis-user.js';
-import { type StoredKey, useScriptHarness } from '../../support/script-harness.js';
+import { checkBatchOf, type StoredKey, useScriptHarness } from '../../support/script-harness.js';
 import { startOfControlledTime } from '../../support/redis-time.js';
 import { extent } from '../../support/extent.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -64,18 +64,11 @@ async function run(
     await key.setTime(now);
     if (loses !== 'nothing') await redis.client.del(key.names[loses]);
     if (releases) await scripts.release(key.names, `${i - 1}-0`);
-    const [reply] = await scripts.check([
-      {
-        names: key.names,
-        overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-        waiting: undefined,
-        assumption,
-        checks: Array.from({ length: checks }, (_, n) => ({
-          requestId: `${i}-${n}`,
-          canWait: false,
-        })),
-      },
-    ]);
+    const batch = Array.from({ length: checks }, (_, n) => ({
+      requestId: `${i}-${n}`,
+      canWait: false,
+    }));
+    const [reply] = await scripts.check([checkBatchOf(key.names, batch, { assumption })]);
     const { millisToRoom, quota, verdicts } = reply as CheckBatchReply;
     seen.push({ reply: [millisToRoom, quota, ...verdicts], stored: await key.stored() });
   }

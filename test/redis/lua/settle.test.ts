@@ -6,37 +6,22 @@ import { letThemWait } from '../../support/let-them-wait.js';
 const redis = useRedis();
 const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
 
+/** The reply about a key that Redis does not know. */
+const OF_UNKNOWN_KEY = {
+  ...{ millisToRoom: undefined, wakeNumber: 0, waiting: 0, places: 0, limits: '', used: 0, at: 0 },
+  ...{ putBack: [], granted: [], holdsLeft: new Map() },
+};
+
 test('an unknown key is reported as unknown and not made', async () => {
   await key.lose();
-  expect(await r1.settle()).toEqual({
-    millisToRoom: undefined,
-    wakeNumber: 0,
-    waiting: 0,
-    places: 0,
-    limits: '',
-    used: 0,
-    at: 0,
-    putBack: [],
-    granted: [],
-    holdsLeft: new Map(),
-  });
+  expect(await r1.settle()).toEqual(OF_UNKNOWN_KEY);
   expect((await key.stored()).expiry).toEqual({});
 });
 
 test('within the window the caller learns the state of the queue, and renews its lease alone', async () => {
   await key.setTime(999);
-  expect(await r1.settle()).toEqual({
-    millisToRoom: 1,
-    wakeNumber: 0,
-    waiting: 3,
-    places: 2,
-    limits: '1000:2:3',
-    used: 2,
-    at: 999,
-    putBack: [],
-    granted: [],
-    holdsLeft: new Map(),
-  });
+  const ofQueue = { waiting: 3, places: 2, limits: '1000:2:3', used: 2 };
+  expect(await r1.settle()).toEqual({ ...OF_UNKNOWN_KEY, ...ofQueue, millisToRoom: 1, at: 999 });
   expect(await wakes.take()).toEqual([]);
   const expiresAt = 999 + TEST_KEPT_MILLIS;
   expect(await key.stored()).toMatchObject({

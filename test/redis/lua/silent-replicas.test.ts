@@ -26,31 +26,30 @@ async function waitAt0(): Promise<TestReplica> {
 const other = (history: { since?: number; until?: number }): TestReplica =>
   key.replica('other', { limits: LIMITS, history });
 
-describe('a replica whose lease ran out is dead, and the key is not held, if the caller knows', () => {
-  test.each([
-    ['that Redis was up all the time', { since: -10 }],
-    ['that Redis was up for a whole lease', { since: 1000 }],
-  ])('%s', async (_what, history) => {
+test.each([
+  ['that Redis was up all the time', { since: -10 }],
+  ['that Redis was up for a whole lease', { since: 1000 }],
+])(
+  'a replica whose lease ran out is dead, and the key is not held, if the caller knows %s',
+  async (_what, history) => {
     await waitAt0();
     await key.setTime(6000);
     expect(await other(history).check(['x'])).toEqual(['approved']);
     expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
-  });
-});
+  },
+);
 
-describe('the key is held for replicas that may come back if', () => {
-  test.each([
-    ['the caller knows nothing', {}],
-    ['Redis has just come back to the caller', { since: 5990 }],
-    ['Redis last answered the caller before the others fell silent', { since: -10, until: 3000 }],
-  ])('%s', async (_what, history) => {
-    const silent = await waitAt0();
-    await key.setTime(6000);
-    expect(await other(history).check(['x'])).toEqual(['denied']);
-    expect((await silent.settle()).granted).toEqual([]);
-    await key.setTime(6500);
-    expect((await silent.settle()).granted).toEqual(['b']);
-  });
+test.each([
+  ['the caller knows nothing', {}],
+  ['Redis has just come back to the caller', { since: 5990 }],
+  ['Redis last answered the caller before the others fell silent', { since: -10, until: 3000 }],
+])('the key is held for replicas that may come back if %s', async (_what, history) => {
+  const silent = await waitAt0();
+  await key.setTime(6000);
+  expect(await other(history).check(['x'])).toEqual(['denied']);
+  expect((await silent.settle()).granted).toEqual([]);
+  await key.setTime(6500);
+  expect((await silent.settle()).granted).toEqual(['b']);
 });
 
 describe('a key that has idled out is not held when it is made again', () => {

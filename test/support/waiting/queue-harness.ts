@@ -28,7 +28,7 @@ export const LEASE_MILLIS = 30_000;
 export const LOOK_AGAIN_MILLIS = leasesUnsettled(0) * LEASE_MILLIS;
 
 /** A waiter of the harness. */
-export interface HeldWaiter {
+interface HeldWaiter {
   readonly caller: CallerPresence;
   /** The decision or the error, once there is one. */
   outcome: Decision | Error | undefined;
@@ -45,11 +45,8 @@ export class QueueHarness {
   /** The ids of each withdrawal call. */
   readonly withdrawn: (readonly string[])[] = [];
   size = 0;
-  isStoreAvailable = true;
   /** Redis's time, as far as the replica knows it. */
   storeTime: number | undefined;
-  /** How often it became a candidate for window leader. */
-  candidacies = 0;
   /** Whether the queue is over, and whether its last calls have ended. */
   over: 'no' | 'ending' | 'ended' = 'no';
   readonly line: SettleLine;
@@ -62,7 +59,7 @@ export class QueueHarness {
     const { wakeChannel } = this.names;
     this.line = new SettleLine({
       clock: this.clock,
-      isAvailable: () => this.isStoreAvailable,
+      isAvailable: () => true,
       observer: unobserved,
     });
     this.queue = new LocalQueue({
@@ -76,15 +73,13 @@ export class QueueHarness {
         slotOf: () => 0,
       }),
       line: this.line,
-      createLeader: () => {
-        this.candidacies += 1;
-        return new WindowLeader({
+      createLeader: () =>
+        new WindowLeader({
           mutex: this.mutex,
           announce: () => wakes.announceResignation(wakeChannel),
           clock: this.clock,
           logger: this.log.logger,
-        });
-      },
+        }),
       clock: this.clock,
       logger: this.log.logger,
       approvals: new ApprovalBatches(eventLoop, this.clock),
@@ -105,7 +100,7 @@ export class QueueHarness {
   }
 
   /** Sends a check. */
-  ask(requestId: string, maxWaitMillis?: number, holdMillis?: number): HeldWaiter {
+  ask(requestId: string, maxWaitMillis?: number, holdMillis?: number): void {
     const waiter = new Waiter(requestId, { maxWaitMillis, holdMillis });
     const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
     this.#waiters.set(requestId, held);
@@ -117,7 +112,6 @@ export class QueueHarness {
     waiter.withdrawOnDisconnect(held.caller, () => {
       this.queue.disconnected(requestId);
     });
-    return held;
   }
 
   disconnect(requestId: string): void {

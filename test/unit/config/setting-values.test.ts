@@ -1,5 +1,6 @@
 import { parseSettings, type Settings, settingsSchema } from '../../../src/config/settings.js';
 import { DEFAULTS, refusal } from '../../support/settings.js';
+import { words } from '../../support/words.js';
 
 type Name = keyof Settings;
 
@@ -55,48 +56,12 @@ const CHOICES: [name: Name, values: string[]][] = [
   ['LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
 ];
 
-const NO_WHOLE_NUMBERS = [
-  ' ',
-  ' 5000',
-  '5000 ',
-  '5000\n',
-  '+5000',
-  '-5000',
-  '-0',
-  '5000.5',
-  '5000.0',
-  '5e3',
-  '0x1388',
-  '5_000',
-  '5,000',
-  '5000ms',
-  '5s',
-  'many',
-  'NaN',
-  'Infinity',
-  'null',
-  'true',
-  '٥٠٠٠',
-  '５０００',
-  '0000000000005000',
-  '9'.repeat(16),
-  '9'.repeat(400),
-];
+const NO_WHOLE_NUMBERS = words(`
+  +5000 -5000 -0 5000.5 5000.0 5e3 0x1388 5_000 5,000 5000ms 5s many NaN Infinity null true
+  ٥٠٠٠ ５０００ 0000000000005000
+`).concat(' ', ' 5000', '5000 ', '5000\n', '9'.repeat(16), '9'.repeat(400));
 
-const NOT_YES_OR_NO = [
-  'yes',
-  'no',
-  'on',
-  'off',
-  'y',
-  '2',
-  '-1',
-  '01',
-  ' true',
-  'true ',
-  'truee',
-  'null',
-];
+const NOT_YES_OR_NO = words('yes no on off y 2 -1 01 truee null').concat(' true', 'true ');
 
 /** The names of the settings that answer a value which no setting takes with an error that matches `what`. */
 function settingsThatTake(what: RegExp): string[] {

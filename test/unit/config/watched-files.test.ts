@@ -1,11 +1,9 @@
 import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 
 import { SettingsError } from '../../../src/config/settings-error.js';
-import { createLogger } from '../../../src/common/logger.js';
 import { WatchedFiles } from '../../../src/config/watched-files.js';
-import type { LogLine } from '../../support/replica-process.js';
+import { recordLog, type RecordedLog } from '../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -14,11 +12,14 @@ const ONE_HOUR = 3_600_000;
 
 const folder = useTemporaryFolder();
 
-let log: LogLine[];
+let log: RecordedLog;
 let paths: string[];
+/** The values of all reloads. */
+let heard: string[];
 let watched: WatchedFiles<string> | undefined;
 beforeEach(async () => {
-  log = [];
+  log = recordLog();
+  heard = [];
   paths = [join(folder, uniqueKey()), join(folder, uniqueKey())];
   await write('a', 'b');
 });
@@ -36,12 +37,6 @@ async function open(
   pollMillis = ONE_HOUR,
   more: { whenGone?: (last: string) => string } = {},
 ): Promise<WatchedFiles<string>> {
-  const destination = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      log.push(JSON.parse(chunk.toString()) as LogLine);
-      done();
-    },
-  });
   watched = await WatchedFiles.open(
     {
       what: 'letters',
@@ -54,15 +49,20 @@ async function open(
       describe: (letters) => ({ count: letters.length }),
       ...more,
     },
-    createLogger('info', destination),
+    log.logger,
     pollMillis,
   );
+  watched.onReload((value) => heard.push(value));
   return watched;
+}
+
+async function look(times: number): Promise<void> {
+  for (let i = 0; i < times; i += 1) await watched!.check();
 }
 
 /** The lines of the log, without their times. */
 function told(): object[] {
-  return log.map(({ time: _time, ...line }) => line);
+  return log.lines.map(({ time: _time, ...line }) => line);
 }
 
 const reloaded = (count: number) => ({ level: 'info', count, msg: 'letters reloaded' });
@@ -102,11 +102,8 @@ describe('files that are watched', () => {
 
   test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await write('a', 'bb');
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(files.current).toBe('abb');
     expect(heard).toEqual(['abb']);
@@ -132,11 +129,8 @@ describe('files that are watched', () => {
 
   test('keep their last valid value while they are invalid, which is logged once', async () => {
     const files = await open();
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await write('x');
-    await files.check();
-    await files.check();
+    await look(2);
     expect(told()).toEqual([notReloaded('FILE_0: got an x, takes other letters')]);
     await write('xx');
     await files.check();
@@ -148,8 +142,7 @@ describe('files that are watched', () => {
   test('keep their last valid value while one is missing, which is logged once', async () => {
     const files = await open();
     await rm(paths[0]!);
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(files.current).toBe('ab');
     const path = JSON.stringify(paths[0]);
@@ -238,11 +231,8 @@ describe('files that must be there', () => {
   ];
 
   test.each(WAYS)('have no value from the second look on after one %s', async (_how, change) => {
-    const heard: string[] = [];
-    files.onReload((value) => heard.push(value));
     await change();
-    await files.check();
-    await files.check();
+    await look(2);
 
     expect(state()).toEqual(['-ab', false, true]);
     expect(heard).toEqual(['-ab']);
@@ -254,7 +244,7 @@ describe('files that must be there', () => {
     await files.check();
     expect(state()).toEqual(['ab', true, false]);
     expect(told()).toEqual([untilNextLook(missing())]);
-    for (let i = 0; i < 3; i += 1) await files.check();
+    await look(3);
 
     expect(told()).toEqual([untilNextLook(missing()), gone]);
   });
@@ -281,11 +271,9 @@ describe('files that must be there', () => {
 
   test('have no value until they are valid again', async () => {
     await rm(paths[0]!);
-    await files.check();
-    await files.check();
+    await look(2);
     await write('x');
-    await files.check();
-    await files.check();
+    await look(2);
     expect(state()).toEqual(['-ab', false, true]);
     expect(told().at(-1)).toEqual({
       ...notReloaded('FILE_0: got an x, takes other letters'),
@@ -300,11 +288,11 @@ describe('files that must be there', () => {
 
   test('keep their value while they are invalid in another way, for any number of looks', async () => {
     await write('x');
-    for (let i = 0; i < 5; i += 1) await files.check();
+    await look(5);
     expect(state()).toEqual(['ab', true, false]);
     await rm(paths[0]!);
     await mkdir(paths[0]!);
-    for (let i = 0; i < 5; i += 1) await files.check();
+    await look(5);
 
     expect(state()).toEqual(['ab', true, false]);
   });

@@ -10,6 +10,7 @@ import {
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
 import { TIMEOUTS } from '../../../src/net/timeouts.js';
+import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
 import { parseSettings } from '../../../src/config/settings.js';
@@ -213,10 +214,6 @@ test('each row of the bounds is attacked', () => {
 
 test('the figures of the bounds are those of the code', () => {
   const settings = parseSettings({});
-  const mib = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
-  const kib = (bytes: number): string => `${bytes / 1024} KiB`;
-  const seconds = (millis: number): string => `${millis / 1000} s`;
-  const grouped = (count: number): string => count.toLocaleString('en');
   const figures: Readonly<Record<string, readonly string[]>> = {
     connections: [grouped(settings.MAX_CONNECTIONS)],
     'requests in flight on a connection': [String(settings.MAX_IN_FLIGHT_PER_CONNECTION)],

@@ -9,19 +9,16 @@ import {
 } from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { TIMEOUTS } from '../../../src/net/timeouts.js';
+import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
 import { tableRows } from '../../support/docs/tables.js';
 
 const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];
 const rows = tableRows('docs/security.md', HEADER);
 
 const settings = parseSettings({});
-const grouped = (number: number): string => number.toLocaleString('en');
-const kib = (bytes: number): string => `${bytes / 1024} KiB`;
-const mib = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
-const seconds = (millis: number): string => `${millis / 1000} s`;
-
 const connections = settings.MAX_CONNECTIONS;
 const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
+const HEADS_OF_ALL = `${Math.round((MAX_HEADER_BYTES * connections) / 1024 / 1024)} MiB`;
 const REJECTED = '0: a 401 at once';
 
 /** The text of the page for each resource of the HTTP ports, from the code. Other tests measure each figure. */
@@ -34,8 +31,7 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   // test/service/http/transport-limits.test.ts
   'bytes of a head that is not complete': [
     kib(MAX_HEADER_BYTES),
-    mib(MAX_HEADER_BYTES * connections),
-    mib(MAX_HEADER_BYTES * connections),
+    ...[HEADS_OF_ALL, HEADS_OF_ALL],
     `${kib(MAX_HEADER_BYTES)} on each connection, for ${seconds(TIMEOUTS.headMillis)}`,
   ],
   // test/service/http/pipelining.test.ts, and test/service/http/auth.test.ts for those without a token

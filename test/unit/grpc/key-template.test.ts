@@ -13,32 +13,17 @@ const entries = fc.array(fc.record({ key: domains, value: text }), { minLength: 
 
 const keyOf = keyTemplate('{domain}:{entries}');
 
-test.each<[template: string, domain: string, given: Entry[], key: string]>([
-  ['{domain}:{entries}', 'edge', [{ key: 'path', value: '/' }], 'edge:path=/'],
-  [
-    '{domain}:{entries}',
-    'edge',
-    [
-      { key: 'path', value: '/a' },
-      { key: 'ip', value: '::1' },
-    ],
-    'edge:path=/a,ip=::1',
-  ],
-  ['{domain}:{entries}', 'a:b,c', [{ key: 'd=e', value: 'f=g,h%' }], 'a%3Ab%2Cc:d%3De=f=g%2Ch%25'],
-  ['{domain}:{entries}', 'edge', [{ key: 'generic', value: '' }], 'edge:generic='],
-  ['{values}', 'edge', [{ key: 'tenant', value: 'tenant-7' }], 'tenant-7'],
-  [
-    'limits/{values}',
-    'edge',
-    [
-      { key: 'a', value: '1,2' },
-      { key: 'b', value: '3' },
-    ],
-    'limits/1%2C2,3',
-  ],
-  ['{entries}@{domain}', '{values}', [{ key: '{domain}', value: '$&' }], '{domain}=$&@{values}'],
-])('by %s the domain %j with %j is its key', (template, domain, given, key) => {
-  expect(keyTemplate(template)(domain, given)).toBe(key);
+test.each([
+  ['{domain}:{entries}', 'edge', { path: '/' }, 'edge:path=/'],
+  ['{domain}:{entries}', 'edge', { path: '/a', ip: '::1' }, 'edge:path=/a,ip=::1'],
+  ['{domain}:{entries}', 'a:b,c', { 'd=e': 'f=g,h%' }, 'a%3Ab%2Cc:d%3De=f=g%2Ch%25'],
+  ['{domain}:{entries}', 'edge', { generic: '' }, 'edge:generic='],
+  ['{values}', 'edge', { tenant: 'tenant-7' }, 'tenant-7'],
+  ['limits/{values}', 'edge', { a: '1,2', b: '3' }, 'limits/1%2C2,3'],
+  ['{entries}@{domain}', '{values}', { '{domain}': '$&' }, '{domain}=$&@{values}'],
+])('by %s the domain %j with %j is its key', (template, domain, given, expected) => {
+  const descriptor = Object.entries(given).map(([key, value]) => ({ key, value }));
+  expect(keyTemplate(template)(domain, descriptor)).toBe(expected);
 });
 
 /** Reads the entries back from the key that the template made. */

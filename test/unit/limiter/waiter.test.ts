@@ -8,7 +8,7 @@ const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', quota: quota
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 /** Every way in which a waiter can end, and how its promise then settles. */
-const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknown][] = [
+const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => void, unknown][] = [
   ['an approval', (waiter) => waiter.approve(), APPROVED],
   [
     'an approval from the queue',
@@ -16,20 +16,8 @@ const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknow
     { ...APPROVED, waited: true },
   ],
   ['a denial', (waiter) => waiter.decide(DENIED), DENIED],
-  [
-    'a failure',
-    (waiter) => {
-      waiter.fail(new Error('lost'));
-    },
-    new Error('lost'),
-  ],
-  [
-    "the client's disconnect",
-    (_waiter, caller) => {
-      caller.disconnect();
-    },
-    WITHDRAWN,
-  ],
+  ['a failure', (waiter) => waiter.fail(new Error('lost')), new Error('lost')],
+  ["the client's disconnect", (_waiter, caller) => caller.disconnect(), WITHDRAWN],
 ];
 
 function callerThatIsGone(): CallerPresence {

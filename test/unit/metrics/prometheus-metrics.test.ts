@@ -15,6 +15,8 @@ import { quotaOf } from '../../support/quota.js';
 
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
+const ERRORS = 'ratelimit_store_errors_total';
+const PENDING = 'ratelimit_store_catch_up_pending';
 const NO_RULES = withoutRules(parseSettings({}));
 const NO_POLICY = NO_RULES.current.policyOf('any');
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
@@ -33,6 +35,11 @@ async function scrape(): Promise<Scrape> {
 async function counted(name: string): Promise<Record<string, number>> {
   const values = Object.entries((await scrape()).valuesOf(name));
   return Object.fromEntries(values.filter(([, value]) => value !== 0));
+}
+
+/** A series of the metric for each value of its label, at zero. */
+function zeros(name: string, label: string, values: readonly string[]): Record<string, number> {
+  return Object.fromEntries(values.map((value) => [`${name}{${label}="${value}"}`, 0]));
 }
 
 test('every possible series exists from the start, at zero', async () => {
@@ -60,26 +67,17 @@ test('every possible series exists from the start, at zero', async () => {
   expect(all.valuesOf(DECISIONS)).toEqual(
     Object.fromEntries(decisions.map((series) => [series, 0])),
   );
-  expect(all.valuesOf(FAILED)).toEqual({
-    [`${FAILED}{reason="store_unavailable"}`]: 0,
-    [`${FAILED}{reason="shutting_down"}`]: 0,
-    [`${FAILED}{reason="store_full"}`]: 0,
-    [`${FAILED}{reason="key_full"}`]: 0,
-    [`${FAILED}{reason="too_many_waiters"}`]: 0,
-    [`${FAILED}{reason="too_many_waiters_of_caller"}`]: 0,
-  });
-  expect(all.valuesOf('ratelimit_store_errors_total')).toEqual({
-    'ratelimit_store_errors_total{kind="not_run"}': 0,
-    'ratelimit_store_errors_total{kind="unknown"}': 0,
-    'ratelimit_store_errors_total{kind="fault"}': 0,
-  });
+  expect(all.valuesOf(FAILED)).toEqual(
+    zeros(FAILED, 'reason', [
+      ...['store_unavailable', 'shutting_down', 'store_full', 'key_full', 'too_many_waiters'],
+      'too_many_waiters_of_caller',
+    ]),
+  );
+  expect(all.valuesOf(ERRORS)).toEqual(zeros(ERRORS, 'kind', ['not_run', 'unknown', 'fault']));
   expect(all.value('ratelimit_queue_wait_seconds_count')).toBe(0);
   expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
-  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
-    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 0,
-    'ratelimit_store_catch_up_pending{kind="settle"}': 0,
-  });
+  expect(all.valuesOf(PENDING)).toEqual(zeros(PENDING, 'kind', ['withdrawal', 'settle']));
   expect(all.value('ratelimit_waiting')).toBe(0);
   expect(all.value('ratelimit_ready')).toBe(1);
 });
@@ -88,32 +86,21 @@ test('each script has a series of its calls from the start', async () => {
   const files = await readdir(new URL('../../../lua/', import.meta.url));
   const scripts = files.filter((file) => file.endsWith('.lua')).map((file) => file.slice(0, -4));
 
-  expect((await scrape()).valuesOf('ratelimit_store_duration_seconds_count')).toEqual(
-    Object.fromEntries(
-      scripts.map((script) => [`ratelimit_store_duration_seconds_count{script="${script}"}`, 0]),
-    ),
-  );
+  const name = 'ratelimit_store_duration_seconds_count';
+  expect((await scrape()).valuesOf(name)).toEqual(zeros(name, 'script', scripts));
 });
 
-test.each<[Decision, labels: string]>([
-  [APPROVED, 'decided_by="store",outcome="approved",reason="capacity"'],
-  [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
-  [
-    { ...APPROVED, outagePolicy: 'allow' },
-    'decided_by="allow",outcome="approved",reason="capacity"',
-  ],
-  [
-    { ...APPROVED, outagePolicy: 'local' },
-    'decided_by="local",outcome="approved",reason="capacity"',
-  ],
-  [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
-  [
-    { ...DENIED, outagePolicy: 'local' },
-    'decided_by="local",outcome="denied",reason="limit_reached"',
-  ],
-  [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
-  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
-])('%j is counted once, with its own labels', async (decision, labels) => {
+test.each<[Decision, decidedBy: string, outcome: string, reason: string]>([
+  [APPROVED, 'store', 'approved', 'capacity'],
+  [{ ...APPROVED, waited: true }, 'store', 'approved', 'waited'],
+  [{ ...APPROVED, outagePolicy: 'allow' }, 'allow', 'approved', 'capacity'],
+  [{ ...APPROVED, outagePolicy: 'local' }, 'local', 'approved', 'capacity'],
+  [DENIED, 'store', 'denied', 'limit_reached'],
+  [{ ...DENIED, outagePolicy: 'local' }, 'local', 'denied', 'limit_reached'],
+  [{ ...DENIED, reason: 'queue_full' }, 'store', 'denied', 'queue_full'],
+  [{ outcome: 'withdrawn' }, 'store', 'withdrawn', 'client_disconnected'],
+])('%j is counted once, with its own labels', async (decision, decidedBy, outcome, reason) => {
+  const labels = `decided_by="${decidedBy}",outcome="${outcome}",reason="${reason}"`;
   metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
 
@@ -187,10 +174,10 @@ test('a call of a script is measured, and a failed call is also an error of its 
   const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });
   expect([calls('check'), calls('settle'), calls('release')]).toEqual([2, 2, 0]);
   expect(all.value('ratelimit_store_duration_seconds_sum', { script: 'check' })).toBeCloseTo(0.502);
-  expect(await counted('ratelimit_store_errors_total')).toEqual({
-    'ratelimit_store_errors_total{kind="unknown"}': 1,
-    'ratelimit_store_errors_total{kind="fault"}': 1,
-    'ratelimit_store_errors_total{kind="not_run"}': 1,
+  expect(await counted(ERRORS)).toEqual({
+    [`${ERRORS}{kind="unknown"}`]: 1,
+    [`${ERRORS}{kind="fault"}`]: 1,
+    [`${ERRORS}{kind="not_run"}`]: 1,
   });
 });
 
@@ -198,10 +185,9 @@ test('the work left after an outage has the last value reported for each kind', 
   metrics.catchingUp('withdrawal', 19_000);
   metrics.catchingUp('settle', 3);
   metrics.catchingUp('settle', 2);
-  const all = await scrape();
-  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
-    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 19_000,
-    'ratelimit_store_catch_up_pending{kind="settle"}': 2,
+  expect((await scrape()).valuesOf(PENDING)).toEqual({
+    [`${PENDING}{kind="withdrawal"}`]: 19_000,
+    [`${PENDING}{kind="settle"}`]: 2,
   });
 });
 

@@ -1,9 +1,8 @@
 import { createHistogram } from 'node:perf_hooks';
-import { Writable } from 'node:stream';
 
-import { createLogger } from '../../../src/common/logger.js';
 import { type DelayMonitor, EventLoopWatch } from '../../../src/readiness/event-loop-watch.js';
 import { ManualClock } from '../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../support/recorded-log.js';
 
 const RESOLUTION_MILLIS = 10;
 const SAMPLE_MILLIS = 500;
@@ -12,19 +11,17 @@ const LIMIT_MILLIS = 100;
 const histogram = createHistogram();
 let isEnabled: boolean;
 let clock: ManualClock;
-let logged: Record<string, unknown>[];
+let log: RecordedLog;
 let watch: EventLoopWatch;
 beforeEach(() => {
   histogram.reset();
   isEnabled = false;
   clock = new ManualClock(0);
-  logged = [];
+  log = recordLog();
   const monitor: DelayMonitor = {
     enable: () => (isEnabled = true),
     disable: () => !(isEnabled = false),
-    reset: () => {
-      histogram.reset();
-    },
+    reset: () => histogram.reset(),
     get mean() {
       return histogram.mean;
     },
@@ -32,13 +29,7 @@ beforeEach(() => {
       return histogram.count;
     },
   };
-  const destination = new Writable({
-    write: (line: Buffer, _encoding, done) => {
-      logged.push(JSON.parse(line.toString()) as Record<string, unknown>);
-      done();
-    },
-  });
-  const logger = createLogger('info', destination);
+  const { logger } = log;
   watch = new EventLoopWatch({ limitMillis: LIMIT_MILLIS, clock, logger, monitor });
 });
 afterEach(() => {
@@ -62,7 +53,7 @@ test('an event loop that keeps up gives no reason', async () => {
   await second(LIMIT_MILLIS - 1);
 
   expect(watch.reason).toBeUndefined();
-  expect(logged).toEqual([]);
+  expect(log.lines).toEqual([]);
 });
 
 test('an event loop later than the limit for a second gives a reason with its delay', async () => {
@@ -131,7 +122,7 @@ test('each change is logged in one line', async () => {
     reasons: [expect.stringMatching(/^event loop delayed by \d+ ms$/)],
   }) as unknown;
   const readyAgain = expect.objectContaining({ level: 'info', msg: 'ready again' }) as unknown;
-  expect(logged).toEqual([notReady, readyAgain, notReady]);
+  expect(log.lines).toEqual([notReady, readyAgain, notReady]);
 });
 
 test('the watch measures until it is stopped', async () => {

@@ -1,5 +1,6 @@
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { StoreCondition } from '../../../src/limiter/limiter.js';
+import type { Assessment } from '../../../src/readiness/readiness.js';
 import { ServiceReadiness } from '../../../src/readiness/service-readiness.js';
 
 const DELAYED = 'event loop delayed by 300 ms';
@@ -25,40 +26,45 @@ beforeEach(() => {
   evictionPolicy = undefined;
 });
 
-function create(readyDuringOutage = false): ServiceReadiness {
-  const readiness = new ServiceReadiness({
+/** Of a service that does not listen yet. */
+function createEarly(readyDuringOutage = false): ServiceReadiness {
+  return new ServiceReadiness({
     limiter,
     eventLoop,
     evictionPolicy: () => evictionPolicy,
     readyDuringOutage,
   });
+}
+
+function create(readyDuringOutage = false): ServiceReadiness {
+  const readiness = createEarly(readyDuringOutage);
   readiness.startServing();
   return readiness;
 }
 
-test('there is no reason when the store answers and the event loop keeps up', async () => {
-  const assessment = create().assess();
-  limiter.pings[0]!.resolve('ok');
+/** An assessment during which the store answers its next ping. */
+function assess(readiness: ServiceReadiness, answer: StoreCondition | Error): Promise<Assessment> {
+  const before = limiter.pings.length;
+  const assessment = readiness.assess();
+  const { resolve, reject } = limiter.pings[before]!;
+  if (answer instanceof Error) reject(answer);
+  else resolve(answer);
+  return assessment;
+}
 
-  expect(await assessment).toEqual({ reasons: [], remarks: [] });
+test('there is no reason when the store answers and the event loop keeps up', async () => {
+  expect(await assess(create(), 'ok')).toEqual({ reasons: [], remarks: [] });
 });
 
 test('all reasons are given', async () => {
   eventLoop.reason = DELAYED;
-  const assessment = create().assess();
-  limiter.pings[0]!.reject(new StoreUnavailableError());
-
-  expect((await assessment).reasons).toEqual([DELAYED, 'store unavailable']);
+  const { reasons } = await assess(create(), new StoreUnavailableError());
+  expect(reasons).toEqual([DELAYED, 'store unavailable']);
 });
 
 test('a full store is a remark, not a reason', async () => {
-  const assessment = create().assess();
-  limiter.pings[0]!.resolve('full');
-
-  expect(await assessment).toEqual({
-    reasons: [],
-    remarks: ['store full: checks of new keys fail'],
-  });
+  const remarks = ['store full: checks of new keys fail'];
+  expect(await assess(create(), 'full')).toEqual({ reasons: [], remarks });
 });
 
 test('a store that may evict keys is a remark, not a reason, also if an outage is none', async () => {
@@ -71,13 +77,9 @@ test('a store that may evict keys is a remark, not a reason, also if an outage i
 
 test('the store is asked again when it has answered', async () => {
   const readiness = create();
-  const first = readiness.assess();
-  limiter.pings[0]!.reject(new StoreUnavailableError());
-  expect((await first).reasons).toEqual(['store unavailable']);
-  const second = readiness.assess();
-  limiter.pings[1]!.resolve('ok');
-
-  expect((await second).reasons).toEqual([]);
+  const first = await assess(readiness, new StoreUnavailableError());
+  expect(first.reasons).toEqual(['store unavailable']);
+  expect((await assess(readiness, 'ok')).reasons).toEqual([]);
 });
 
 test('concurrent assessments share one ping of the store', async () => {
@@ -92,13 +94,9 @@ test('concurrent assessments share one ping of the store', async () => {
 
 test('a fault of Sluice is not taken for an outage', async () => {
   const readiness = create();
-  const assessment = readiness.assess();
-  limiter.pings[0]!.reject(new Error('no such command'));
-
-  await expect(assessment).rejects.toThrow('no such command');
-  const next = readiness.assess();
-  limiter.pings[1]!.resolve('ok');
-  expect((await next).reasons).toEqual([]);
+  const fault = new Error('no such command');
+  await expect(assess(readiness, fault)).rejects.toBe(fault);
+  expect((await assess(readiness, 'ok')).reasons).toEqual([]);
 });
 
 test('readyDuringOutage does not ask the store', async () => {
@@ -109,14 +107,7 @@ test('readyDuringOutage does not ask the store', async () => {
 });
 
 test('a service that does not listen on all ports yet is starting, and does not ask the store', async () => {
-  const readiness = new ServiceReadiness({
-    limiter,
-    eventLoop,
-    evictionPolicy: () => undefined,
-    readyDuringOutage: false,
-  });
-
-  expect((await readiness.assess()).reasons).toEqual(['starting']);
+  expect((await createEarly().assess()).reasons).toEqual(['starting']);
   expect(limiter.pings).toEqual([]);
 });
 

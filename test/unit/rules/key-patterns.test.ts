@@ -4,6 +4,7 @@ import { RE2Set } from 're2js';
 import { KeyPatterns, problemOfPattern } from '../../../src/rules/key-patterns.js';
 import { Random } from '../../support/chaos/random.js';
 import { extent } from '../../support/extent.js';
+import { words } from '../../support/words.js';
 
 const ROUNDS = extent(500, 3000);
 
@@ -23,123 +24,14 @@ function matchedByOne(patterns: readonly string[], key: string): number[] {
 
 describe('an expression matches the same keys as RE2', () => {
   /** Parts of expressions, so few that keys made of them match often. */
-  const ATOMS = [
-    ...[
-      'a',
-      'b',
-      ':',
-      '-',
-      ' ',
-      'ab',
-      'a:b',
-      '1',
-      'é',
-      '😀',
-      'K',
-      '\n',
-      '{',
-      '}',
-      ']',
-      ',',
-      '{,2}',
-    ],
-    ...[
-      '.',
-      '.*',
-      '.*',
-      '.*?',
-      '.+',
-      '^',
-      '$',
-      '[ab]',
-      '[^a]',
-      '[]a]',
-      '[^]a]',
-      '[[:alpha:]]',
-      '[\\]b]',
-    ],
-    ...[
-      '[a(|]',
-      '\\.',
-      '\\\\',
-      '\\*',
-      '\\[',
-      '\\(',
-      '\\|',
-      '\\$',
-      '\\-',
-      '\\d',
-      '\\w',
-      '\\b',
-      '\\B',
-    ],
-    ...[
-      '\\A',
-      '\\z',
-      '\\Qa.b*\\E',
-      '\\Qa',
-      '\\pL',
-      '\\p{Greek}',
-      '\\x61',
-      '\\x{61}',
-      '\\141',
-      '\\n',
-      '|',
-    ],
-    ...['(?i)', '(?s)', '(?U)', '(?m)', '(?i:a', '(?P<n>', '(?<n>', '(', '(?:', '(?-s:', ')', ')'],
-  ];
-  const REPEATS = [
-    '',
-    '',
-    '',
-    '',
-    '',
-    '',
-    '*',
-    '+',
-    '?',
-    '*?',
-    '{2}',
-    '{0}',
-    '{0,1}',
-    '{1,}',
-    '{a',
-    '{1',
-  ];
-  const LETTERS = [
-    'a',
-    'b',
-    'A',
-    ':',
-    '-',
-    ' ',
-    '1',
-    '.',
-    '*',
-    '\\',
-    '\n',
-    'é',
-    '😀',
-    'K',
-    'k',
-    '\u212a',
-  ];
-  const KEY_PARTS = [
-    ...LETTERS,
-    'ab',
-    'a:b',
-    'a.b*',
-    '{',
-    '}',
-    ']',
-    '[',
-    '(',
-    '|',
-    '$',
-    ',',
-    '{,2}',
-    '\ud83d',
-  ];
+  const ATOMS = words(String.raw`
+    a b : - ab a:b 1 é 😀 K { } ] , {,2} . .* .* .*? .+ ^ $ [ab] [^a] []a] [^]a] [[:alpha:]]
+    [\]b] [a(|] \. \\ \* \[ \( \| \$ \- \d \w \b \B \A \z \Qa.b*\E \Qa \pL \p{Greek} \x61
+    \x{61} \141 \n | (?i) (?s) (?U) (?m) (?i:a (?P<n> (?<n> ( (?: (?-s: ) )
+  `).concat(' ', '\n');
+  const REPEATS = words('* + ? *? {2} {0} {0,1} {1,} {a {1').concat(Array<string>(6).fill(''));
+  const LETTERS = words(String.raw`a b A : - 1 . * \ é 😀 K k`).concat(' ', '\n', '\u212a');
+  const KEY_PARTS = words('ab a:b a.b* { } ] [ ( | $ , {,2}').concat(LETTERS, '\ud83d');
 
   const joined = (random: Random, most: number, pieces: readonly string[]): string =>
     Array.from({ length: random.whole(0, most) }, () => random.pick(pieces)).join('');

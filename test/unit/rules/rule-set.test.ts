@@ -1,27 +1,10 @@
+import { parseSettings } from '../../../src/config/settings.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
-import type { KeyPolicy } from '../../../src/rules/policy.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
+import { defaultPolicy } from '../../../src/rules/rules.js';
 
-const DEFAULTS: KeyPolicy = {
-  limits: [ownLimit(1000, 100)],
-  maxRequestsInQueue: 400,
-  requestsCanSetRate: true,
-  requestsCanModQueue: true,
-  maxRequestsCeiling: 1_000_000_000,
-  maxRequestsInQueueCeiling: 100_000,
-  requestsCanSetWindow: true,
-  windowMillisCeiling: 31_622_400_000,
-  requestsCanPause: false,
-  requestsCanHold: true,
-  maxHoldMillis: 86_400_000,
-  maxCorrectedHits: undefined,
-  maxWaitMillis: 0,
-  isShadow: false,
-  isKnown: false,
-  ruleName: undefined,
-  item: '"default";q=100;w=1',
-};
+const DEFAULTS = defaultPolicy(parseSettings({}));
 
 function ruleSet(...rules: object[]): RuleSet {
   return new RuleSet(parseRules(JSON.stringify({ keys: rules })), DEFAULTS);

@@ -1,7 +1,12 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { CallGuard } from '../../../../src/redis/availability/call-guard.js';
 import { FakeStore } from '../../../support/fake-store.js';
-import { callThat, NO_ANSWER, type ScriptedCall } from '../../../support/guarded-call.js';
+import {
+  callThat,
+  failureIn,
+  NO_ANSWER,
+  type ScriptedCall,
+} from '../../../support/guarded-call.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { FAILURES } from '../../../support/store-failures.js';
@@ -29,12 +34,7 @@ function create(timeoutMillis: number, { connections } = store): CallGuard {
   });
 }
 
-async function failureOf(call: ScriptedCall): Promise<unknown> {
-  return guard.run(call).then(
-    (reply) => Promise.reject(new Error(`answered: ${reply}`)),
-    (error: unknown) => error,
-  );
-}
+const failureOf = (call: ScriptedCall): Promise<unknown> => failureIn(guard, call);
 
 /** Resolves after the time in which a call that ended earlier would have been sent again. */
 async function longestBackoff(): Promise<void> {

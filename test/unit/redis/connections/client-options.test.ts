@@ -19,11 +19,9 @@ test('the delay of a reconnection grows, up to a quarter of a second', () => {
   expect(reconnectAfter(10_000)).toBe(250);
 });
 
-describe('TLS', () => {
-  test('is passed as the same object, since its properties may change', () => {
-    const tls = { ca: 'ca', servername: 'redis' };
-    expect(clientOptions({ ...SETTINGS, tls }).tls).toBe(tls);
-  });
+test('TLS is passed as the same object, since its properties may change', () => {
+  const tls = { ca: 'ca', servername: 'redis' };
+  expect(clientOptions({ ...SETTINGS, tls }).tls).toBe(tls);
 });
 
 describe('credentials', () => {

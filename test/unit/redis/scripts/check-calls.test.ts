@@ -6,6 +6,8 @@ import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import type { CheckBatch } from '../../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { SCRIPT_CALLER } from '../../../support/script-caller.js';
+import { checkBatchOf } from '../../../support/script-harness.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { unguarded } from '../../../support/unguarded.js';
 import { keyLimits } from '../../../support/limits.js';
@@ -52,21 +54,8 @@ function scriptsWith(guard: typeof unguarded): Scripts {
       known.has(shard) ? ({ sendCommand: send(shard) } as unknown as Redis) : undefined,
     primaries: () => new Map(),
   };
-  const client = {
-    connections,
-    ticks: eventLoop,
-    clock,
-    logger: recordLog().logger,
-  };
-  return new Scripts(client, guard, {
-    replicaId: 'r1',
-    leaseMillis: 5000,
-    limitsOf: () => LIMITS,
-    wakeArgument: 'SPUBLISH :wake',
-    maxIdsPerKey: 1000,
-    maxHoldsPerKey: 100,
-    historyOf: () => '0:0:0',
-  });
+  const client = { connections, ticks: eventLoop, clock, logger: recordLog().logger };
+  return new Scripts(client, guard, { ...SCRIPT_CALLER, limitsOf: () => LIMITS });
 }
 
 /** Answers a call of check: each key is approved, or is elsewhere. */
@@ -87,12 +76,8 @@ function send(shard: string | undefined) {
   };
 }
 
-const batch = (key: string): CheckBatch => ({
-  names: naming.namesOf(key),
-  overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-  waiting: undefined,
-  checks: [{ requestId: `id of ${key}`, canWait: false }],
-});
+const batch = (key: string): CheckBatch =>
+  checkBatchOf(naming.namesOf(key), [{ requestId: `id of ${key}`, canWait: false }]);
 
 const check = async (...keys: string[]): Promise<unknown[]> =>
   (await scripts.check(keys.map(batch))).map((reply) =>

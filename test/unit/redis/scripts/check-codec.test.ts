@@ -1,31 +1,24 @@
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { type CheckBatch, encodeChecks } from '../../../../src/redis/scripts/check-codec.js';
+import { SCRIPT_CALLER } from '../../../support/script-caller.js';
+import { checkBatchOf } from '../../../support/script-harness.js';
 import { keyLimits } from '../../../support/limits.js';
 
 const naming = new KeyNaming('p:');
 const USUAL = keyLimits({ windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 });
 const OTHER = keyLimits({ windowMillis: 5000, maxRequests: 7, maxRequestsInQueue: 0 });
 
-const batch = (key: string, checks = 1): CheckBatch => ({
-  names: naming.namesOf(key),
-  overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-  waiting: undefined,
-  checks: Array.from({ length: checks }, (_, i) => ({ requestId: `${key} ${i}`, canWait: false })),
-});
+const batch = (key: string, checks = 1): CheckBatch =>
+  checkBatchOf(
+    naming.namesOf(key),
+    Array.from({ length: checks }, (_, i) => ({ requestId: `${key} ${i}`, canWait: false })),
+  );
 
 /** The argument before the ids of the requests. */
 function shapesOf(...batches: CheckBatch[]): unknown {
-  const settings = {
-    replicaId: 'r1',
-    leaseMillis: 5000,
-    limitsOf: (key: string) => (key.startsWith('other') ? OTHER : USUAL),
-    wakeArgument: 'PUBLISH :wake',
-    maxIdsPerKey: 1000,
-    maxHoldsPerKey: 100,
-    historyOf: () => '0:0:0',
-  };
+  const limitsOf = (key: string) => (key.startsWith('other') ? OTHER : USUAL);
   const circumstances = { isSentAgain: false, mayBeFull: false, hasSeveralSlots: false };
-  const { args } = encodeChecks(settings, batches, circumstances);
+  const { args } = encodeChecks({ ...SCRIPT_CALLER, limitsOf }, batches, circumstances);
   return args.at(-1 - batches.reduce((sum, { checks }) => sum + checks.length, 0));
 }
 

@@ -22,19 +22,13 @@ import {
 import { LEASES_UNSETTLED, leasesUnsettled, RENEWAL } from '../../../../src/redis/waiting/lease.js';
 import { MAX_IDS_PER_CALL } from '../../../../src/redis/waiting/withdrawals.js';
 import { keyLimits } from '../../../support/limits.js';
+import { SCRIPT_CALLER } from '../../../support/script-caller.js';
 import { luaConstant, luaNumber } from '../../../support/lua-constants.js';
 
 const names = new KeyNaming('p:').namesOf('key');
 const leased = { names, places: 1, wakeNumber: 1, lookFor: 'queue' } as const;
 const limits = keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 });
-const shared = sharedArguments(
-  {
-    ...{ replicaId: 'r1', leaseMillis: 5000, wakeArgument: '', historyOf: () => '' },
-    ...{ maxIdsPerKey: 1, maxHoldsPerKey: 1, limitsOf: () => limits },
-  },
-  names,
-  limits,
-);
+const shared = sharedArguments({ ...SCRIPT_CALLER, limitsOf: () => limits }, names, limits);
 
 type Row = [file: string, name: string, value: number | string];
 

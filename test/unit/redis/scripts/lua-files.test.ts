@@ -22,13 +22,7 @@ function variableOf(fragment: string): string {
 
 /** The comment at the top of a file. */
 function headerOf(script: string): string {
-  const lines = textOf(script).split('\n');
-  return lines
-    .slice(
-      0,
-      lines.findIndex((line) => !line.startsWith('--')),
-    )
-    .join('\n');
+  return /^(?:--.*\n)*/.exec(textOf(script))![0];
 }
 
 /** What Redis has, and what the loader resolves. */

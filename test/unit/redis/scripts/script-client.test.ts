@@ -1,3 +1,5 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
 import { type Command, type Redis, ReplyError } from 'ioredis';
 
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -115,12 +117,22 @@ function clientWith({ onlyScripts = false } = {}): ScriptClient {
 
 async function answerAll(): Promise<void> {
   const isAnswering = (): boolean => [...nodes.values()].some(({ answers }) => answers.length > 0);
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextTick();
   while (isAnswering()) {
     for (const { answers } of nodes.values()) for (const answer of answers.splice(0)) answer();
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
   }
 }
+
+/** The replies, once all nodes have answered. */
+async function answered<T>(replies: Promise<T>): Promise<T> {
+  await answerAll();
+  return replies;
+}
+
+/** What a call fails with. */
+const failureOf = (reply: Promise<unknown>): Promise<unknown> =>
+  answered(reply.catch((error: unknown) => error));
 
 const callOn =
   (client: ScriptClient) =>
@@ -140,9 +152,7 @@ describe('functions', () => {
 
   test('are loaded once on each primary, however many calls need them', async () => {
     const keys = Array.from({ length: 1000 }, (_, i) => `a${i}`);
-    const replies = Promise.all(keys.map((key) => call(key)));
-    await answerAll();
-    expect(await replies).toEqual(keys);
+    expect(await answered(Promise.all(keys.map((key) => call(key))))).toEqual(keys);
     expect(nodeAt('a').by('fcall')).toEqual([...keys, ...keys]);
     for (const shard of SHARDS) expect(nodeAt(shard).by(LOAD)).toEqual([CHECK.library.text]);
     expect(said()).toEqual([['Redis runs the scripts as functions', undefined]]);
@@ -150,7 +160,6 @@ describe('functions', () => {
 
   test('are not loaded again elsewhere while calls that need them come in', async () => {
     const replies = Promise.all(['a0', 'a1', 'a2'].map((key) => call(key)));
-    const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     await nextTick();
     // The other primary answers at once, and the one of the calls after all replies that were before the load.
     for (const answer of nodeAt('a').answers.splice(0)) {
@@ -166,9 +175,7 @@ describe('functions', () => {
 
   test('are loaded again when they are lost', async () => {
     for (let i = 0; i < 2; i += 1) {
-      const replies = Promise.all(['a0', 'a1'].map((key) => call(key)));
-      await answerAll();
-      await replies;
+      await answered(Promise.all(['a0', 'a1'].map((key) => call(key))));
       nodeAt('a').known.clear();
     }
     expect(nodeAt('a').by(LOAD)).toHaveLength(2);
@@ -178,9 +185,9 @@ describe('functions', () => {
   test('are loaded for a call that nobody waits for any more, and the call is not sent again', async () => {
     let isWanted = true;
     const failed = call('a0', () => isWanted).catch((error: unknown) => error);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     for (const answer of nodeAt('a').answers.splice(0)) answer();
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     isWanted = false;
     await answerAll();
     expect(await failed).toBeInstanceOf(NotWantedError);
@@ -191,23 +198,17 @@ describe('functions', () => {
   test('are loaded on the node that a slot moves to', async () => {
     nodeAt('a').known.add(CHECK.library.name);
     redirected = 'b';
-    const reply = call('a0');
-    await answerAll();
-    expect(await reply).toBe('a0');
+    expect(await answered(call('a0'))).toBe('a0');
   });
 
   test('are not needed on a primary that is down', async () => {
     nodeAt('b').failing.set(LOAD, [CLOSED]);
-    const reply = call('a0');
-    await answerAll();
-    expect(await reply).toBe('a0');
+    expect(await answered(call('a0'))).toBe('a0');
   });
 
   test('if the connection breaks while they are loaded, are loaded once more', async () => {
     nodeAt('a').failing.set(LOAD, [CLOSED]);
-    const reply = call('a0');
-    await answerAll();
-    expect(await reply).toBe('a0');
+    expect(await answered(call('a0'))).toBe('a0');
     expect(nodeAt('a').by(LOAD)).toHaveLength(2);
   });
 
@@ -215,9 +216,7 @@ describe('functions', () => {
     'if they cannot be loaded for now (%s), fail the call, which has not run',
     async (message) => {
       nodeAt('a').failing.set(LOAD, [new ErrorReply(message)]);
-      const reply = call('a0').catch((error: unknown) => error);
-      await answerAll();
-      expect(await reply).toMatchObject({ message });
+      expect(await failureOf(call('a0'))).toMatchObject({ message });
       expect(nodeAt('a').by('fcall')).toEqual(['a0']);
       expect(client.operation).toBe('FCALL');
     },
@@ -226,9 +225,9 @@ describe('functions', () => {
   test('fail with the error of the script', async () => {
     nodeAt('a').known.add(CHECK.library.name);
     nodeAt('a').failing.set('fcall', [new ErrorReply('WRONGTYPE Operation against a key')]);
-    const reply = call('a0').catch((error: unknown) => error);
-    await answerAll();
-    expect(await reply).toMatchObject({ message: 'WRONGTYPE Operation against a key' });
+    expect(await failureOf(call('a0'))).toMatchObject({
+      message: 'WRONGTYPE Operation against a key',
+    });
     expect(client.operation).toBe('FCALL');
   });
 
@@ -239,41 +238,31 @@ describe('functions', () => {
     [LOAD, "ERR Unknown subcommand or wrong number of arguments for 'LOAD'"],
   ])('that Redis has not or does not allow (%s: %s) give way to scripts', async (name, message) => {
     nodeAt('a').failing.set(name, [new ErrorReply(message)]);
-    const replies = Promise.all(['a0', 'a1'].map((key) => call(key)));
-    await answerAll();
-    expect(await replies).toEqual(['a0', 'a1']);
+    expect(await answered(Promise.all(['a0', 'a1'].map((key) => call(key))))).toEqual(['a0', 'a1']);
     expect(client.operation).toBe('EVALSHA');
     expect(said()).toContainEqual(['Redis runs the scripts by EVALSHA', message]);
 
-    const later = call('b0');
-    await answerAll();
-    expect(await later).toBe('b0');
+    expect(await answered(call('b0'))).toBe('b0');
     expect(nodeAt('b').by('fcall')).toEqual([]);
   });
 
   test('give way to scripts on a shard without memory, until it may have some', async () => {
     for (const shard of SHARDS) nodeAt(shard).known.add(CHECK.library.name);
     nodeAt('a').failing.set('fcall', [OUT_OF_MEMORY]);
-    const replies = Promise.all(['a0', 'b0'].map((key) => call(key)));
-    await answerAll();
-    await replies;
-    const later = Promise.all(['a1', 'b1'].map((key) => call(key)));
-    await answerAll();
-    expect(await later).toEqual(['a1', 'b1']);
+    await answered(Promise.all(['a0', 'b0'].map((key) => call(key))));
+    expect(await answered(Promise.all(['a1', 'b1'].map((key) => call(key))))).toEqual(['a1', 'b1']);
     expect([nodeAt('a').by('fcall'), nodeAt('b').by('fcall')]).toEqual([['a0'], ['b0', 'b1']]);
     expect([nodeAt('a').by('eval'), nodeAt('a').by('evalsha')]).toEqual([['a0'], ['a0', 'a1']]);
 
     await clock.advance(1000);
-    const last = call('a2');
-    await answerAll();
-    expect(await last).toBe('a2');
+    expect(await answered(call('a2'))).toBe('a2');
     expect(nodeAt('a').by('fcall')).toEqual(['a0', 'a2']);
   });
 
   test('are not called again for a call that nobody waits for any more', async () => {
     let isWanted = true;
     const reply = call('a0', () => isWanted).catch((error: unknown) => error);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     for (const answer of nodeAt('a').answers.splice(0)) answer();
     isWanted = false;
     await answerAll();
@@ -290,20 +279,18 @@ describe('scripts', () => {
 
   test('of calls whose script is not known, the first sends it, and the others wait for it', async () => {
     const keys = Array.from({ length: 1000 }, (_, i) => `a${i}`);
-    const replies = Promise.all(keys.map((key) => call(key)));
-    await answerAll();
-    expect(await replies).toEqual(keys);
+    expect(await answered(Promise.all(keys.map((key) => call(key))))).toEqual(keys);
     expect(nodeAt('a').by('eval')).toEqual(['a0']);
     expect(nodeAt('a').by('evalsha')).toEqual([...keys, ...keys.slice(1)]);
   });
 
   test('each node is sent a script of its own, and each script once', async () => {
-    const replies = Promise.all([
-      ...['a0', 'a1', 'b0', 'b1'].map((key) => call(key)),
-      ...['a2', 'a3'].map((key) => call(key, wanted, SETTLE)),
-    ]);
-    await answerAll();
-    await replies;
+    await answered(
+      Promise.all([
+        ...['a0', 'a1', 'b0', 'b1'].map((key) => call(key)),
+        ...['a2', 'a3'].map((key) => call(key, wanted, SETTLE)),
+      ]),
+    );
     expect([nodeAt('a').by('eval'), nodeAt('b').by('eval')]).toEqual([['a0', 'a2'], ['b0']]);
   });
 
@@ -312,9 +299,7 @@ describe('scripts', () => {
       ['a0', 'a1'],
       ['a2', 'a3'],
     ]) {
-      const replies = Promise.all(keys.map((key) => call(key)));
-      await answerAll();
-      await replies;
+      await answered(Promise.all(keys.map((key) => call(key))));
       nodeAt('a').known.clear();
     }
     expect(nodeAt('a').by('eval')).toEqual(['a0', 'a2']);
@@ -336,9 +321,9 @@ describe('scripts', () => {
     let isWanted = true;
     const first = call('a0');
     const second = call('a1', () => isWanted).catch((error: unknown) => error);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     for (const answer of nodeAt('a').answers.splice(0)) answer();
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTick();
     isWanted = false;
     await answerAll();
     await first;

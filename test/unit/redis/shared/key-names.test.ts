@@ -90,15 +90,13 @@ describe('namesOf', () => {
   });
 });
 
-describe('keyOf', () => {
-  test('finds any key in the name of its state, whatever the prefix', () => {
-    fc.assert(
-      fc.property(anyKey, fc.stringMatching(/^[^{}]{1,20}$/), (key, prefix) => {
-        const prefixed = new KeyNaming(prefix);
-        expect(prefixed.keyOf(prefixed.namesOf(key).state)).toBe(key);
-      }),
-    );
-  });
+test('keyOf finds any key in the name of its state, whatever the prefix', () => {
+  fc.assert(
+    fc.property(anyKey, fc.stringMatching(/^[^{}]{1,20}$/), (key, prefix) => {
+      const prefixed = new KeyNaming(prefix);
+      expect(prefixed.keyOf(prefixed.namesOf(key).state)).toBe(key);
+    }),
+  );
 });
 
 describe('namesOnEachShard', () => {
@@ -124,15 +122,13 @@ describe('namesOnEachShard', () => {
   });
 });
 
-describe('statePattern', () => {
-  test.each([
-    ['sluice:', 'sluice:{*}'],
-    ['a*b', 'a\\*b{*}'],
-    ['a?', 'a\\?{*}'],
-    ['[a-z]', '\\[a\\-z\\]{*}'],
-    ['^', '\\^{*}'],
-    ['back\\slash', 'back\\\\slash{*}'],
-  ])('takes the prefix %j literally', (prefix, pattern) => {
-    expect(new KeyNaming(prefix).statePattern).toBe(pattern);
-  });
+test.each([
+  ['sluice:', 'sluice:{*}'],
+  ['a*b', 'a\\*b{*}'],
+  ['a?', 'a\\?{*}'],
+  ['[a-z]', '\\[a\\-z\\]{*}'],
+  ['^', '\\^{*}'],
+  ['back\\slash', 'back\\\\slash{*}'],
+])('statePattern takes the prefix %j literally', (prefix, pattern) => {
+  expect(new KeyNaming(prefix).statePattern).toBe(pattern);
 });

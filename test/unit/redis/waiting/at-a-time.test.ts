@@ -1,6 +1,6 @@
-import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
-const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
 
 test('two jobs run at a time and the others follow in their order, even if one fails', async () => {
   const line = new AtATime(2);
@@ -29,12 +29,7 @@ test('two jobs run at a time and the others follow in their order, even if one f
   expect(begun).toEqual([0, 1, 2, 3, 4]);
   ends[3]!();
   ends[4]!();
-  expect((await all).map(({ status }) => status)).toEqual([
-    'fulfilled',
-    'rejected',
-    'fulfilled',
-    'fulfilled',
-    'fulfilled',
-  ]);
+  const succeeded = (await all).map(({ status }) => status === 'fulfilled');
+  expect(succeeded).toEqual([true, false, true, true, true]);
   expect(await line.run(() => Promise.resolve('again'))).toBe('again');
 });

@@ -44,16 +44,6 @@ describe('a reply and a wake', () => {
     expect(await h.outcome('c')).toBe('approved');
   });
 
-  test('the first call finds an approval whose wake was sent before the subscription', async () => {
-    const early = new QueueHarness();
-    early.wait('a', 10);
-    early.loseWake();
-    early.confirmSubscription();
-    expect(early.store.last.ids).toEqual(['a']);
-    await early.store.last.answer({ granted: ['a'] });
-    expect([await early.outcome('a'), early.over]).toEqual(['approved', 'ended']);
-  });
-
   test('an approval by wake while a call asks about its waiter is given once', async () => {
     h.queue.onMemoryLost();
     h.wake({ granted: ['a'] });
@@ -64,8 +54,9 @@ describe('a reply and a wake', () => {
   });
 });
 
+const SOON = { millisToRoom: 300, waiting: 2 };
+
 describe('a wake that announces room soon, as after a recovery,', () => {
-  const SOON = { millisToRoom: 300, waiting: 2 };
   const HOUR_MILLIS = 3_600_000;
 
   async function expectSettleWhenThereIsRoom(): Promise<void> {
@@ -117,21 +108,20 @@ describe('a wake that announces room soon, as after a recovery,', () => {
   });
 });
 
-describe('a reply that announces room soon', () => {
-  const SOON = { millisToRoom: 300, waiting: 2 };
-
-  test.each([
-    ['with a number', 1],
-    ['without one', undefined],
-  ])('is not forgotten for an older wake %s that comes later', async (_what, number) => {
+test.each([
+  ['with a number', 1],
+  ['without one', undefined],
+])(
+  'a reply that announces room soon is not forgotten for an older wake %s',
+  async (_what, number) => {
     h.queue.onMemoryLost();
     await h.store.last.answer({ ...SOON, wakeNumber: number ?? 0 });
     h.wake({ number, millisToRoom: 3_600_000, waiting: 2 });
     const calls = h.store.calls.length;
     await h.advance(300);
     expect(h.store.calls).toHaveLength(calls + 1);
-  });
-});
+  },
+);
 
 describe('the number of a wake', () => {
   const settleWith = async (reply: Partial<SettleReply>): Promise<void> => {
@@ -214,18 +204,16 @@ describe('a wake and a disconnect', () => {
   });
 });
 
-describe('a disconnect and a reply', () => {
-  test('the first check of a queue leaves no subscription', () => {
-    const alone = new QueueHarness();
-    alone.ask('c');
-    alone.disconnect('c');
-    alone.ticketed('c', 30, 500);
-    expect([alone.withdrawn, alone.over, alone.messages.channels.size]).toEqual([
-      [['c']],
-      'ending',
-      0,
-    ]);
-  });
+test('the first check of a queue leaves no subscription if its client disconnects before the reply', () => {
+  const alone = new QueueHarness();
+  alone.ask('c');
+  alone.disconnect('c');
+  alone.ticketed('c', 30, 500);
+  expect([alone.withdrawn, alone.over, alone.messages.channels.size]).toEqual([
+    [['c']],
+    'ending',
+    0,
+  ]);
 });
 
 describe('a lost subscription and the end of a window', () => {
@@ -252,26 +240,22 @@ describe('a lost subscription and the end of a window', () => {
   });
 });
 
-describe('the end of the lease and the return of the store', () => {
-  test('after an outage longer than the lease all waiters are asked about once', async () => {
-    await h.advance(WINDOW_MILLIS);
-    while (h.clock.now() < LEASE_MILLIS) {
-      await h.store.last.fail();
-      await h.advance(250);
-    }
-    const calls = h.store.calls.length;
-    expect(h.store.last.ids).toEqual(['a', 'b']);
-    await h.store.last.answer({ waiting: 2 });
-    expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
-  });
+test('after an outage longer than the lease all waiters are asked about once', async () => {
+  await h.advance(WINDOW_MILLIS);
+  while (h.clock.now() < LEASE_MILLIS) {
+    await h.store.last.fail();
+    await h.advance(250);
+  }
+  const calls = h.store.calls.length;
+  expect(h.store.last.ids).toEqual(['a', 'b']);
+  await h.store.last.answer({ waiting: 2 });
+  expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
 });
 
-describe('the end of the replica', () => {
-  test('a later approval ends with the withdrawal', async () => {
-    h.ask('c');
-    h.queue.turnAway();
-    h.wake({ granted: ['a', 'c'] });
-    await quiet();
-    expect([h.withdrawn, h.over]).toEqual([[['a', 'b'], ['c']], 'ended']);
-  });
+test('an approval after the end of the replica ends with the withdrawal', async () => {
+  h.ask('c');
+  h.queue.turnAway();
+  h.wake({ granted: ['a', 'c'] });
+  await quiet();
+  expect([h.withdrawn, h.over]).toEqual([[['a', 'b'], ['c']], 'ended']);
 });

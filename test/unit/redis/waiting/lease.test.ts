@@ -6,10 +6,6 @@ beforeEach(() => {
   lease.settled(100);
 });
 
-test('a lease is due for renewal after a third of its time', () => {
-  expect(lease.renewalDueAt).toBe(400);
-});
-
 test('a lease may have lapsed after its time, counted from when the call was sent', () => {
   expect([999, 1000].map((now) => lease.mayHaveLapsed(now))).toEqual([false, true]);
   expect(lease.renewed(800, 900)).toBe(false);

@@ -16,6 +16,9 @@ beforeEach(() => {
 });
 
 const channels = (): string[] => [...h.messages.channels];
+const say = (message: object): void => {
+  h.messages.say(h.names.wakeChannel, message);
+};
 
 /** Brings a new queue with the waiters `a` and `b` into each mode. */
 const REACH: Record<QueueMode, () => Promise<void>> = {
@@ -45,12 +48,11 @@ const REACH: Record<QueueMode, () => Promise<void>> = {
 };
 const LIVING = (Object.keys(REACH) as QueueMode[]).filter((mode) => mode !== 'over');
 
+type Next = Partial<Record<QueueMode, QueueMode>>;
+const SETTLES: Next = { listening: 'settling', settling: 'resettling' };
+
 /** Events of a queue, and the mode that follows each mode. A mode that is not named stays. */
-const HAPPENINGS: [
-  what: string,
-  happen: () => unknown,
-  to: Partial<Record<QueueMode, QueueMode>>,
-][] = [
+const HAPPENINGS: [what: string, happen: () => void, to: Next][] = [
   ['a check', () => h.ask('c'), {}],
   [
     'a ticket',
@@ -60,69 +62,27 @@ const HAPPENINGS: [
     },
     { asking: 'listening' },
   ],
-  [
-    'a wake that changes nothing',
-    () => {
-      h.wake();
-    },
-    {},
-  ],
+  ['a wake that changes nothing', () => h.wake(), {}],
   [
     'a wake after one that was missed',
     () => {
       h.loseWake();
       h.wake();
     },
-    { listening: 'settling', settling: 'resettling' },
+    SETTLES,
   ],
-  [
-    'a subscription made again',
-    () => {
-      h.confirmSubscription();
-    },
-    { listening: 'settling', settling: 'resettling' },
-  ],
-  [
-    "the loss of Redis's memory",
-    () => {
-      h.messages.say(h.names.wakeChannel, { memoryLost: true });
-    },
-    { listening: 'settling', settling: 'resettling' },
-  ],
-  [
-    'the return of the store',
-    () => {
-      h.queue.onStoreAvailable();
-    },
-    { listening: 'settling', settling: 'resettling' },
-  ],
-  [
-    'a resignation',
-    () => {
-      h.messages.say(h.names.wakeChannel, { leaderResigned: true });
-    },
-    {},
-  ],
-  [
-    'the approval of one of two waiters',
-    () => {
-      h.wake({ granted: ['a'] });
-    },
-    {},
-  ],
+  ['a subscription made again', () => h.confirmSubscription(), SETTLES],
+  ["the loss of Redis's memory", () => say({ memoryLost: true }), SETTLES],
+  ['the return of the store', () => h.queue.onStoreAvailable(), SETTLES],
+  ['a resignation', () => say({ leaderResigned: true }), {}],
+  ['the approval of one of two waiters', () => h.wake({ granted: ['a'] }), {}],
   [
     'the end of all waiters',
     () => {
       h.queue.turnAway();
       for (const requestId of ['a', 'b']) h.queue.answered(requestId);
     },
-    {
-      asking: 'over',
-      listening: 'over',
-      settling: 'over',
-      resettling: 'over',
-      inLine: 'over',
-    },
+    Object.fromEntries(LIVING.map((mode) => [mode, 'over'])),
   ],
 ];
 
@@ -220,7 +180,7 @@ describe('the failure of a settle call', () => {
 
   test('leads to another call about all waiters after its back-off, whatever the election does', async () => {
     await REACH.inLine();
-    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    say({ leaderResigned: true });
     await quiet();
     const calls = h.store.calls.length;
     await h.advance(49);
@@ -305,7 +265,7 @@ describe('a queue with a waiter', () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     h.mutex.isTaken = false;
-    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    say({ leaderResigned: true });
     await h.advance(WINDOW_MILLIS);
     expect([h.mutex.isAcquired, h.store.calls.length]).toEqual([true, 2]);
   });

@@ -189,13 +189,3 @@ test('a renewal asks for a settle some time after the last successful one', asyn
   await settle();
   expect(lease.renewed(clock.now(), clock.now())).toBe(false);
 });
-
-test('the call under way is known until it ends', async () => {
-  expect(calls.underWay).toBeUndefined();
-  void calls.settle(KNOWN);
-  const { underWay } = calls;
-  expect(underWay).toBeDefined();
-  await store.last.answer();
-  await underWay;
-  expect(calls.underWay).toBeUndefined();
-});

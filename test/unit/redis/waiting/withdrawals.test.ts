@@ -88,10 +88,17 @@ async function quiet(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Adds ids, and lets them be sent. */
+async function add(...added: Parameters<Withdrawals['add']>): Promise<void> {
+  withdrawals.add(...added);
+  await quiet();
+}
+
 async function advance(millis: number): Promise<void> {
   await clock.advance(millis, { afterTimers: quiet });
 }
 
+const statesOf = (call: readonly Part[]): string[] => call.map(({ state }) => state);
 const idsOf = (call: readonly Part[]): string[] => call.flatMap(({ ids }) => [...ids]);
 const keys = (count: number): string[] => Array.from({ length: count }, (_, i) => `k${i}`);
 
@@ -102,12 +109,11 @@ test('ids added in one tick go in one call for all keys', async () => {
   withdrawals.add('k', ['a']);
   expect(calls).toEqual([]);
   await quiet();
-  expect(calls).toEqual([
-    [
-      { state: '{k}', ids: ['a', 'c', 'd'] },
-      { state: '{l}', ids: ['b'] },
-    ],
-  ]);
+  const parts = [
+    { state: '{k}', ids: ['a', 'c', 'd'] },
+    { state: '{l}', ids: ['b'] },
+  ];
+  expect(calls).toEqual([parts]);
   await advance(100_000);
   expect(calls).toHaveLength(1);
   expect(log.lines).toEqual([]);
@@ -117,7 +123,7 @@ test('keys in different slots go in separate calls', async () => {
   slotOf = (name) => (name === '{l}' ? 1 : 0);
   for (const key of ['k', 'l', 'm']) withdrawals.add(key, ['a']);
   await quiet();
-  expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{m}'], ['{l}']]);
+  expect(calls.map(statesOf)).toEqual([['{k}', '{m}'], ['{l}']]);
 });
 
 test.each(['b', 'a'])(
@@ -129,16 +135,14 @@ test.each(['b', 'a'])(
       addedMeanwhile = true;
       return false;
     };
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     expect(calls.map(idsOf)).toEqual([['a'], [id]]);
   },
 );
 
 test('no more than 1000 ids go in one call', async () => {
   const ids = Array.from({ length: 2001 }, (_, i) => String(i));
-  withdrawals.add('k', ids);
-  await quiet();
+  await add('k', ids);
   expect(calls.map((call) => idsOf(call).length)).toEqual([1000, 1000, 1]);
   expect(calls.flatMap(idsOf)).toEqual(ids);
 });
@@ -176,7 +180,7 @@ describe('tens of thousands of keys', () => {
   test('are withdrawn by few calls, and the next follow the replies', async () => {
     expect(await mostUnderWay()).toBe(100);
     expect(calls).toHaveLength(COUNT / 50);
-    expect(new Set(calls.flat().map(({ state }) => state)).size).toBe(COUNT);
+    expect(new Set(calls.flatMap(statesOf)).size).toBe(COUNT);
   });
 
   test('in as many slots are also withdrawn 100 at a time', async () => {
@@ -204,8 +208,7 @@ describe('a withdrawal without success', () => {
   });
 
   test('is dropped after Redis was up for a window and a lease', async () => {
-    withdrawals.add('k', ['a'], 0);
-    await quiet();
+    await add('k', ['a'], 0);
     await advance(LEASE - 1);
     expect(undone.at(-1)).toBe(1);
     const { length } = calls;
@@ -221,8 +224,7 @@ describe('a withdrawal without success', () => {
   ])('is kept for as long as %s makes its approval count', async (_, holdMillis, windowMillis) => {
     further = [{ name: 'a', windowMillis, maximum: 1, counts: 'hits', keepsReleased: false }];
     withdrawals.add('k', ['a'], holdMillis);
-    withdrawals.add('k', ['b'], 0);
-    await quiet();
+    await add('k', ['b'], 0);
     await advance(49_999);
     expect(undone.at(-1)).toBe(2);
     await advance(300);
@@ -230,16 +232,14 @@ describe('a withdrawal without success', () => {
   });
 
   test('is kept for a day if it is unknown whether its approval is held', async () => {
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     await advance(100_000);
     expect(undone.at(-1)).toBe(1);
   });
 
   test('is kept while others wait for the key on this replica', async () => {
     waitedFor.add('k');
-    withdrawals.add('k', ['a'], 0);
-    await quiet();
+    await add('k', ['a'], 0);
     await advance(100_000);
     expect(undone.at(-1)).toBe(1);
     waitedFor.clear();
@@ -249,8 +249,7 @@ describe('a withdrawal without success', () => {
 
   test('is kept while Redis is down, since a script sent before may run at its return', async () => {
     notOurs.clear();
-    withdrawals.add('l', ['b']);
-    await quiet();
+    await add('l', ['b']);
     withdrawals.add('k', ['a']);
     unavailable.add('{k}');
     await quiet();
@@ -262,8 +261,7 @@ describe('a withdrawal without success', () => {
 });
 
 test('a withdrawal that was never sent is kept, however long the event loop stood still', async () => {
-  withdrawals.add('l', ['b']);
-  await quiet();
+  await add('l', ['b']);
   withdrawals.add('k', ['a']);
   // No microtask comes in between, so the tick that sends comes after this time.
   void clock.advance(100_000);
@@ -274,8 +272,7 @@ test('a withdrawal that was never sent is kept, however long the event loop stoo
 describe('a call that fails', () => {
   test('is repeated less and less often, until Redis has answered it', async () => {
     fails = () => calls.length <= 7;
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     for (const [attempt, delay] of [50, 100, 200, 250, 250, 250, 250].entries()) {
       await advance(delay - 1);
       expect(calls).toHaveLength(attempt + 1);
@@ -289,8 +286,7 @@ describe('a call that fails', () => {
 
   test('is logged once, until a call has succeeded', async () => {
     fails = () => calls.length <= 3;
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     await advance(1000);
     expect(calls).toHaveLength(4);
     expect(log.lines).toMatchObject([
@@ -301,17 +297,14 @@ describe('a call that fails', () => {
       },
     ]);
     fails = () => calls.length === 5;
-    withdrawals.add('k', ['b']);
-    await quiet();
+    await add('k', ['b']);
     expect(log.lines).toHaveLength(2);
   });
 
   test('is repeated with the ids added since then', async () => {
     fails = () => calls.length === 1;
-    withdrawals.add('k', ['a']);
-    await quiet();
-    withdrawals.add('k', ['b']);
-    await quiet();
+    await add('k', ['a']);
+    await add('k', ['b']);
     expect(calls).toHaveLength(1);
     await advance(50);
     expect(idsOf(calls[1]!).sort()).toEqual(['a', 'b']);
@@ -321,10 +314,9 @@ describe('a call that fails', () => {
     slotOf = (name) => (name === '{l}' ? 1 : 0);
     fails = ([first]) => first?.state === '{k}' && calls.length <= 2;
     withdrawals.add('k', ['a']);
-    withdrawals.add('l', ['b']);
-    await quiet();
+    await add('l', ['b']);
     await advance(50);
-    expect(calls.flat().map(({ state }) => state)).toEqual(['{k}', '{l}', '{k}']);
+    expect(calls.flatMap(statesOf)).toEqual(['{k}', '{l}', '{k}']);
   });
 
   test('for one of its keys is repeated for that key', async () => {
@@ -333,14 +325,13 @@ describe('a call that fails', () => {
     await quiet();
     notOurs.clear();
     await advance(50);
-    expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{l}'], ['{k}']]);
+    expect(calls.map(statesOf)).toEqual([['{k}', '{l}'], ['{k}']]);
   });
 
   test('of many ids is repeated from the first id that Redis has not got', async () => {
     const ids = Array.from({ length: 2001 }, (_, i) => String(i));
     fails = () => calls.length === 2;
-    withdrawals.add('k', ids);
-    await quiet();
+    await add('k', ids);
     expect(calls).toHaveLength(2);
     await advance(50);
     expect(calls.slice(2).map((call) => [idsOf(call)[0], idsOf(call).length])).toEqual([
@@ -360,8 +351,7 @@ describe('close', () => {
 
   test('tries a call once more that waits for its retry', async () => {
     fails = () => calls.length === 1;
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     await withdrawals.close();
     expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
     expect(log.messages).not.toContain('withdrawals given up; places end with their leases');
@@ -377,8 +367,7 @@ describe('close', () => {
   test('gives up and logs ids that can not be withdrawn, and sets no timer', async () => {
     fails = () => true;
     withdrawals.add('k', ['a']);
-    withdrawals.add('l', ['b']);
-    await quiet();
+    await add('l', ['b']);
     await withdrawals.close();
     expect(log.lines.at(-1)).toMatchObject({
       msg: 'withdrawals given up; places end with their leases',
@@ -391,8 +380,7 @@ describe('close', () => {
 
   test('makes later additions do nothing', async () => {
     await withdrawals.close();
-    withdrawals.add('k', ['a']);
-    await quiet();
+    await add('k', ['a']);
     await advance(100_000);
     expect(calls).toEqual([]);
   });
