@@ -55,12 +55,6 @@ describe.each(bothLimiters(redis))('overrides (%s limiter)', (_name, settings) =
     },
   );
 
-  test('a check without an override needs only the scope check', async () => {
-    for (const query of ['', '?canWait=true', '?canWait=false']) {
-      expect((await check(CHECKER, query)).status).toBe(200);
-    }
-  });
-
   test('a token that may set limits sets them', async () => {
     expect((await check(OWNER, '?maxRequests=1&maxRequestsInQueue=7')).status).toBe(200);
 

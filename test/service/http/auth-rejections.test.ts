@@ -1,10 +1,9 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 
 const REJECTIONS = 'ratelimit_auth_rejections_total';
 
@@ -16,13 +15,11 @@ const CHECKER = {
   key_patterns: ['own.*'],
 };
 
-const folder = useTemporaryFolder();
-
-let app: TestApp;
+const start = useApps();
+let app: OwnApp;
 beforeEach(async () => {
-  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, OPERATOR, CHECKER) });
+  app = await start({}, { tokens: [OPERATOR, CHECKER] });
 });
-afterEach(() => app.stop(0));
 
 const counts = async (): Promise<Record<string, number>> =>
   (await scrape(app.url, bearer(OPERATOR))).valuesOf(REJECTIONS);

@@ -67,15 +67,6 @@ test('an empty list revokes all tokens', async () => {
   expect(await statusWith(OLD)).toBe(200);
 });
 
-test('a caller may have its old and its new token at the same time', async () => {
-  const name = 'rotating';
-  await change({ ...OLD, name, token: [OLD.token, NEW.token] });
-  expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([200, 200]);
-  await change({ ...OLD, name, token: NEW.token });
-
-  expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 200]);
-});
-
 const HALF = ['half written', JSON.stringify([NEW]).slice(0, -5)] as const;
 
 test.each(

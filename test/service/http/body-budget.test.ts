@@ -1,17 +1,16 @@
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import type { Limiter } from '../../../src/limiter/limiter.js';
-import { type TestApp, startTestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { callText, JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
-import { smallLimiter, useHttpServices } from '../../support/http-service.js';
+import { useHttpServices } from '../../support/http-service.js';
 import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { sendUnended, type Unended } from '../../support/unended-bodies.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
+import { blockedLimiter } from '../../support/watched-limiter.js';
 
-const folder = useTemporaryFolder();
 const startService = useHttpServices();
 
 const IN_A_SHARE = BODY_BYTES.caller / MAX_BODY_BYTES;
@@ -21,10 +20,11 @@ const NEARLY_ALL = { length: MAX_BODY_BYTES, sent: MAX_BODY_BYTES - 1 };
 
 let app: TestApp;
 const connections: RawConnection[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const connection of connections.splice(0)) connection.disconnect();
-  await app.stop(0);
 });
+// Services stop after the connections have ended.
+const start = useApps();
 
 async function begin(unended: Unended): Promise<void> {
   connections.push(...(await sendUnended(app.url, unended)));
@@ -49,7 +49,7 @@ async function statusFrom(address: string): Promise<string> {
 }
 
 test('bodies that are announced and do not come keep no other body out', async () => {
-  app = await startTestApp();
+  app = await start();
   await begin({ connections: IN_ALL, length: MAX_BODY_BYTES, sent: 0 });
 
   expect(await statusOf()).toBe(200);
@@ -58,7 +58,7 @@ test('bodies that are announced and do not come keep no other body out', async (
 test('one caller takes at most its share, and gets it back when its clients disconnect', async () => {
   const one = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
   const other = { name: 'other', token: `token-of-other-${uniqueKey()}`, scopes: ['check'] };
-  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, one, other) });
+  app = await start({}, { tokens: [one, other] });
   await begin({ ...NEARLY_ALL, connections: IN_ALL, headers: bearer(one) });
   await untilStatus(503, bearer(one));
 
@@ -71,7 +71,7 @@ test('one caller takes at most its share, and gets it back when its clients disc
 
 test('bodies without a valid token take nothing of the budget', async () => {
   const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
-  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+  app = await start({}, { tokens: [caller] });
   for (const headers of [{}, bearer({ token: 'unknown' })]) {
     await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, headers });
   }
@@ -82,7 +82,7 @@ test('bodies without a valid token take nothing of the budget', async () => {
 });
 
 test('without tokens one address takes at most its share', async () => {
-  app = await startTestApp();
+  app = await start();
   await begin({ ...NEARLY_ALL, connections: IN_ALL });
   await untilStatus(503);
 
@@ -91,7 +91,7 @@ test('without tokens one address takes at most its share', async () => {
 });
 
 test('all bodies together take at most the budget of the port', async () => {
-  app = await startTestApp();
+  app = await start();
   const addresses = Array.from({ length: IN_ALL / IN_A_SHARE }, (_, i) => `127.0.0.${i + 1}`);
   for (const from of addresses) await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, from });
 
@@ -99,15 +99,7 @@ test('all bodies together take at most the budget of the port', async () => {
 });
 
 test('the bodies of a connection are read one after the other', async () => {
-  const limiter: Limiter = smallLimiter();
-  const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
-  let unblock!: () => void;
-  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
-  limiter.check = async (...args) => {
-    asked.push(args[0].key);
-    await unblocked;
-    return check(...args);
-  };
+  const { limiter, asked, unblock } = blockedLimiter();
   const service = await startService({ limiter });
   const call = (key: string): string => {
     const body = JSON.stringify([{ key }]).padEnd(MAX_BODY_BYTES);

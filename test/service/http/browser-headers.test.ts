@@ -1,6 +1,5 @@
 import { bothLimiters } from '../../support/both-limiters.js';
-import { type Answer, ratePath, send } from '../../support/http-client.js';
-import { uniqueKey } from '../../support/unique-key.js';
+import { type Answer, send } from '../../support/http-client.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useApp, useApps } from '../../support/use-apps.js';
 
@@ -50,19 +49,6 @@ describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, 
 
     expect(answer.status).toBe(status);
     expectForBrowsers(answer);
-  });
-
-  test("the type of a limiter's answers is not sniffed", async () => {
-    const key = uniqueKey();
-    const approved = await send(app.url, 'GET', ratePath(key));
-    const denied = await send(app.url, 'GET', ratePath(key));
-    const { request_id: requestId } = approved.json() as { request_id: string };
-    const released = await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`);
-
-    expect([approved.status, denied.status, released.status]).toEqual([200, 429, 200]);
-    for (const { headers } of [approved, denied, released]) {
-      expect(headers['x-content-type-options']).toBe('nosniff');
-    }
   });
 });
 

@@ -1,14 +1,14 @@
 import { gzipSync } from 'node:zlib';
 
 import type { Timeouts } from '../../../src/net/timeouts.js';
-import type { Limiter } from '../../../src/limiter/limiter.js';
 import { callText, checkMany, JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
 import { expectTransportError } from '../../support/expect-transport-error.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { smallLimiter, untilWaiting, useHttpServices } from '../../support/http-service.js';
+import { untilWaiting, useHttpServices } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { blockedLimiter, watchedLimiter } from '../../support/watched-limiter.js';
 
 const MAX_BYTES = 1024 * 1024;
 const SHORT: Timeouts = {
@@ -18,20 +18,6 @@ const SHORT: Timeouts = {
   checkMillis: 20,
 };
 const startService = useHttpServices();
-
-/** A limiter that records its keys, and answers once it is unblocked. */
-function watchedLimiter(isBlocked = false) {
-  const limiter = smallLimiter();
-  const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
-  let unblock!: () => void;
-  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
-  limiter.check = async (...args) => {
-    asked.push(args[0].key);
-    if (isBlocked) await unblocked;
-    return check(...args);
-  };
-  return { limiter: limiter as Limiter, asked, unblock };
-}
 
 const ARRAY = 'the body must be a JSON array';
 
@@ -130,13 +116,6 @@ describe('a body that is rejected', () => {
       expect(asked).toEqual([]);
     },
   );
-});
-
-test('a body of the largest size is accepted', async () => {
-  const service = await startService();
-  const body = `[{"key":"${uniqueKey()}"}]`.padEnd(MAX_BYTES);
-
-  expect((await sendBody(service.url, 'POST', body)).status).toBe(200);
 });
 
 test('a thousand of the longest keys are accepted', async () => {
@@ -259,7 +238,7 @@ describe('pipelined bulk requests', () => {
   });
 
   test('keep their bodies while they are deferred, small and large, and requests behind them are served', async () => {
-    const { limiter, asked, unblock } = watchedLimiter(true);
+    const { limiter, asked, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
     const connection = await openConnection(service.url);
     const key = uniqueKey();

@@ -1,6 +1,6 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { send } from '../../support/http-client.js';
-import { openConnection, requestText } from '../../support/raw-http.js';
+import { openConnection } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useApp } from '../../support/use-apps.js';
@@ -101,16 +101,5 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     expect(echoed).toHaveLength(1);
     const correlationId = echoed![0].slice('X-Correlation-ID: '.length);
     await app.logged((line) => line.correlationId === correlationId);
-  });
-
-  test('differs between the requests of one connection', async () => {
-    const connection = await openConnection(app.url);
-    connection.write(
-      requestText('GET', '/healthz', { 'X-Correlation-ID': 'first' }) +
-        requestText('GET', '/healthz', { 'X-Correlation-ID': 'second', Connection: 'close' }),
-    );
-    await connection.closed;
-
-    expect(connection.received.match(/(?<=^X-Correlation-ID: ).*$/gm)).toEqual(['first', 'second']);
   });
 });

@@ -54,34 +54,6 @@ describe.each(bothLimiters(redis))(
       ]);
     });
 
-    test('loses its place', async () => {
-      const key = uniqueKey();
-      await approve(app.url, key);
-      const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
-      await untilWaiting(app.url, key, 1);
-      waiting.disconnect();
-
-      await untilWaiting(app.url, key, 0);
-      expect(await debugState(app.url, key)).toMatchObject({
-        NumApprovedThisWindow: 1,
-        NumDeniedThisWindow: 0,
-      });
-    });
-
-    test('does not affect a later request on a new connection', async () => {
-      const key = uniqueKey();
-      const holder = await approve(app.url, key);
-      const disconnecting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
-      await untilWaiting(app.url, key, 1);
-      disconnecting.disconnect();
-      await untilWaiting(app.url, key, 0);
-      const staying = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
-      await untilWaiting(app.url, key, 1);
-      await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
-
-      expect((await staying.answer).status).toBe(200);
-    });
-
     test('withdraws every request that was pipelined on its connection', async () => {
       const keys = [uniqueKey(), uniqueKey(), uniqueKey()];
       const connection = await openConnection(app.url);

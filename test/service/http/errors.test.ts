@@ -1,6 +1,3 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { httpErrorOf } from '../../../src/http/replies/error-statuses.js';
 import {
@@ -11,26 +8,29 @@ import {
   messageOf,
 } from '../../../src/service/errors.js';
 import { type Timeouts, TIMEOUTS } from '../../../src/net/timeouts.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { createUser, rulesIn } from '../../support/redis-user.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer } from '../../support/tokens.js';
 import { sendUnended } from '../../support/unended-bodies.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { type FilesRead, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
 /** How to make a service answer with an error. */
 interface Provocation<Code extends ErrorCode> {
   /** Settings of the service besides the common ones. */
   readonly environment?: () => Promise<Record<string, string>> | Record<string, string>;
+  /** The files that the service reads. */
+  readonly files?: FilesRead;
   /** Time limits for the test, if the service's own are too long. */
   readonly timeouts?: Partial<Timeouts>;
   readonly provoke: (app: TestApp, key: string) => Promise<Answer>;
@@ -38,20 +38,7 @@ interface Provocation<Code extends ErrorCode> {
   readonly values: (key: string) => ErrorValues<Code>;
 }
 
-const TOKEN = 'token-for-checks-only';
-
-async function withTokens(more: object = {}): Promise<Record<string, string>> {
-  const file = join(folder, uniqueKey());
-  const entry = { name: 'checker', token: TOKEN, scopes: ['check'], ...more };
-  await writeFile(file, JSON.stringify([entry]));
-  return { AUTH_TOKENS_FILE: file };
-}
-
-async function withoutAnyRule(): Promise<Record<string, string>> {
-  const file = join(folder, uniqueKey());
-  await writeFile(file, 'keys: []');
-  return { CONFIG_FILE: file, UNKNOWN_KEYS: 'deny' };
-}
+const CHECKER = { name: 'checker', token: 'token-for-checks-only', scopes: ['check'] };
 
 /** Sends a text as it stands, and reads the one answer to it. */
 async function sendText(app: TestApp, text: string): Promise<Answer> {
@@ -127,20 +114,18 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   TOKEN_REQUIRED: {
-    environment: () => withTokens(),
+    files: { tokens: [CHECKER] },
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
     values: nothing,
   },
   TOKEN_UNKNOWN: {
-    environment: () => withTokens(),
-    provoke: (app, key) =>
-      send(app.url, 'POST', ratePath(key), { Authorization: 'Bearer unknown' }),
+    files: { tokens: [CHECKER] },
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), bearer({ token: 'unknown' })),
     values: nothing,
   },
   SCOPE_MISSING: {
-    environment: () => withTokens(),
-    provoke: (app, key) =>
-      send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
+    files: { tokens: [CHECKER] },
+    provoke: (app, key) => send(app.url, 'GET', `/debug/${key}`, bearer(CHECKER)),
     values: () => ({ scope: 'debug' }),
   },
   HOST_NOT_ALLOWED: {
@@ -152,9 +137,8 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   KEY_NOT_ALLOWED: {
-    environment: () => withTokens({ key_patterns: [] }),
-    provoke: (app, key) =>
-      send(app.url, 'POST', ratePath(key), { Authorization: `Bearer ${TOKEN}` }),
+    files: { tokens: [{ ...CHECKER, key_patterns: [] }] },
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), bearer(CHECKER)),
     values: nothing,
   },
   OVERRIDE_FORBIDDEN: {
@@ -180,7 +164,8 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   KEY_UNKNOWN: {
-    environment: withoutAnyRule,
+    environment: () => ({ UNKNOWN_KEYS: 'deny' }),
+    files: { rules: [] },
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
     values: nothing,
   },
@@ -301,9 +286,10 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   TOO_MANY_WAITERS_OF_CALLER: {
-    environment: async () => ({ ...(await withTokens()), MAX_WAITERS_PER_CALLER: '0' }),
+    environment: () => ({ MAX_WAITERS_PER_CALLER: '0' }),
+    files: { tokens: [CHECKER] },
     provoke: async (app, key) => {
-      const headers = { Authorization: `Bearer ${TOKEN}` };
+      const headers = bearer(CHECKER);
       await send(app.url, 'POST', ratePath(key), headers);
       return send(app.url, 'POST', `${ratePath(key)}?canWait=true`, headers);
     },
@@ -335,13 +321,16 @@ async function provoke(code: ErrorCode) {
   const timeouts = { ...TIMEOUTS };
   // The service reads them when it starts.
   Object.assign(TIMEOUTS, provocation.timeouts);
-  const app = await startTestApp({
-    WINDOW_MILLIS: '3600000',
-    MAX_REQUESTS: '1',
-    LOG_LEVEL: 'debug',
-    LOG_4XX: 'true',
-    ...(await provocation.environment?.()),
-  });
+  const app = await start(
+    {
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_LEVEL: 'debug',
+      LOG_4XX: 'true',
+      ...(await provocation.environment?.()),
+    },
+    provocation.files,
+  );
   Object.assign(TIMEOUTS, timeouts);
   const key = uniqueKey();
   const answer = await provocation.provoke(app, key);

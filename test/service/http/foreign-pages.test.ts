@@ -1,13 +1,10 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { type OwnApp, useApps } from '../../support/use-apps.js';
 
-const folder = useTemporaryFolder();
-
-let app: TestApp;
-afterEach(() => app.stop(0));
+const start = useApps();
+let app: OwnApp;
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -70,7 +67,7 @@ async function exists(key: string): Promise<boolean> {
 
 describe('without tokens', () => {
   beforeEach(async () => {
-    app = await startTestApp();
+    app = await start();
   });
 
   test.each(FOREIGN)('%s is rejected, and nothing is counted', async (_what, headers) => {
@@ -112,7 +109,7 @@ describe('without tokens', () => {
 describe('with ALLOWED_ORIGINS', () => {
   const [ALLOWED, OTHER] = ['https://app.example', 'https://app.example:8443'];
   beforeEach(async () => {
-    app = await startTestApp({ ALLOWED_ORIGINS: `http://ops.example:3000,${ALLOWED}` });
+    app = await start({ ALLOWED_ORIGINS: `http://ops.example:3000,${ALLOWED}` });
   });
 
   test.each([
@@ -136,7 +133,7 @@ describe('with ALLOWED_ORIGINS', () => {
 
 test('with tokens, the token decides, not the origin', async () => {
   const caller = { name: 'page', token: `token-of-a-page-${uniqueKey()}`, scopes: ['check'] };
-  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+  app = await start({}, { tokens: [caller] });
   const foreign = { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://evil.example' };
   const check: [string, string][] = [['POST', ratePath(uniqueKey())]];
 

@@ -16,13 +16,6 @@ describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
   const app = useApp(() => ({ ...settings(), MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
   const key = useHttpKey(() => app);
 
-  test('above the maximum are a 400 that names the key', async () => {
-    expect(bodyOf(await key.check('?hits=11'))).toEqual([
-      400,
-      { error: 'hits must be at most 10, the maximum of the key, not 11', key: key.name },
-    ]);
-  });
-
   test('belong to each element of a bulk request', async () => {
     const results = await checkMany(app.url, [
       { key: key.name, hits: 6 },
@@ -39,18 +32,6 @@ describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
       { status: 400, error: 'hits must be a whole number from 1 to 1000000000' },
     ]);
     expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 7 });
-  });
-
-  test('can be corrected, which is answered with the new number', async () => {
-    const id = await key.approve('?hits=4');
-    expect(bodyOf(await key.amend(id, '?hits=1'))).toEqual([200, { request_id: id, hits: 1 }]);
-  });
-
-  test.each([UNKNOWN_ID, 'x'])('of the unknown id %j can not be corrected', async (id) => {
-    expect(bodyOf(await key.amend(id, '?hits=2'))).toEqual([
-      404,
-      { error: 'request not found', key: key.name },
-    ]);
   });
 
   test.each([

@@ -28,15 +28,6 @@ describe.each(bothLimiters(redis))('holds (%s limiter)', (_name, settings) => {
   }));
   const key = useHttpKey(() => app);
 
-  test('are shown apart in the states of one key and of all', async () => {
-    await key.approve();
-    expect(await key.state()).not.toHaveProperty('NumHeld');
-    await key.approve('?holdMillis=60000&hits=3');
-    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 4, NumHeld: 3 });
-    const { json } = await send(app.url, 'GET', '/debug');
-    expect(json()).toMatchObject({ Instances: { [key.name]: await key.state() } });
-  });
-
   test('belong to each element of a bulk request', async () => {
     const results = await checkMany(app.url, [
       { key: key.name, holdMillis: 60_000, hits: 2 },
@@ -66,20 +57,6 @@ describe.each(bothLimiters(redis))('holds (%s limiter)', (_name, settings) => {
     const id = await key.approve('?holdMillis=60000');
     expect(bodyOf(await key.amend(id, query))).toEqual([400, { error, key: key.name }]);
   });
-
-  test.each(['', '?holdMillis=30000', '?hits=2&holdMillis=30000'])(
-    'are not found by PUT with %j if they never were',
-    async (query) => {
-      const ofWindow = await key.approve();
-      for (const id of [ofWindow, UNKNOWN_ID, 'x']) {
-        expect(bodyOf(await key.amend(id, query))).toEqual([
-          404,
-          { error: 'request not found', key: key.name },
-        ]);
-      }
-      expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 1 });
-    },
-  );
 
   test('above the greatest number of a key are a 503', async () => {
     for (let held = 0; held < 2; held += 1) await key.approve('?holdMillis=60000');

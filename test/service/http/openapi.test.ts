@@ -4,9 +4,8 @@ import type { oas31 } from 'zod-openapi';
 import { querySchema } from '../../../src/http/intake/parameters.js';
 import { ERRORS } from '../../../src/service/errors.js';
 import { send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
-import { useApps } from '../../support/use-apps.js';
+import { bearer } from '../../support/tokens.js';
+import { type FilesRead, useApps } from '../../support/use-apps.js';
 
 const start = useApps();
 
@@ -15,24 +14,21 @@ type Environment = Readonly<Record<string, string>>;
 
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options', 'trace'] as const;
 
-const folder = useTemporaryFolder();
-
 /** The document of a service with these settings. */
-async function documentWith(environment: Environment = {}): Promise<Document> {
-  const app = await start(environment);
+async function documentWith(environment: Environment = {}, files?: FilesRead): Promise<Document> {
+  const app = await start(environment, files);
   const url = environment.ADMIN_PORT === undefined ? app.url : app.adminUrl;
   const { status, headers, json } = await send(url, 'GET', '/openapi.json');
   expect([status, headers['content-type']]).toEqual([200, 'application/json']);
   return json() as Document;
 }
 
-const withTokens = async (): Promise<Environment> => ({
-  AUTH_TOKENS_FILE: await tokenFile(folder, {
-    name: 'all',
-    token: 'token-for-everything',
-    scopes: ['check', 'release', 'debug'],
-  }),
-});
+const CALLER = {
+  name: 'all',
+  token: 'token-for-everything',
+  scopes: ['check', 'release', 'debug'],
+};
+const withTokens = (): Promise<Document> => documentWith({}, { tokens: [CALLER] });
 
 function operationsOf({ paths = {} }: Document) {
   return Object.entries(paths).flatMap(([path, item]) =>
@@ -61,16 +57,16 @@ function headersOfCheck(document: Document, status: '200' | '429'): string[] {
 }
 
 describe('the document', () => {
-  test.each<[string, () => Environment | Promise<Environment>]>([
-    ['as it is by default', () => ({})],
+  test.each([
+    ['as it is by default', () => documentWith()],
     ['with tokens', withTokens],
-    ['with an admin port', () => ({ ADMIN_PORT: '0' })],
+    ['with an admin port', () => documentWith({ ADMIN_PORT: '0' })],
     [
       'without headers and debug endpoints',
-      () => ({ RATE_LIMIT_HEADERS: 'off', DEBUG_ENDPOINTS: 'false' }),
+      () => documentWith({ RATE_LIMIT_HEADERS: 'off', DEBUG_ENDPOINTS: 'false' }),
     ],
-  ])('is valid OpenAPI 3.1, %s', async (_how, environment) => {
-    const document = await documentWith(await environment());
+  ])('is valid OpenAPI 3.1, %s', async (_how, get) => {
+    const document = await get();
     const validator = new Validator();
 
     expect(await validator.validate({ ...document })).toEqual({ valid: true });
@@ -78,7 +74,7 @@ describe('the document', () => {
   });
 
   test('names every error of the table, with its message', async () => {
-    const document = await documentWith(await withTokens());
+    const document = await withTokens();
     const named = [document, await documentWith()].flatMap((each) =>
       operationsOf(each).flatMap(({ operation }) =>
         Object.values(operation.responses as Record<string, object>).flatMap((response) => {
@@ -147,7 +143,7 @@ describe('the document', () => {
   });
 
   test('says which scope the token of each operation needs, if there are tokens', async () => {
-    const [open, guarded] = [await documentWith(), await documentWith(await withTokens())];
+    const [open, guarded] = [await documentWith(), await withTokens()];
     const scopes = operationsOf(guarded).map(({ path, method, operation }) => [
       `${method} ${path}`,
       operation.security?.[0]?.bearer?.[0],
@@ -190,15 +186,15 @@ describe('with an admin port', () => {
 
 describe('if there are tokens', () => {
   test('the document and the page need no token, and reveal nothing about callers', async () => {
-    const app = await start(await withTokens());
+    const app = await start({}, { tokens: [CALLER] });
     const targets = ['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'];
     const without = await Promise.all(targets.map((target) => send(app.url, 'GET', target)));
-    const headers = bearer({ token: 'token-for-everything' });
+    const headers = bearer(CALLER);
     const withOne = await send(app.url, 'GET', '/openapi.json', headers);
 
     expect(without.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(without[0]!.text).toBe(withOne.text);
-    expect(without[0]!.text).not.toContain('token-for-everything');
+    expect(without[0]!.text).not.toContain(CALLER.token);
   });
 });
 

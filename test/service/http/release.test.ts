@@ -14,20 +14,12 @@ describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) =
     const requestId = await key.approve();
     for (const status of [200, 404]) {
       const answer = await key.release(requestId);
-      expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/json']);
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        'content-type': 'application/json',
+        'x-content-type-options': 'nosniff',
+      });
     }
-  });
-
-  test('succeeds once if many release the same approval at once', async () => {
-    const requestId = await key.approve();
-    await key.approve();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => key.release(requestId)));
-
-    expect(answers.map(({ status }) => status).sort()).toEqual([
-      200,
-      ...Array<number>(9).fill(404),
-    ]);
-    expect((await key.state()).NumApprovedThisWindow).toBe(1);
   });
 
   test('on a key that does not exist creates no key', async () => {

@@ -9,6 +9,7 @@ import { smallLimiter } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { recordLog } from '../../support/recorded-log.js';
 import type { LogLine } from '../../support/replica-process.js';
+import { limiterWithSlowList } from '../../support/slow-list.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -119,16 +120,6 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     expect(linesTo(app.log, '/healthz')).toEqual([
       expect.objectContaining({ correlationId: headers['x-correlation-id'] }),
     ]);
-  });
-
-  test('has levels as words in every line', async () => {
-    const app = await start({ LOG_LEVEL: 'trace', LOG_2XX: 'true', LOG_4XX: 'true' });
-    await approve(app.url, uniqueKey());
-    await answersOfEveryClass(app);
-
-    const levels = new Set(app.log.map(({ level }: LogLine) => level));
-    expect([...levels].sort()).toEqual(expect.arrayContaining(['debug', 'info']));
-    for (const level of levels) expect(level).toMatch(/^(trace|debug|info|warn|error|fatal)$/);
   });
 
   test('LOG_LEVEL=error leaves out lower levels', async () => {
@@ -285,24 +276,14 @@ test('the line of an internal error has no properties that a library attached to
 describe('a body that is cut short by a fault', () => {
   /** Asks for a listing that fails after its first page. @returns the log lines */
   async function linesOfCutBody(environment: Record<string, string>): Promise<readonly LogLine[]> {
-    const limiter: Limiter = smallLimiter();
-    let fail = (): void => undefined;
-    const failure = new Promise<void>((_, reject) => {
-      fail = () => {
-        reject(new Error('the list has ended'));
-      };
-    });
-    limiter.list = async function* () {
-      yield [];
-      await failure;
-    };
+    const { limiter, fail } = limiterWithSlowList();
     const { logger, lines } = recordLog();
     const app = await serve(httpAppOver(limiter, { logger, settings: parseSettings(environment) }));
     const closed = app.answerCloses();
     const connection = await openConnection(app.url);
     connection.write(requestText('GET', '/debug'));
     await connection.receives(/Instances/);
-    fail();
+    fail(new Error('the list has ended'));
     await closed;
     await app.close();
     return lines;
@@ -324,13 +305,7 @@ describe('a body that is cut short by a fault', () => {
 });
 
 test('an answer has no line if its client disconnects before its end', async () => {
-  const limiter: Limiter = smallLimiter();
-  let listed = (): void => undefined;
-  const end = new Promise<void>((resolve) => (listed = resolve));
-  limiter.list = async function* () {
-    yield [];
-    await end;
-  };
+  const { limiter, end } = limiterWithSlowList();
   const { logger, lines } = recordLog();
   const settings = parseSettings({ LOG_2XX: 'true', LOG_4XX: 'true' });
   const app = await serve(httpAppOver(limiter, { logger, settings }));
@@ -340,7 +315,7 @@ test('an answer has no line if its client disconnects before its end', async () 
   await connection.receives(/Instances/);
   connection.disconnect();
   await closed;
-  listed();
+  end();
   await app.close();
 
   expect(linesTo(lines, '/debug')).toEqual([]);

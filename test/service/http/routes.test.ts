@@ -1,6 +1,6 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
-import { approve, send } from '../../support/http-client.js';
+import { send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useApp } from '../../support/use-apps.js';
@@ -91,15 +91,5 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
       }
       expect(await debugState(app.url, key)).toStrictEqual({ Key: key, Found: false });
     });
-  });
-
-  test('HEAD of a check consumes nothing', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const before = await debugState(app.url, key);
-    await send(app.url, 'HEAD', `/rate/${key}`);
-    await send(app.url, 'HEAD', `/rate/${key}?maxRequests=1&canWait=true`);
-
-    expect(await debugState(app.url, key)).toStrictEqual(before);
   });
 });

@@ -50,21 +50,6 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     }
   });
 
-  test('checks that share a Redis call are each decided by the limits of their key', async () => {
-    const rules = Array.from({ length: 12 }, (_, i) => ({
-      key_pattern: `${prefix}-${i}`,
-      max_requests_per_window: i,
-    }));
-    await startWith(rules);
-    const approved = await Promise.all(
-      rules.map(async ({ key_pattern: key }) => {
-        const statuses = await Promise.all(Array.from({ length: 15 }, () => statusOf(key)));
-        return statuses.filter((status) => status === 200).length;
-      }),
-    );
-    expect(approved).toEqual(rules.map((_, i) => i));
-  });
-
   test('a maximum of 0 approves no check, and lets none wait', async () => {
     await startWith([{ key_pattern: prefix, max_requests_per_window: 0 }]);
     expect(await statusOf(prefix)).toBe(429);

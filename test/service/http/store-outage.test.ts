@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
-import { Redis } from 'ioredis';
-
 import { type TestApp, startTestApp } from '../../support/app.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, type PendingRequest, send } from '../../support/http-client.js';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
 
 const REQUESTS: [what: string, method: string, path: (key: string) => string][] = [
   ['a check', 'POST', (key) => `/rate/${key}`],
@@ -61,26 +58,6 @@ describe('while Redis is down', () => {
     await expectUnavailable(app, 'POST', `/rate/${fullKey}`, fullKey);
   });
 
-  test('many checks at once are all answered', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, i) =>
-        send(app.url, 'POST', `/rate/${fullKey}?canWait=${i % 2}`),
-      ),
-    );
-
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
-  });
-
-  test('a request that needs no Redis is answered as usual', async () => {
-    const health = await send(app.url, 'GET', '/healthz');
-    expect(health.status).toBe(200);
-    expect(health.text).toBe('OK');
-
-    expect((await send(app.url, 'POST', `/rate/${fullKey}?maxRequests=x`)).status).toBe(400);
-    expect((await send(app.url, 'HEAD', `/rate/${fullKey}`)).status).toBe(405);
-    expect((await send(app.url, 'GET', '/unknown')).status).toBe(404);
-  });
-
   test('a 503 is in the log with its correlation id, at the level debug', async () => {
     const correlationId = uniqueKey();
     await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
@@ -125,59 +102,5 @@ describe('a client that waits when Redis goes down', () => {
     await app.stop(0);
 
     expect((await waiting.answer).status).toBe(503);
-  });
-});
-
-describe('while Redis does not answer', () => {
-  let server: RedisServer;
-  let client: Redis;
-  let app: TestApp;
-  beforeAll(async () => {
-    server = await startRedisServer();
-    client = new Redis(server.address);
-    app = await startTestApp({
-      REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '2000',
-      WINDOW_MILLIS: '3600000',
-    });
-    // Loads the scripts: a paused server does not delay its reply to an unknown script.
-    const key = uniqueKey();
-    const requestId = await approve(app.url, key);
-    await send(app.url, 'DELETE', `/rate/${key}/${requestId}`);
-    await debugState(app.url, key);
-  });
-  // Scripts wait until the pause is over.
-  beforeEach(() => client.call('CLIENT', 'PAUSE', '3600000', 'WRITE'));
-  afterEach(() => client.call('CLIENT', 'UNPAUSE'));
-  afterAll(async () => {
-    await app.stop(0);
-    client.disconnect();
-    await server.stop();
-  });
-
-  // Redis still runs the function of debug, which writes nothing.
-  test.each(REQUESTS.filter(([what]) => !what.startsWith('debug')))(
-    '%s gets a 503 that says when to come back',
-    async (_what, method, path) => {
-      const key = uniqueKey();
-      await expectUnavailable(app, method, path(key), key);
-    },
-  );
-
-  test('a check that got a 503 is not counted when Redis runs it later', async () => {
-    const key = uniqueKey();
-    // This replica does not know yet that Redis is down, and sends the check.
-    const other = await startTestApp({ REDIS_URL: server.url, WINDOW_MILLIS: '3600000' });
-    expect((await send(other.url, 'POST', `/rate/${key}`)).status).toBe(503);
-    await client.call('CLIENT', 'UNPAUSE');
-
-    // Until then this replica may consider Redis down.
-    await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
-    // The late check creates the key. No approvals show that the check's own was released.
-    await until(async () => {
-      const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
-      return Found && NumApprovedThisWindow === 0;
-    });
-    await other.stop(0);
   });
 });

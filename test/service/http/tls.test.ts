@@ -4,11 +4,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
-import { pino } from 'pino';
-
 import type { Timeouts } from '../../../src/net/timeouts.js';
-import { type KeyPair, watchKeyPair } from '../../../src/net/key-pair.js';
-import type { WatchedFiles } from '../../../src/config/watched-files.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import type { IssuedCertificate } from '../../support/certificates.js';
@@ -20,6 +16,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { trusted } from '../../support/trust.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useKeyPair } from '../../support/use-key-pair.js';
 import { useTls } from '../../support/use-tls.js';
 
 const ONE_HOUR = 3_600_000;
@@ -160,14 +157,7 @@ describe('a port with TLS', () => {
 });
 
 describe('a client that does not agree on TLS', () => {
-  let keyPair: WatchedFiles<KeyPair>;
-  beforeAll(async () => {
-    const { certFile, keyFile } = await tls.authority.issueServerCertificate();
-    keyPair = await watchKeyPair(certFile, keyFile, pino({ level: 'silent' }));
-  });
-  afterAll(() => {
-    keyPair.close();
-  });
+  const keyPair = useKeyPair(tls);
 
   /** A client that has been accepted, and sends nothing. */
   async function connectTo({ url }: HttpService): Promise<RawConnection> {
@@ -179,7 +169,7 @@ describe('a client that does not agree on TLS', () => {
 
   test('is cut after the time limit', async () => {
     const timeouts = { ...PATIENT, headMillis: 100 };
-    const { url } = await startService({ keyPair, timeouts });
+    const { url } = await startService({ keyPair: keyPair(), timeouts });
     const connection = await openConnection(url.replace('https:', 'http:'));
     await connection.closed;
 
@@ -187,7 +177,7 @@ describe('a client that does not agree on TLS', () => {
   });
 
   test('does not hold a service that stops', async () => {
-    const service = await startService({ keyPair, timeouts: PATIENT });
+    const service = await startService({ keyPair: keyPair(), timeouts: PATIENT });
     const connection = await connectTo(service);
     await service.stop();
 

@@ -1,11 +1,7 @@
 import { once } from 'node:events';
 
-import { pino } from 'pino';
-
-import type { WatchedFiles } from '../../../src/config/watched-files.js';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
-import { type KeyPair, watchKeyPair } from '../../../src/net/key-pair.js';
 import type { Timeouts } from '../../../src/net/timeouts.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { smallLimiter, useHttpServices } from '../../support/http-service.js';
@@ -15,7 +11,9 @@ import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { BUNDLE, sendOnly } from '../../support/unread-answers.js';
 import { until } from '../../support/until.js';
+import { useKeyPair } from '../../support/use-key-pair.js';
 import { useTls } from '../../support/use-tls.js';
+import { blockedLimiter } from '../../support/watched-limiter.js';
 
 const tls = useTls();
 const startService = useHttpServices();
@@ -116,14 +114,7 @@ describe.each([
 test.each(LARGE)(
   '%s is answered when the answers before it on its connection are sent',
   async (_what, text) => {
-    const limiter = smallLimiter();
-    const check = limiter.check.bind(limiter);
-    let unblock!: () => void;
-    const unblocked = new Promise<void>((resolve) => (unblock = resolve));
-    limiter.check = async (...args) => {
-      await unblocked;
-      return check(...args);
-    };
+    const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter });
     const connection = await openConnection(service.url);
     connection.write(requestText('POST', ratePath(uniqueKey())) + text.repeat(3));
@@ -138,18 +129,11 @@ test.each(LARGE)(
 );
 
 describe('a client that reads nothing for the time that it may take', () => {
-  let keyPair: WatchedFiles<KeyPair>;
-  beforeAll(async () => {
-    const { certFile, keyFile } = await tls.authority.issueServerCertificate();
-    keyPair = await watchKeyPair(certFile, keyFile, pino({ level: 'silent' }));
-  });
-  afterAll(() => {
-    keyPair.close();
-  });
+  const keyPair = useKeyPair(tls);
 
   test.each([
     ['HTTP', () => undefined],
-    ['HTTPS', () => keyPair],
+    ['HTTPS', keyPair],
   ])('is cut, also if it has sent one request only (%s)', async (_name, pair) => {
     const listing = endlessLimiter();
     const { limiter } = listing;

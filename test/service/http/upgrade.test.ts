@@ -1,28 +1,12 @@
-import type { Limiter } from '../../../src/limiter/limiter.js';
 import { ratePath } from '../../support/http-client.js';
-import {
-  fullKey,
-  smallLimiter,
-  untilWaiting,
-  useHttpServices,
-} from '../../support/http-service.js';
+import { fullKey, untilWaiting, useHttpServices } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { watchedLimiter } from '../../support/watched-limiter.js';
 
 const startService = useHttpServices();
 
 const UPGRADE = { Connection: 'Upgrade', Upgrade: 'foo' };
-
-/** A limiter that records the keys that it is asked for. */
-function watchedLimiter() {
-  const limiter = smallLimiter();
-  const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
-  limiter.check = (...args) => {
-    asked.push(args[0].key);
-    return check(...args);
-  };
-  return { limiter: limiter as Limiter, asked };
-}
 
 /** How many answers were received. */
 function answers(received: string): number {

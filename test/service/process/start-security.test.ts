@@ -49,15 +49,6 @@ describe('a replica that can not start', () => {
       `AUTH_TOKENS_FILE: got "${path}" ([0].token must have at least 16 characters), takes a JSON list of tokens`,
     );
   });
-
-  test("because the key is another certificate's says so in one line", async () => {
-    const { keyFile } = await tls.authority.issueServerCertificate();
-
-    await expectOneLine(
-      { ...tls.settings, TLS_KEY_FILE: keyFile },
-      `TLS_KEY_FILE: got "${keyFile}", takes the private key of the certificate in TLS_CERT_FILE`,
-    );
-  });
 });
 
 test('watching files does not hold a replica that stops', async () => {

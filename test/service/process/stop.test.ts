@@ -75,27 +75,6 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(await replica.kill('SIGCONT')).toBe(0);
   });
 
-  test('turns away waiters whose turn does not come within the grace', async () => {
-    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '200' });
-    const keys = [uniqueKey(), uniqueKey()];
-    const waiting = [];
-    for (const key of keys) {
-      await approve(replica.url, key);
-      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
-      await untilWaiting(replica.url, key, 1);
-    }
-
-    expect(await replica.kill('SIGTERM')).toBe(0);
-    for (const [i, { answer }] of waiting.entries()) {
-      const { status, headers, json } = await answer;
-
-      expect(status).toBe(503);
-      expect(headers['content-type']).toBe('application/json');
-      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-      expect(json()).toStrictEqual({ error: 'shutting down', key: keys[i] });
-    }
-  });
-
   test('ends the grace at once on a second signal', async () => {
     const replica = await start(settings());
     const key = uniqueKey();
@@ -164,27 +143,6 @@ describe('the port of a replica that stops', () => {
     await idle.closed;
     waiting.disconnect();
     expect(await replica.kill('SIGINT')).toBe(0);
-  });
-
-  test('answers a request that was half sent when the replica began to stop', async () => {
-    const replica = await start({});
-    const key = uniqueKey();
-    const holder = await approve(replica.url, key);
-    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(replica.url, key, 1);
-    const connection = await openConnection(replica.url);
-    const text = requestText('DELETE', `${ratePath(key)}/${holder}`);
-    connection.write(text.slice(0, -2));
-    // Answered on another connection, so the first has been accepted before.
-    await send(replica.url, 'GET', '/healthz');
-    await startStopping(replica);
-    connection.write(text.slice(-2));
-    await connection.closed;
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
-    expect(connection.received).toMatch(/^Connection: close\r$/m);
-    expect((await waiting.answer).status).toBe(200);
-    expect(await replica.kill('SIGCONT')).toBe(0);
   });
 
   test.each([

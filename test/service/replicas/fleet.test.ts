@@ -1,16 +1,17 @@
-import { startTestApp, type TestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { decisionsOf, overviewOf } from '../../support/dashboard/dashboard-page.js';
 import { begin, checkTimes, ratePath, send } from '../../support/http-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
+const startApp = useApps();
 
 let settings: Readonly<Record<string, string>>;
 let names: { readonly reports: string; readonly channel: string };
-let apps: TestApp[];
 beforeEach(() => {
   const prefix = `${uniqueKey()}:`;
   settings = {
@@ -20,21 +21,17 @@ beforeEach(() => {
     MAX_REQUESTS: '1',
   };
   names = { reports: `${prefix}{}:reports`, channel: `${prefix}{}:wake` };
-  apps = [];
-});
-afterEach(async () => {
-  await Promise.all(apps.map((app) => app.stop(0)));
 });
 
 /** Starts replicas, and resolves when each listens for questions. */
 async function start(count: number): Promise<TestApp[]> {
-  apps = await Promise.all(Array.from({ length: count }, () => startTestApp(settings)));
-  await untilListening(count);
+  const apps = await Promise.all(Array.from({ length: count }, () => startApp(settings)));
+  await until(async () => (await listening()) === count);
   return apps;
 }
 
-function untilListening(count: number): Promise<boolean> {
-  return until(async () => (await redis.client.pubsub('NUMSUB', names.channel))[1] === count);
+async function listening(): Promise<unknown> {
+  return (await redis.client.pubsub('NUMSUB', names.channel))[1];
 }
 
 test('each replica shows the decisions, denials and waiters of all', async () => {
@@ -93,8 +90,7 @@ test('reports of another form are ignored', async () => {
 });
 
 test('without the dashboard a replica neither listens nor reports', async () => {
-  settings = { ...settings, DEBUG_ENDPOINTS: 'false' };
-  apps = [await startTestApp(settings)];
-  await checkTimes(apps[0]!.url, 'a', 1);
-  expect((await redis.client.pubsub('NUMSUB', names.channel))[1]).toBe(0);
+  const { url } = await startApp({ ...settings, DEBUG_ENDPOINTS: 'false' });
+  await checkTimes(url, 'a', 1);
+  expect(await listening()).toBe(0);
 });

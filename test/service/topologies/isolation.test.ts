@@ -1,28 +1,24 @@
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { type TestApp, startTestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { adaptedRules, createUser } from '../../support/redis-user.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const apps: TestApp[] = [];
-afterEach(async () => {
-  await Promise.all(apps.splice(0).map((app) => app.stop(0)));
-});
+const startApp = useApps();
 
-async function start(environment: Record<string, string>): Promise<TestApp> {
-  const app = await startTestApp({
+function start(environment: Record<string, string>): Promise<TestApp> {
+  return startApp({
     ...PATIENT_STORE,
     REDIS_URL: redis.url,
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
     ...environment,
   });
-  apps.push(app);
-  return app;
 }
 
 /** Fills the window of the key, lets one check wait, and returns that check and a release that serves it. */

@@ -45,13 +45,6 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     expect(text).not.toContain(LIMITER_USER.password);
   });
 
-  test('a failover keeps the waiters in their order', async () => {
-    const key = uniqueKey();
-    const filled = await fill(key, 3);
-    await setup.failover();
-    await serveInTurn(second.url, filled);
-  });
-
   test('a failover keeps the waiters in their order if the primary hangs and comes back as a replica', async () => {
     const key = uniqueKey();
     const filled = await fill(key, 2);

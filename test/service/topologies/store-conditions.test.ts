@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -90,13 +92,14 @@ describeWithRedisProgram('a service whose Redis', () => {
       await server.stop();
     });
 
-    test('answers checks with 503, is not ready, and recovers by itself', async () => {
+    test('answers checks and releases with 503, is not ready, and recovers by itself', async () => {
       await beginCondition(server);
       for (let i = 0; i < 5; i += 1) {
         const check = await send(app.url, 'POST', ratePath(uniqueKey()));
         expect(check.status).toBe(503);
         expect(check.headers['retry-after']).toMatch(/^[1-9]\d*$/);
       }
+      expect(await status('DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)).toBe(503);
       expect(await status('GET', '/readyz')).toBe(503);
       expect(await status('GET', '/healthz')).toBe(200);
 

@@ -64,15 +64,6 @@ export function describeHits(
         expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], denied: 0, waiting: 0 });
       });
 
-      test('counts only in its window', async () => {
-        await approve(10);
-        await harness.advance(WINDOW);
-        expect(await check(10)).toMatchObject({
-          outcome: 'approved',
-          quota: { limits: [{ remaining: 0 }] },
-        });
-      });
-
       test('can have overrides, which apply to the check itself', async () => {
         expect(await check(11, { maxRequests: 12 })).toMatchObject({
           outcome: 'approved',

@@ -130,6 +130,7 @@ export function describeHolds(name: string, createHarness: HarnessFactory): void
 
       test('finds no approval that is not held', async () => {
         const requestId = await approve();
+        expect(await renew(requestId)).toBeUndefined();
         expect(await renew(requestId, { holdMillis: HOLD })).toBeUndefined();
         expect(await renew(requestId, { holdMillis: HOLD, hits: 2 })).toBeUndefined();
         expect(await renew(requestId, { hits: 1 })).toEqual({});

@@ -50,18 +50,12 @@ export function describeLimiter(
       });
 
       test('says which maxima requests have set', async () => {
+        const none = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
+        const one = { ...none, maxRequests: true };
         await check({ maxRequests: 1 });
-        expect((await examine())?.overridden).toEqual({
-          maxRequests: true,
-          maxRequestsInQueue: false,
-          windowMillis: false,
-        });
+        expect(await examine()).toMatchObject({ overridden: one });
         await check({ maxRequestsInQueue: 7 });
-        expect((await examine())?.overridden).toEqual({
-          maxRequests: true,
-          maxRequestsInQueue: true,
-          windowMillis: false,
-        });
+        expect(await examine()).toMatchObject({ overridden: { ...one, maxRequestsInQueue: true } });
       });
 
       test('has the waiters in their order, with their waiting times, and at most as many as asked for', async () => {
@@ -237,6 +231,7 @@ export function describeLimiter(
         waiters[0]!.disconnect();
         expect(await waiters[0]!.decision).toEqual({ outcome: 'withdrawn' });
         await until(async () => (await inspect())?.waiting === 2);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], denied: 0 });
         const last = await wait();
         await harness.advance(WINDOW);
         await Promise.all([waiters[1]!.decision, waiters[2]!.decision]);

@@ -1,11 +1,7 @@
 import { readdirSync } from 'node:fs';
 
-import { type TestApp, startTestApp } from '../../../support/app.js';
 import { send } from '../../../support/http-client.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
-import { tokenFile } from '../../../support/tokens.js';
-
-const folder = useTemporaryFolder();
+import { useApp } from '../../../support/use-apps.js';
 
 const paths = readdirSync('ui').map((file) => (file === 'index.html' ? '/ui' : `/ui/${file}`));
 const TYPES: Readonly<Record<string, RegExp>> = {
@@ -15,12 +11,8 @@ const TYPES: Readonly<Record<string, RegExp>> = {
   svg: /^image\/svg\+xml$/,
 };
 
-let app: TestApp;
-beforeAll(async () => {
-  const reader = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
-  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, reader) });
-});
-afterAll(() => app.stop(0));
+const READER = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
+const app = useApp(undefined, { tokens: [READER] });
 
 test.each(paths)('%s needs no token, and may load nothing from elsewhere', async (path) => {
   const { status, headers } = await send(app.url, 'GET', path);
@@ -60,22 +52,3 @@ test.each(['/ui/', '/ui/index.html', '/ui/../package.json', '/ui/%2e%2e/package.
     expect((await send(app.url, 'GET', path)).status).toBe(404);
   },
 );
-
-test('DEBUG_ENDPOINTS=false removes the page', async () => {
-  const without = await startTestApp({ DEBUG_ENDPOINTS: 'false' });
-  for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
-    expect([path, (await send(without.url, 'GET', path)).status]).toEqual([path, 404]);
-  }
-  expect((await send(without.url, 'POST', '/ui/try/check?key=a')).status).toBe(404);
-  await without.stop(0);
-});
-
-test('the page is only on the admin port, if there is one', async () => {
-  const split = await startTestApp({ ADMIN_PORT: '0' });
-  for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
-    const statuses = [split.url, split.adminUrl].map((url) => send(url, 'GET', path));
-    const [service, admin] = await Promise.all(statuses);
-    expect([path, service?.status, admin?.status]).toEqual([path, 404, 200]);
-  }
-  await split.stop(0);
-});

@@ -36,9 +36,3 @@ test('the state of a key has its further limits, and what approvals take of each
   const { json } = await send(url, 'GET', '/debug');
   expect(json()).toMatchObject({ Instances: { key: state } });
 });
-
-test('the state of a key without further limits has no list of them', async () => {
-  const { url } = await serve([{ ...RULE, limits: [] }]);
-  await approve(url, 'key');
-  expect(await debugState(url, 'key')).not.toHaveProperty('Limits');
-});

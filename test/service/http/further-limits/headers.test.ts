@@ -24,18 +24,6 @@ function limitHeaders({ headers }: Answer): Record<string, unknown> {
 }
 
 describe('in the form of the draft, the headers', () => {
-  test("list the key's own maximum, then each further limit in the order of the rule", async () => {
-    const app = await serve([RULE]);
-    expect(limitHeaders(await check(app))).toEqual({
-      'ratelimit-policy': '"tenants";q=10;w=1, "hour";q=1000;w=3600, "day";q=3;w=86400',
-      ratelimit: '"tenants";r=9;t=1, "hour";r=999;t=3600, "day";r=2;t=86400',
-    });
-    await app.clock.advance(1500);
-    expect(limitHeaders(await check(app, '?hits=5'))).toMatchObject({
-      ratelimit: '"tenants";r=5;t=1, "hour";r=994;t=3599, "day";r=1;t=86399',
-    });
-  });
-
   test('list the limits in force, also while the rules have others', async () => {
     const app = await serve([RULE]);
     await check(app);
