@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { startTestApp, type TestApp } from '../support/app.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { useApps } from '../support/use-apps.js';
 import { ROOT } from './repository-files.js';
 
 /** Of the version in the package's `engines`. */
@@ -14,6 +14,7 @@ const MOST_BYTES = 200_000;
 
 const folder = useTemporaryFolder();
 const run = promisify(execFile);
+const start = useApps();
 const installed = (path: string) => join(folder, 'node_modules', path);
 
 /** Packs the built client, and installs it in `folder`, offline. */
@@ -63,12 +64,6 @@ await client.wait('a', { canWait: true });
 describe('the package of the Node client in an empty folder', () => {
   beforeAll(install);
 
-  let app: TestApp;
-  beforeEach(async () => {
-    app = await startTestApp({ WINDOW_MILLIS: '3600000' });
-  });
-  afterEach(() => app.stop(0));
-
   test('has no dependencies, and is small', () => {
     const packages = readdirSync(join(folder, 'node_modules')).filter(
       (name) => !name.startsWith('.'),
@@ -108,9 +103,10 @@ describe('the package of the Node client in an empty folder', () => {
     const [, example = ''] = /^```javascript\n([\s\S]*?)^```$/m.exec(readme) ?? [];
     writeFileSync(join(folder, 'example.mjs'), example);
 
+    const { url } = await start({ WINDOW_MILLIS: '3600000' });
     const { stdout } = await run(node, ['example.mjs'], {
       cwd: folder,
-      env: { PATH: process.env.PATH, SLUICE_URL: app.url },
+      env: { PATH: process.env.PATH, SLUICE_URL: url },
     });
 
     expect(stdout).toBe('approved: true\nafter a wait: true\nwork: done\n');

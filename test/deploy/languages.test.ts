@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 import { readPage, ROOT } from '../support/docs/pages.js';
 import { shellBlocks } from '../support/docs/shell-blocks.js';
-import { startTestApp, type TestApp } from '../support/app.js';
+import { useApp } from '../support/use-apps.js';
 
 const run = promisify(execFile);
 const PROGRAMS: Readonly<Record<string, string>> = {
@@ -20,11 +20,7 @@ const examples = shellBlocks('docs/languages.md')
     return { program, words, prints };
   });
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp({ MAX_REQUESTS: '1', WINDOW_MILLIS: '60000' });
-});
-afterAll(() => app.stop(0));
+const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '60000' }));
 
 test('each language with an example is run', () => {
   expect(examples.map(({ program }) => program)).toEqual(Object.keys(PROGRAMS));

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
-import { startTestApp } from '../support/app.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { useApp } from '../support/use-apps.js';
 import { ROOT } from './repository-files.js';
 
 const CLIENT = join(ROOT, 'clients/python');
@@ -21,6 +21,7 @@ const readClient = (path: string) => readFileSync(join(CLIENT, path), 'utf8');
 
 describe('the Python client', () => {
   const folder = useTemporaryFolder();
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000' }));
   const environment = { PATH: process.env.PATH, PYTHONDONTWRITEBYTECODE: '1' };
 
   /** Resolves with what a module of Python prints, and fails with all of it. */
@@ -61,16 +62,11 @@ describe('the Python client', () => {
       const [, example = '', printed] =
         /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/m.exec(readme) ?? [];
       writeFileSync(join(folder, 'example.py'), example);
-      const app = await startTestApp({ WINDOW_MILLIS: '3600000' });
-      try {
-        const { stdout } = await run(python, ['example.py'], {
-          cwd: folder,
-          env: { ...environment, SLUICE_URL: app.url },
-        });
-        expect(stdout).toBe(printed);
-      } finally {
-        await app.stop(0);
-      }
+      const { stdout } = await run(python, ['example.py'], {
+        cwd: folder,
+        env: { ...environment, SLUICE_URL: app.url },
+      });
+      expect(stdout).toBe(printed);
     },
     TIMEOUT_MILLIS,
   );

@@ -1,17 +1,13 @@
 import type { Page } from 'playwright-core';
 
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
 import { extent } from '../../support/extent.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 import { violationsOf } from './axe.js';
 import { unfold, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
-
-const folder = useTemporaryFolder();
 
 const PHONE = { width: 360, height: 740 };
 const DESKTOP = { width: 1280, height: 900 };
@@ -20,19 +16,18 @@ const SCHEMES: readonly Scheme[] = ['light', 'dark'];
 
 describeInBrowser('the accessibility of the dashboard', () => {
   const open = useBrowser();
-  let app: TestApp;
+  const start = useApps();
+  const app = useApp(() => ({ MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' }));
   let waiting: PendingRequest;
   beforeAll(async () => {
-    app = await startTestApp({ MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
     for (const key of ['one', 'two', 'two', 'two', 'three', 'three']) {
       await send(app.url, 'POST', ratePath(key));
     }
     waiting = begin(app.url, 'POST', `${ratePath('three')}?canWait=true`);
     await untilWaiting(app.url, 'three', 1);
   });
-  afterAll(async () => {
+  afterAll(() => {
     waiting.disconnect();
-    await app.stop(0);
   });
 
   const isWiderThanSeen = (page: Page): Promise<boolean> =>
@@ -62,11 +57,10 @@ describeInBrowser('the accessibility of the dashboard', () => {
 
       test('the form for a token breaks no rule of accessibility', async () => {
         const reader = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
-        const guarded = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, reader) });
+        const guarded = await start({}, { tokens: [reader] });
         const { page } = await open(`${guarded.url}/ui`, { viewport, colorScheme });
         await untilText(page, '#token-problem', 'a bearer token is required');
         expect(await violationsOf(page)).toEqual([]);
-        await guarded.stop(0);
       });
     });
   });
@@ -102,7 +96,7 @@ describeInBrowser('the accessibility of the dashboard', () => {
   });
 
   test('the focused row keeps the focus and its place while others overtake it', async () => {
-    const own = await startTestApp({ MAX_REQUESTS: '9', WINDOW_MILLIS: '3600000' });
+    const own = await start({ MAX_REQUESTS: '9', WINDOW_MILLIS: '3600000' });
     for (const key of ['first', 'first', 'second']) await send(own.url, 'POST', ratePath(key));
     const { page } = await open(`${own.url}/ui`, { viewport: DESKTOP });
     await untilListed(page, ['first', 'second']);
@@ -114,6 +108,5 @@ describeInBrowser('the accessibility of the dashboard', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('first');
     await page.getByLabel('Search for keys').focus();
     await untilListed(page, ['second', 'first']);
-    await own.stop(0);
   });
 });

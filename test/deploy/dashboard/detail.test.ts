@@ -1,19 +1,16 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { type TestApp, startTestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { begin, ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 import { unfold, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
+const start = useApps();
 
 function addressOf(app: TestApp, key: string): string {
   return `${app.url}/ui#key=${encodeURIComponent(key)}`;
@@ -27,20 +24,14 @@ describeInBrowser('a key in the dashboard', () => {
     let prefix: string;
     beforeEach(async () => {
       prefix = `${uniqueKey()}:`;
-      const CONFIG_FILE = join(folder, uniqueKey());
-      const rule = { key_pattern: 'job', name: 'jobs', max_requests_in_queue: 7 };
-      await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+      const rules = [{ key_pattern: 'job', name: 'jobs', max_requests_in_queue: 7 }];
       const settings = {
         ...PATIENT_STORE,
         REDIS_URL: redis.url,
         KEY_PREFIX: prefix,
         WINDOW_MILLIS: '3600000',
-        CONFIG_FILE,
       };
-      replicas = await Promise.all([startTestApp(settings), startTestApp(settings)]);
-    });
-    afterEach(async () => {
-      await Promise.all(replicas.map((app) => app.stop(0)));
+      replicas = await Promise.all([start(settings, { rules }), start(settings, { rules })]);
     });
 
     test('has its limits with their sources, and each waiter with its replica and waiting time', async () => {
@@ -103,9 +94,8 @@ describeInBrowser('a key in the dashboard', () => {
   describe('of an embedded limiter', () => {
     let app: TestApp;
     beforeEach(async () => {
-      app = await startTestApp({ WINDOW_MILLIS: '60000', MAX_REQUESTS: '1' });
+      app = await start({ WINDOW_MILLIS: '60000', MAX_REQUESTS: '1' });
     });
-    afterEach(() => app.stop(0));
 
     test('has a window that also moves between answers', async () => {
       await send(app.url, 'POST', ratePath('job'));
@@ -146,26 +136,18 @@ describeInBrowser('a key in the dashboard', () => {
     });
 
     test('has the usage of its further limits, and what set each', async () => {
-      const CONFIG_FILE = join(folder, uniqueKey());
       const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
-      await writeFile(
-        CONFIG_FILE,
-        JSON.stringify({ keys: [{ key_pattern: 'job', limits: [hour] }] }),
-      );
-      const limited = await startTestApp({ CONFIG_FILE, WINDOW_MILLIS: '7200000' });
-      try {
-        const { page, complaints } = await open(addressOf(limited, 'job'));
-        await untilText(page, '#limits', 'Limit hour9 hits per 1 hrule 1');
-        await send(limited.url, 'POST', `${ratePath('job')}?hits=9`);
-        await send(limited.url, 'POST', ratePath('job'));
-        await untilText(page, '#gauges', /Limit hour9 of 9; window ends in \d+ min/);
-        await untilText(page, '#detail-state', 'limit reached (hour)');
-        await page.goto(`${limited.url}/ui`);
-        await untilText(page, '#keys', '9 of 100; hour: 9 of 9');
-        expect(complaints).toEqual([]);
-      } finally {
-        await limited.stop(0);
-      }
+      const rules = [{ key_pattern: 'job', limits: [hour] }];
+      const limited = await start({ WINDOW_MILLIS: '7200000' }, { rules });
+      const { page, complaints } = await open(addressOf(limited, 'job'));
+      await untilText(page, '#limits', 'Limit hour9 hits per 1 hrule 1');
+      await send(limited.url, 'POST', `${ratePath('job')}?hits=9`);
+      await send(limited.url, 'POST', ratePath('job'));
+      await untilText(page, '#gauges', /Limit hour9 of 9; window ends in \d+ min/);
+      await untilText(page, '#detail-state', 'limit reached (hour)');
+      await page.goto(`${limited.url}/ui`);
+      await untilText(page, '#keys', '9 of 100; hour: 9 of 9');
+      expect(complaints).toEqual([]);
     });
 
     test('can be checked, waited for and released by hand', async () => {

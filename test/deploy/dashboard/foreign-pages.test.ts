@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 
 import type { Page } from 'playwright-core';
 
-import { type TestApp, startTestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { approve, send } from '../../support/http-client.js';
+import { useApps } from '../../support/use-apps.js';
 import { untilListed } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
@@ -30,6 +31,7 @@ const ATTEMPTS = `async (url) => {
 }`;
 
 describeInBrowser('pages of other origins', () => {
+  const start = useApps();
   const open = useBrowser(`--host-resolver-rules=MAP *.test 127.0.0.1`);
   let page: Server;
   let pagePort: number;
@@ -41,7 +43,6 @@ describeInBrowser('pages of other origins', () => {
     await once(page, 'listening');
     pagePort = (page.address() as AddressInfo).port;
   });
-  afterEach(() => app.stop(0));
   afterAll(async () => {
     page.close();
     page.closeAllConnections();
@@ -64,7 +65,7 @@ describeInBrowser('pages of other origins', () => {
     ['another site', EVIL],
     ['another port', '127.0.0.1'],
   ])('of %s can count nothing, and read nothing', async (_what, host) => {
-    app = await startTestApp(LOGGED);
+    app = await start(LOGGED);
     await approve(app.url, 'job');
     const { page: foreign } = await open(`http://${host}:${pagePort}`);
 
@@ -73,7 +74,7 @@ describeInBrowser('pages of other origins', () => {
   });
 
   test('may have a working link to the dashboard', async () => {
-    app = await startTestApp(LOGGED);
+    app = await start(LOGGED);
     await approve(app.url, 'job');
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
     await foreign.setContent(`<a href="${app.url}/ui">dashboard</a>`);
@@ -83,7 +84,7 @@ describeInBrowser('pages of other origins', () => {
   });
 
   test('are rejected if their name resolves to the address of the service', async () => {
-    app = await startTestApp(LOGGED);
+    app = await start(LOGGED);
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
     const { port } = new URL(app.url);
 
@@ -91,7 +92,7 @@ describeInBrowser('pages of other origins', () => {
   });
 
   test('may send checks if ALLOWED_ORIGINS has their origin', async () => {
-    app = await startTestApp({ ...LOGGED, ALLOWED_ORIGINS: `http://${EVIL}:${pagePort}` });
+    app = await start({ ...LOGGED, ALLOWED_ORIGINS: `http://${EVIL}:${pagePort}` });
     const { page: named } = await open(`http://${EVIL}:${pagePort}`);
 
     // No answer allows the page to read it.
@@ -101,7 +102,7 @@ describeInBrowser('pages of other origins', () => {
 
   // The remaining risk in docs/security.md: the browser does not mark these requests.
   test('can count only with GET if the service has a name and no TLS', async () => {
-    app = await startTestApp({ ...LOGGED, ALLOWED_HOSTS: SLUICE });
+    app = await start({ ...LOGGED, ALLOWED_HOSTS: SLUICE });
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
     const { port } = new URL(app.url);
     await attempt(foreign, `http://${SLUICE}:${port}`);

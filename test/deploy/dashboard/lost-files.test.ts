@@ -1,19 +1,15 @@
 import type { Page, Route } from 'playwright-core';
 
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 import { untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 describeInBrowser('a dashboard that loses a file while it loads', () => {
   const open = useBrowser();
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ WINDOW_MILLIS: '3600000' });
-    await send(app.url, 'POST', ratePath('job'));
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000' }));
+  beforeAll(() => send(app.url, 'POST', ratePath('job')));
 
   /** Opens the page while all requests for a file are lost. */
   const openWithout = (file: string): ReturnType<typeof open> =>

@@ -1,12 +1,9 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { bearer, tokenFile } from '../../support/tokens.js';
+import { bearer } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 import { unfold, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
-
-const folder = useTemporaryFolder();
 
 const OWNER = {
   name: 'owner',
@@ -18,17 +15,13 @@ const CHECKER = { name: 'checker', token: 'token-to-check-only', scopes: ['check
 
 describeInBrowser('the dashboard behind tokens', () => {
   const open = useBrowser();
-  let app: TestApp;
+  const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' }), {
+    tokens: [OWNER, SEER, CHECKER],
+  });
   beforeEach(async () => {
-    app = await startTestApp({
-      AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, SEER, CHECKER),
-      MAX_REQUESTS: '1',
-      WINDOW_MILLIS: '3600000',
-    });
     await send(app.url, 'POST', ratePath('job'), bearer(OWNER));
     await send(app.url, 'POST', ratePath('job'), bearer(OWNER));
   });
-  afterEach(() => app.stop(0));
 
   test('asks for a token, says what is wrong with it, and shows nothing before', async () => {
     const { page, requests } = await open(`${app.url}/ui`);

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
 
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { debugState } from '../../support/debug-state.js';
 import { send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 import { untilText } from '../dashboard/seen.js';
 import { describeInBrowser, useBrowser, type WatchedPage } from '../dashboard/use-browser.js';
 
@@ -15,11 +15,7 @@ const CHECK = '#operations-Checks-check';
 
 describeInBrowser('the page of the HTTP API', () => {
   const open = useBrowser();
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ WINDOW_MILLIS: '3600000' });
-  });
-  afterAll(() => app.stop(0));
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000' }));
 
   /**
    * Opens the page, again if Chromium has dropped a request because the machine's addresses changed. They change with

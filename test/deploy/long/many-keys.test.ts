@@ -1,6 +1,7 @@
-import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
+import { checkMany } from '../../support/bulk-client.js';
 import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 import { listedKeys, untilListed, untilText } from '../dashboard/seen.js';
 import { describeInBrowser, useBrowser } from '../dashboard/use-browser.js';
@@ -9,22 +10,22 @@ const KEYS = 10_000;
 const PER_CALL = 1000;
 
 const redis = useRedis();
+const start = useApps();
 
 describeInBrowser('the dashboard of ten thousand keys', () => {
   const open = useBrowser();
 
   test.each(bothLimiters(redis))('stays usable (%s limiter)', async (_name, settings) => {
-    const app: TestApp = await startTestApp({
+    const app = await start({
       ...settings(),
       MAX_REQUESTS: '3',
       WINDOW_MILLIS: '3600000',
     });
-    const checkAll = async (keys: readonly string[]): Promise<void> => {
-      const body = JSON.stringify(keys.map((key) => ({ key })));
-      const headers = { 'Content-Type': 'application/json' };
-      const answer = await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
-      await answer.arrayBuffer();
-    };
+    const checkAll = (keys: readonly string[]) =>
+      checkMany(
+        app.url,
+        keys.map((key) => ({ key })),
+      );
     for (let first = 0; first < KEYS; first += PER_CALL) {
       await checkAll(Array.from({ length: PER_CALL }, (_, i) => `tenant-${first + i}`));
     }
@@ -44,6 +45,5 @@ describeInBrowser('the dashboard of ten thousand keys', () => {
     await checkAll(Array.from({ length: 5 }, () => 'tenant-1234'));
     await untilText(page, '#denied', 'tenant-1234');
     expect(complaints).toEqual([]);
-    await app.stop(0);
   });
 });

@@ -1,11 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { startTestApp } from '../../support/app.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { scrape, type Series } from '../../support/prometheus-text.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 import { readText } from '../repository-files.js';
 import { groupingsIn, type Selector, selectorsIn } from './selectors.js';
 import { alerts, dashboard, panelQueries } from './shipped-queries.js';
@@ -13,26 +9,21 @@ import { alerts, dashboard, panelQueries } from './shipped-queries.js';
 /** Labels of the target, which Prometheus or its operator adds. */
 const OF_THE_TARGET = ['namespace', 'job', 'pod', 'instance'];
 
-const folder = useTemporaryFolder();
+const key = uniqueKey();
+const rule = {
+  key_pattern: key,
+  name: 'one',
+  max_requests_per_window: 1,
+  window_millis: 3600000,
+  limits: [{ name: 'day', max_requests_per_window: 2, window_millis: 86400000 }],
+};
+const app = useApp(undefined, { rules: [rule] });
 let series: readonly Series[];
-
 beforeAll(async () => {
-  const key = uniqueKey();
-  const CONFIG_FILE = join(folder, 'rules.json');
-  const rule = {
-    key_pattern: key,
-    name: 'one',
-    max_requests_per_window: 1,
-    window_millis: 3600000,
-    limits: [{ name: 'day', max_requests_per_window: 2, window_millis: 86400000 }],
-  };
-  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
-  const app = await startTestApp({ CONFIG_FILE });
   // A named rule has series once one of its keys was checked, and a limit once it has denied a check.
   await approve(app.url, key);
   await send(app.url, 'POST', ratePath(key));
   ({ series } = await scrape(app.url));
-  await app.stop(0);
 });
 
 /** The parts of a selector that no series of `/metrics` has. */

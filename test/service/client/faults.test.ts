@@ -1,9 +1,9 @@
 import { SluiceClient, SluiceUnavailableError } from '../../../src/client/index.js';
-import { startTestApp } from '../../support/app.js';
 import { debugState } from '../../support/debug-state.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { freePort } from '../../support/free-port.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 import { type RecordedCall, useRecordingServers } from '../../support/client/recording-server.js';
 
 const serve = useRecordingServers();
@@ -126,17 +126,15 @@ describe.each(ways)('a %s', (_, ask) => {
 });
 
 describe('on a network that fails', () => {
-  let app: Awaited<ReturnType<typeof startTestApp>>;
+  const app = useApp();
   let proxy: FaultProxy;
   let url: string;
   beforeEach(async () => {
-    app = await startTestApp();
     proxy = await startFaultProxy(Number(new URL(app.url).port));
     url = `http://127.0.0.1:${proxy.port}`;
   });
-  afterEach(async () => {
+  afterEach(() => {
     proxy.stop();
-    await app.stop(0);
   });
 
   test.each(ways)('a %s is sent again if the server refused the connection', async (_, ask) => {

@@ -1,9 +1,9 @@
 import { SluiceClient } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { StoredHolds } from '../../support/client/stored-holds.js';
 import { debugState } from '../../support/debug-state.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const HOLD = { maxRequests: 2, holdMillis: 60_000 };
@@ -11,13 +11,11 @@ const HOLD = { maxRequests: 2, holdMillis: 60_000 };
 const redis = useRedis();
 const holds = new StoredHolds(redis);
 const serve = useRecordingServers();
-let app: TestApp;
+const app = useApp(() => ({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '30000' }));
 let client: SluiceClient;
-beforeAll(async () => {
-  app = await startTestApp({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '30000' });
+beforeAll(() => {
   client = new SluiceClient(app.url);
 });
-afterAll(() => app.stop(0));
 
 const held = (key: string) => debugState(app.url, key).then(({ NumHeld }) => NumHeld);
 

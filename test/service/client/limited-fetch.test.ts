@@ -1,19 +1,17 @@
 import { limitedFetch, SluiceClient, SluiceDeniedError } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 
 const serve = useRecordingServers();
 
-let sluice: TestApp;
+const sluice = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
 let client: SluiceClient;
-beforeAll(async () => {
-  sluice = await startTestApp({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+beforeAll(() => {
   client = new SluiceClient(sluice.url);
 });
-afterAll(() => sluice.stop(0));
 
 const startTarget = () =>
   serve((call) => {

@@ -1,21 +1,19 @@
 import express, { type Request } from 'express';
 
 import { rateLimit, type RateLimitOptions, SluiceClient } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
 import { type ServedApp, serve } from '../../support/http-app.js';
 import { begin, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 
-let sluice: TestApp;
+const sluice = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
 let client: SluiceClient;
-beforeAll(async () => {
-  sluice = await startTestApp({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+beforeAll(() => {
   client = new SluiceClient(sluice.url);
 });
-afterAll(() => sluice.stop(0));
 
 const served: ServedApp[] = [];
 afterEach(() => Promise.all(served.splice(0).map((app) => app.close())));

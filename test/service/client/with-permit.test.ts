@@ -1,16 +1,13 @@
 import { getEventListeners } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 
 import { SluiceClient } from '../../../src/client/index.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { StoredHolds } from '../../support/client/stored-holds.js';
 import { useWorkers } from '../../support/client/worker-process.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const WINDOW_MILLIS = 100;
@@ -20,32 +17,26 @@ const ONE = { maxRequests: 1, holdMillis: HOLD_MILLIS };
 
 const redis = useRedis();
 const holds = new StoredHolds(redis);
-const folder = useTemporaryFolder();
 const serve = useRecordingServers();
 const startWorker = useWorkers();
-let replicas: readonly TestApp[] = [];
+const rules = [
+  { key_pattern: 'shadow', shadow: true, max_requests_per_window: 1 },
+  { key_pattern: 'no holds', requests_can_hold: false },
+];
+const settings = () => ({
+  REDIS_URL: redis.url,
+  WINDOW_MILLIS: String(WINDOW_MILLIS),
+  STORE_TIMEOUT_MILLIS: '30000',
+});
+const replicas = [useApp(settings, { rules }), useApp(settings, { rules })] as const;
 let clients: readonly SluiceClient[];
 let client: SluiceClient;
-beforeAll(async () => {
-  const rules = join(folder, 'rules.json');
-  const keys = [
-    { key_pattern: 'shadow', shadow: true, max_requests_per_window: 1 },
-    { key_pattern: 'no holds', requests_can_hold: false },
-  ];
-  await writeFile(rules, JSON.stringify({ keys }));
-  const settings = {
-    REDIS_URL: redis.url,
-    WINDOW_MILLIS: String(WINDOW_MILLIS),
-    CONFIG_FILE: rules,
-    STORE_TIMEOUT_MILLIS: '30000',
-  };
-  replicas = await Promise.all([startTestApp(settings), startTestApp(settings)]);
+beforeAll(() => {
   clients = replicas.map(({ url }) => new SluiceClient(url));
   client = clients[0]!;
 });
-afterAll(() => Promise.all(replicas.map((replica) => replica.stop(0))));
 
-const state = (key: string) => debugState(replicas[0]!.url, key);
+const state = (key: string) => debugState(replicas[0].url, key);
 
 describe('a permit', () => {
   test('is held while the work goes on, over windows and renewals, and is then free', async () => {
@@ -214,12 +205,12 @@ describe("the caller's signal", () => {
     let isDone = false;
     const work = () => (isDone = true);
     const waiting = client.withPermit(key, work, { signal: leaving.signal });
-    await untilWaiting(replicas[0]!.url, key, 1);
+    await untilWaiting(replicas[0].url, key, 1);
 
     leaving.abort();
 
     await expect(waiting).rejects.toBe(leaving.signal.reason);
-    await untilWaiting(replicas[0]!.url, key, 0);
+    await untilWaiting(replicas[0].url, key, 0);
     expect(isDone).toBe(false);
   });
 
@@ -240,13 +231,13 @@ describe("the caller's signal", () => {
 
 describe('a process', () => {
   test('ends when its work has ended', async () => {
-    const worker = await startWorker(replicas[0]!.url, uniqueKey(), 'ends');
+    const worker = await startWorker(replicas[0].url, uniqueKey(), 'ends');
 
     expect(await worker.ended).toBe(0);
   });
 
   test('is not kept alive by a permit alone', async () => {
-    const worker = await startWorker(replicas[0]!.url, uniqueKey(), 'has nothing to wait for');
+    const worker = await startWorker(replicas[0].url, uniqueKey(), 'has nothing to wait for');
 
     // Node's exit code if a module waits for what can't come.
     expect(await worker.ended).toBe(13);

@@ -1,44 +1,30 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { startTestApp } from '../../support/app.js';
 import { approve, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
-const folder = useTemporaryFolder();
+const key = uniqueKey();
+const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
+const app = useApp(undefined, { rules: [{ key_pattern: key, name: 'one', limits }] });
 
 test('the table of metrics names each metric of Sluice, with its labels', async () => {
-  const key = uniqueKey();
-  const CONFIG_FILE = join(folder, 'rules.json');
   // A named rule has series of its own once one of its keys was checked, and a limit once it has denied.
-  const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
-  await writeFile(
-    CONFIG_FILE,
-    JSON.stringify({ keys: [{ key_pattern: key, name: 'one', limits }] }),
-  );
-  const app = await startTestApp({ CONFIG_FILE });
-  try {
-    await approve(app.url, key);
-    await send(app.url, 'POST', `/rate/${key}`);
-    const { text } = await send(app.url, 'GET', '/metrics');
-    const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
-    const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);
-    const own = rows.filter(([name]) => name!.startsWith('`ratelimit_'));
-    expect(own.map(([name]) => inBackticks(name)).sort()).toEqual([...served].sort());
-    for (const [name, labels = ''] of own) {
-      const sample = new RegExp(`^${inBackticks(name)}(?:_sum)?\\{?([^}\\n]*)`, 'm').exec(text);
-      const inText = [...sample![1]!.matchAll(/(\w+)="/g)]
-        .map(([, label]) => label)
-        // The label of a histogram's buckets.
-        .filter((label) => label !== 'le');
-      expect([name, labels.replaceAll(/[`\s]/g, '').split(',').filter(Boolean)]).toEqual([
-        name,
-        inText,
-      ]);
-    }
-  } finally {
-    await app.stop(0);
+  await approve(app.url, key);
+  await send(app.url, 'POST', `/rate/${key}`);
+  const { text } = await send(app.url, 'GET', '/metrics');
+  const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
+  const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);
+  const own = rows.filter(([name]) => name!.startsWith('`ratelimit_'));
+  expect(own.map(([name]) => inBackticks(name)).sort()).toEqual([...served].sort());
+  for (const [name, labels = ''] of own) {
+    const sample = new RegExp(`^${inBackticks(name)}(?:_sum)?\\{?([^}\\n]*)`, 'm').exec(text);
+    const inText = [...sample![1]!.matchAll(/(\w+)="/g)]
+      .map(([, label]) => label)
+      // The label of a histogram's buckets.
+      .filter((label) => label !== 'le');
+    expect([name, labels.replaceAll(/[`\s]/g, '').split(',').filter(Boolean)]).toEqual([
+      name,
+      inText,
+    ]);
   }
 });
