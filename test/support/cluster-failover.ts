@@ -1,16 +1,13 @@
 import { type ClusterNode, selfOf } from './cluster-node.js';
 import { until } from './until.js';
 
-/** FORCE if the primary does not answer, TAKEOVER also if no majority of primaries does. */
-export type FailoverMode = 'FORCE' | 'TAKEOVER';
-
 /** How long Redis tries a requested failover before it gives up. */
 const FAILOVER_TIMEOUT_MILLIS = 5_000;
 
 /** Promotes a replica, and resolves when it reports that it is a primary. */
-export async function promote(replica: ClusterNode, mode?: FailoverMode): Promise<void> {
+export async function promote(replica: ClusterNode): Promise<void> {
   const epochBefore = (await selfOf(replica)).configEpoch;
-  const ask = () => replica.command('CLUSTER', 'FAILOVER', ...(mode ? [mode] : []));
+  const ask = () => replica.command('CLUSTER', 'FAILOVER');
   await ask();
   let askedAt = Date.now();
   await until(async () => {

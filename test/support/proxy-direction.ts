@@ -24,11 +24,6 @@ export class ProxyDirection {
     return this.#bytesIn;
   }
 
-  /** The number of bytes passed on so far. */
-  get bytesOut(): number {
-    return this.#bytesOut;
-  }
-
   /** Passes everything on at once, also data that a pause has held back. */
   pass(): void {
     this.#set('pass');

@@ -1,4 +1,4 @@
-import { type FailoverMode, promote } from './cluster-failover.js';
+import { promote } from './cluster-failover.js';
 import { type ClusterNode, covers, isHealthy, selfOf, viewOf } from './cluster-node.js';
 import { freePort } from './free-port.js';
 import { startRedisProcess, stopAll } from './redis-process.js';
@@ -157,11 +157,11 @@ export class RedisCluster {
    * Promotes a replica, and resolves when the cluster has settled on it. A node that was demoted by another
    * failover is promoted some seconds later at the earliest.
    */
-  async failover(replica: ClusterNode, mode?: FailoverMode): Promise<void> {
+  async failover(replica: ClusterNode): Promise<void> {
     const demotedAt = this.#demotedAt.get(replica) ?? -Infinity;
-    if (mode !== 'TAKEOVER') await until(() => Date.now() - demotedAt > BETWEEN_ELECTIONS_MILLIS);
+    await until(() => Date.now() - demotedAt > BETWEEN_ELECTIONS_MILLIS);
     const { primaryId } = await selfOf(replica);
-    await promote(replica, mode);
+    await promote(replica);
     await this.settled();
     const primary = this.nodes.find(({ id }) => id === primaryId)!;
     this.#demotedAt.set(primary, Date.now());
