@@ -145,6 +145,27 @@ describe('the port of a replica that stops', () => {
     expect(await replica.kill('SIGINT')).toBe(0);
   });
 
+  test('answers a request that was half sent when the replica began to stop', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    const holder = await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    const connection = await openConnection(replica.url);
+    const text = requestText('DELETE', `${ratePath(key)}/${holder}`);
+    connection.write(text.slice(0, -2));
+    // Answered on another connection, so the first has been accepted before.
+    await send(replica.url, 'GET', '/healthz');
+    await startStopping(replica);
+    connection.write(text.slice(-2));
+    await connection.closed;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+    expect((await waiting.answer).status).toBe(200);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
   test.each([
     ['has sent nothing', ''],
     ['has sent half a request', 'GET /healthz HTTP/1.1\r\nHost:'],
