@@ -39,8 +39,8 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${HTTP}/unread-answers`, 'a client that reads nothing for the time that it may take'],
   ],
   'the head of a request, its URL, its body': [
-    [`${HTTP}/transport-limits`, 'in its headers gets a 431'],
-    [`${HTTP}/transport-limits`, 'in its URL gets a 414, and nothing is counted'],
+    [`${HTTP}/errors`, 'HEADERS_TOO_LARGE'],
+    [`${HTTP}/transport-limits`, 'in its URL is served up to 8192 bytes, and counts nothing above'],
     [`${HTTP}/transport-limits`, 'is read and discarded while its check waits'],
   ],
   'bodies of bulk requests': [
