@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+
 import { Redis } from 'ioredis';
 
 import { type RedisServer, startRedisServer } from './redis-server.js';
@@ -23,7 +25,12 @@ export function useRedis(): RedisForTests {
     client = new Redis(server.address);
   });
   afterAll(async () => {
-    client?.disconnect();
+    if (client) {
+      // A timer of the connection would keep jest's worker.
+      const ended = once(client, 'end');
+      client.disconnect();
+      await ended;
+    }
     await server?.stop();
   });
 
