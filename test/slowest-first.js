@@ -32,7 +32,7 @@ const SLOWEST = [
   'test/deploy/generated-clients/generated-clients.test.ts',
   'test/deploy/gateways/gateways.test.ts',
   'test/deploy/gateways/envoy.test.ts',
-  'test/deploy/installed-package.test.ts',
+  'test/deploy/npm-package.test.ts',
   'test/deploy/client-package.test.ts',
   'test/deploy/python-client.test.ts',
   'test/service/grpc/stop.test.ts',

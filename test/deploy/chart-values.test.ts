@@ -180,11 +180,9 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
       "at '/lifecycle/preStop/sleep': got number, want object",
     ],
     [{ image: { digest: 'sha256:abc' } }, "at '/image/digest': 'sha256:abc' does not match"],
-    [{ lifecycle: { preStart: {} } }, "additional properties 'preStart' not allowed"],
     [{ extraContainers: [{ name: 'a' }] }, "at '/extraContainers/0': missing property 'image'"],
     [{ monitoring: { runbookUrl: 'git.example' } }, "at '/monitoring/runbookUrl'"],
     [{ extraEnv: [{ value: 'a' }] }, "at '/extraEnv/0': missing property 'name'"],
-    [{ resources: { limit: {} } }, "additional properties 'limit' not allowed"],
     [{ podDisruptionBudget: { maxUnavailable: 'one' } }, "'one' does not match pattern"],
     [{ resources: { limits: { memory: '1 GB' } } }, "at '/resources/limits/memory'"],
   ])('rejects %j', async (values, message) => {

@@ -1,3 +1,4 @@
+import { tableRows } from '../support/docs/tables.js';
 import { comparable } from './comparable-objects.js';
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 import {
@@ -28,70 +29,60 @@ const URLS = /- REDIS_URL=(.*)\n/.exec(readText(`k8s/overlays/${KUSTOMIZATION}`)
 /** Deletes the line of a component. */
 const without = (name: string): Replacements => [[`  - ../../components/${name}\n`, '']];
 
-const SINGLE: Variant = {
-  yours: 'a single Redis',
-  change: [
-    [MODE, '- REDIS_MODE=standalone\n'],
-    [URLS, 'rediss://redis.example.internal:6379'],
-  ],
-  settings: { REDIS_MODE: 'standalone' },
-};
-const SENTINELS: Variant = {
-  yours: 'a Redis behind Sentinels',
-  change: [
-    [MODE, '- REDIS_MODE=sentinel\n      - REDIS_SENTINEL_MASTER=mymaster\n'],
-    [URLS, URLS.replaceAll('redis-', 'sentinel-').replaceAll(':6379', ':26379')],
-  ],
-  settings: { REDIS_MODE: 'sentinel', REDIS_SENTINEL_MASTER: 'mymaster' },
-};
-const REDIS_WITHOUT_TLS: Variant = {
-  yours: 'Redis without TLS',
-  change: [[URLS, URLS.replaceAll('rediss:', 'redis:')], ...without('redis-ca')],
-  settings: { REDIS_TLS_CA_FILE: undefined },
-  secret: 'sluice-redis-ca',
-};
-const REDIS_PUBLIC: Variant = {
-  yours: 'Redis with a certificate of a public authority',
-  change: without('redis-ca'),
-  settings: { REDIS_TLS_CA_FILE: undefined, REDIS_URL: URLS },
-  secret: 'sluice-redis-ca',
-};
-const REDIS_WITHOUT_PASSWORD: Variant = {
-  yours: 'Redis without a password',
-  change: without('redis-login'),
-  settings: { REDIS_USERNAME_FILE: undefined, REDIS_PASSWORD_FILE: undefined },
-  secret: 'sluice-redis',
-};
-const WITHOUT_TLS: Variant = {
-  yours: 'Sluice without TLS, for example behind a service mesh',
-  change: without('tls'),
-  settings: { TLS_CERT_FILE: undefined, TLS_KEY_FILE: undefined },
-  secret: 'sluice-tls',
-};
-const WITHOUT_TOKENS: Variant = {
-  yours: 'no tokens: every client that reaches Sluice may ask it',
-  change: without('tokens'),
-  settings: { AUTH_TOKENS_FILE: undefined },
-  secret: 'sluice-tokens',
-};
-const VARIANTS = [
-  SINGLE,
-  SENTINELS,
-  REDIS_WITHOUT_TLS,
-  REDIS_PUBLIC,
-  REDIS_WITHOUT_PASSWORD,
-  WITHOUT_TLS,
-  WITHOUT_TOKENS,
+const VARIANTS: readonly Variant[] = [
+  {
+    yours: 'a single Redis',
+    change: [
+      [MODE, '- REDIS_MODE=standalone\n'],
+      [URLS, 'rediss://redis.example.internal:6379'],
+    ],
+    settings: { REDIS_MODE: 'standalone' },
+  },
+  {
+    yours: 'a Redis behind Sentinels',
+    change: [
+      [MODE, '- REDIS_MODE=sentinel\n      - REDIS_SENTINEL_MASTER=mymaster\n'],
+      [URLS, URLS.replaceAll('redis-', 'sentinel-').replaceAll(':6379', ':26379')],
+    ],
+    settings: { REDIS_MODE: 'sentinel', REDIS_SENTINEL_MASTER: 'mymaster' },
+  },
+  {
+    yours: 'Redis without TLS',
+    change: [[URLS, URLS.replaceAll('rediss:', 'redis:')], ...without('redis-ca')],
+    settings: { REDIS_TLS_CA_FILE: undefined },
+    secret: 'sluice-redis-ca',
+  },
+  {
+    yours: 'Redis with a certificate of a public authority',
+    change: without('redis-ca'),
+    settings: { REDIS_TLS_CA_FILE: undefined, REDIS_URL: URLS },
+    secret: 'sluice-redis-ca',
+  },
+  {
+    yours: 'Redis without a password',
+    change: without('redis-login'),
+    settings: { REDIS_USERNAME_FILE: undefined, REDIS_PASSWORD_FILE: undefined },
+    secret: 'sluice-redis',
+  },
+  {
+    yours: 'Sluice without TLS, for example behind a service mesh',
+    change: without('tls'),
+    settings: { TLS_CERT_FILE: undefined, TLS_KEY_FILE: undefined },
+    secret: 'sluice-tls',
+  },
+  {
+    yours: 'no tokens: every client that reaches Sluice may ask it',
+    change: without('tokens'),
+    settings: { AUTH_TOKENS_FILE: undefined },
+    secret: 'sluice-tokens',
+  },
 ];
-const PLAIN: Variant = {
-  yours: 'a single Redis without TLS and password, and no TLS or tokens',
-  change: [
-    [MODE, '- REDIS_MODE=standalone\n'],
-    [URLS, 'redis://redis.example.internal:6379'],
-    ...['redis-ca', 'redis-login', 'tls', 'tokens'].flatMap(without),
-  ],
-  settings: { REDIS_MODE: 'standalone' },
-};
+/** A single Redis without TLS and password, and no TLS or tokens. */
+const PLAIN: Replacements = [
+  [MODE, '- REDIS_MODE=standalone\n'],
+  [URLS, 'redis://redis.example.internal:6379'],
+  ...['redis-ca', 'redis-login', 'tls', 'tokens'].flatMap(without),
+];
 
 /** The Secrets that the pods mount. */
 function secretsIn(objects: readonly KubernetesObject[]): string[] {
@@ -99,31 +90,15 @@ function secretsIn(objects: readonly KubernetesObject[]): string[] {
   return [...text.matchAll(/"secretName":"([^"]+)"/g)].map(([, name]) => name!).sort();
 }
 
-/** The rows of the page's table, by their first cell. */
-function rowsOfPage(): Map<string, { readonly change: string; readonly secret: string }> {
-  const [, table = ''] = /^\| Yours .*\n\|[ -|]*\n((?:\|.*\n)+)/m.exec(readText('docs/deploy.md'))!;
-  return new Map(
-    table
-      .trimEnd()
-      .split('\n')
-      .map((row) => {
-        const [yours, change, secret] = row
-          .split('|')
-          .slice(1)
-          .map((cell) => cell.trim());
-        return [yours!, { change: change!, secret: secret! }];
-      }),
-  );
-}
-
 test('docs/deploy.md has each of the variants, and the Secret that is not needed', () => {
-  const rows = rowsOfPage();
+  const rows = tableRows('docs/deploy.md', ['Yours', 'Change', 'Secret that is not needed']);
 
-  expect([...rows.keys()]).toEqual(VARIANTS.map(({ yours }) => yours));
-  for (const { yours, change, secret } of VARIANTS) {
-    expect(rows.get(yours)!.secret).toBe(secret === undefined ? '' : `\`${secret}\``);
+  expect(rows.map(([yours]) => yours)).toEqual(VARIANTS.map(({ yours }) => yours));
+  for (const [i, { change, secret }] of VARIANTS.entries()) {
+    const [, described, notNeeded] = rows[i]!;
+    expect(notNeeded).toBe(secret === undefined ? '' : `\`${secret}\``);
     for (const [shipped, here] of change) {
-      if (here === '') expect(rows.get(yours)!.change).toContain(`\`${shipped.slice(4, -1)}\``);
+      if (here === '') expect(described).toContain(`\`${shipped.slice(4, -1)}\``);
     }
   }
 });
@@ -159,7 +134,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod for', () => {
   });
 
   test('none of it all is valid, and needs no Secret', async () => {
-    const objects = await renderChanged('prod', { [KUSTOMIZATION]: PLAIN.change });
+    const objects = await renderChanged('prod', { [KUSTOMIZATION]: PLAIN });
 
     expect(settingsErrors(objects)).toEqual([]);
     expect(unusedVolumes(objects)).toEqual([]);
@@ -193,7 +168,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod-monitored', () => {
   };
 
   test('asks over HTTP without TLS, and without a token if there are none', async () => {
-    const changes = { [KUSTOMIZATION]: PLAIN.change, [MONITOR]: [...TLS_CONFIG, ...AUTHORIZATION] };
+    const changes = { [KUSTOMIZATION]: PLAIN, [MONITOR]: [...TLS_CONFIG, ...AUTHORIZATION] };
 
     expect((await endpoint(changes)).endpoints).toEqual([
       { port: 'admin', path: '/metrics', interval: '15s' },

@@ -1,7 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { untilWaiting } from '../../support/debug-state.js';
+import { ruleForAll, rulesFile } from '../../support/grpc-app.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { provided } from '../../support/provided.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
@@ -42,10 +40,7 @@ describeWithPython('a client in Python', () => {
 
   /** Starts a service whose rules let every check wait up to two windows. */
   async function serveWaiting(): Promise<void> {
-    const CONFIG_FILE = join(folder, 'rules.json');
-    const rule = { key_pattern: '.*', key_pattern_is_regex: true, max_wait_millis: 1_200_000 };
-    await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
-    await serve({ CONFIG_FILE });
+    await serve(await rulesFile(folder, ruleForAll({ max_wait_millis: 1_200_000 })));
   }
 
   /** Takes both approvals. @returns the ids */

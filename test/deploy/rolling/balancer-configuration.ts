@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+
+import { withReplacements } from '../replacements.js';
+import { readText } from '../repository-files.js';
 
 /** `deploy/nginx.conf` as it ships. */
 export function shippedConfiguration(): string {
-  return readFileSync(new URL('../../../deploy/nginx.conf', import.meta.url), 'utf8');
+  return readText('deploy/nginx.conf');
 }
 
 /** The values that differ from the shipped file, so that the balancer runs in a test. */
@@ -27,7 +29,7 @@ export function configurationIn({ port, endpoints, folder }: Surroundings): stri
   const file = (name: string): string => `"${join(folder, name)}"`;
   const servers = endpoints.map((endpoint) => `server ${endpoint};`);
   const temporary = TEMPORARY.map((name) => `${name}_temp_path ${file(name)};`);
-  const replacements: readonly (readonly [shipped: string, here: string])[] = [
+  return withReplacements('deploy/nginx.conf', shippedConfiguration(), [
     [
       'error_log /dev/stderr warn;',
       `error_log ${file('error.log')} notice; pid ${file('nginx.pid')};`,
@@ -42,15 +44,5 @@ export function configurationIn({ port, endpoints, folder }: Surroundings): stri
     ['resolver 127.0.0.11 valid=2s ipv6=off;', ''],
     ['server sluice:8080 resolve;', servers.join(' ')],
     ['listen 8080;', `listen 127.0.0.1:${port};`],
-  ];
-  return replacements.reduce(
-    (text, [shipped, here]) => replaceOnce(text, shipped, here),
-    shippedConfiguration(),
-  );
-}
-
-function replaceOnce(text: string, old: string, replacement: string): string {
-  const parts = text.split(old);
-  if (parts.length !== 2) throw new Error(`deploy/nginx.conf has ${old} ${parts.length - 1} times`);
-  return parts.join(replacement);
+  ]);
 }

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs';
-
-import { parse } from 'yaml';
-
 import { parseSettings } from '../../../src/config/settings.js';
+import { readData } from '../repository-files.js';
 
 /** The settings of `k8s/base` for replacing replicas. */
 export interface Deployment {
@@ -29,8 +26,8 @@ interface Kustomization {
 }
 
 export function readDeployment(): Deployment {
-  const { strategy, template } = (read('deployment.yaml') as Manifest).spec;
-  const { configMapGenerator } = read('kustomization.yaml') as Kustomization;
+  const { strategy, template } = (readData('k8s/base/deployment.yaml') as Manifest).spec;
+  const { configMapGenerator } = readData('k8s/base/kustomization.yaml') as Kustomization;
   const settings = configMapGenerator.flatMap(({ literals }) =>
     literals.map((literal): [string, string] => {
       const [name = '', value = ''] = literal.split('=', 2);
@@ -46,8 +43,4 @@ export function readDeployment(): Deployment {
     shutdownDelayMillis: SHUTDOWN_DELAY_MILLIS,
     shutdownGraceMillis: SHUTDOWN_GRACE_MILLIS,
   };
-}
-
-function read(name: string): unknown {
-  return parse(readFileSync(new URL(`../../../k8s/base/${name}`, import.meta.url), 'utf8'));
 }

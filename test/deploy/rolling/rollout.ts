@@ -1,21 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import type { Redis } from 'ioredis';
-
 import { send } from '../../support/http-client.js';
 import type { ReplicaProcess } from '../../support/replica-process.js';
 import { until } from '../../support/until.js';
 import type { Balancer } from './balancer.js';
 import type { Deployment } from './deployment.js';
 import type { Service } from './service.js';
-import { remainsOf } from './remains.js';
 
 /** How a replica that was replaced ended. */
 export interface Ended {
   readonly replica: ReplicaProcess;
   readonly code: number | NodeJS.Signals;
-  /** The names in Redis that held something of the replica after its end. */
-  readonly remains: readonly string[];
 }
 
 interface RolloutParts {
@@ -24,7 +19,6 @@ interface RolloutParts {
   readonly endpointsDelayMillis: number;
   readonly balancer: Balancer;
   readonly service: Service;
-  readonly client: Redis;
   readonly start: () => Promise<ReplicaProcess>;
 }
 
@@ -58,13 +52,13 @@ export class Rollout {
 
   /** Does the work of the kubelet for a pod and, at the same time, of the endpoints' controller. */
   async #remove(old: ReplicaProcess): Promise<void> {
-    const { deployment, client } = this.parts;
+    const { terminationGraceMillis } = this.parts.deployment;
     const forgotten = this.#forget(old);
-    const kill = setTimeout(() => old.signal('SIGKILL'), deployment.terminationGraceMillis);
+    const kill = setTimeout(() => old.signal('SIGKILL'), terminationGraceMillis);
     const code = await old.kill('SIGTERM');
     clearTimeout(kill);
     await forgotten;
-    this.ended.push({ replica: old, code, remains: await remainsOf(client, old.id) });
+    this.ended.push({ replica: old, code });
   }
 
   async #forget(old: ReplicaProcess): Promise<void> {

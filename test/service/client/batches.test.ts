@@ -31,16 +31,6 @@ test('the checks of a tick travel in one call, in their order, with their overri
   ]);
 });
 
-test('a check in a later tick goes in a call of its own', async () => {
-  const server = await serve(answered);
-  const client = new SluiceClient(server.url);
-
-  await client.check('a');
-  await client.check('b');
-
-  expect(server.calls).toHaveLength(2);
-});
-
 test('more checks than a call takes go in several calls', async () => {
   const server = await serve(answered);
   const client = new SluiceClient({ url: server.url, maxCalls: 10 });

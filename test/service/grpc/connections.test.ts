@@ -1,26 +1,23 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { useRawCalls } from '../../support/grpc-raw.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 const rawCallsTo = useRawCalls();
 
 const grpcUrl = ({ grpcPort }: GrpcApp): string => `http://127.0.0.1:${grpcPort}`;
 
-const rulesThatWait = (): Promise<{ CONFIG_FILE: string }> =>
-  rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
+const RULES_THAT_WAIT = { rules: [ruleForAll({ max_wait_millis: 86_400_000 })] };
 
 describe('MAX_CONNECTIONS', () => {
   test('drops a connection above it, counts it, and goes on serving the others', async () => {
@@ -57,7 +54,7 @@ describe('MAX_CONNECTIONS', () => {
 });
 
 test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more comes when one has ended', async () => {
-  const app = await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2', ...(await rulesThatWait()) });
+  const app = await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' }, RULES_THAT_WAIT);
   const gateway = gatewayOf(app);
   const key = uniqueKey();
   // The first answer carries the service's bound.
@@ -77,7 +74,7 @@ test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more come
 
 describe.each(bothLimiters(redis))('a gateway that waits (%s limiter)', (_name, settings) => {
   test('is withdrawn if its connection ends without notice', async () => {
-    const app = await start({ ...settings(), ...(await rulesThatWait()) });
+    const app = await start(settings(), RULES_THAT_WAIT);
     const key = uniqueKey();
     const holder = await approve(app.url, key);
     const calls = rawCallsTo(app);
@@ -113,7 +110,7 @@ describe('a connection that does not speak HTTP/2', () => {
 });
 
 test('calls that are cancelled as they arrive leave no waiter in the queue', async () => {
-  const app = await start(await rulesThatWait());
+  const app = await start({}, RULES_THAT_WAIT);
   const key = uniqueKey();
   await approve(app.url, key);
   const gateway = gatewayOf(app);

@@ -69,14 +69,6 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
     expect(await Promise.all(keys.map(approvedOf))).toEqual([0, 1, 0]);
     expect(await debugState(app.url, keys[1]!)).toMatchObject({ NumDeniedThisWindow: 1 });
   });
-
-  test('can be on a hundred descriptors', async () => {
-    const keys = Array.from({ length: 100 }, uniqueKey);
-    const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
-
-    expect(response.overall_code).toBe('OK');
-    expect(codesOf(response)).toEqual(keys.map(() => 'OK'));
-  });
 });
 
 test.each([

@@ -74,11 +74,6 @@ describe('a request is an invalid argument', () => {
       'descriptors[0].limit.unit must be as long as the window of its key (3600000 ms)',
       { descriptors: [of('test-a', limit(5, 'UNKNOWN'))] },
     ],
-    [
-      'with too many hits',
-      'hits_addend must be at most 1000000000',
-      { descriptors: [of('test-a')], hits_addend: 4_294_967_295 },
-    ],
   ])('%s', async (_what, text, request) => {
     expect(await failureOf(gatewayOf(app).ask(request))).toEqual(['INVALID_ARGUMENT', text]);
     expect((await debugState(app.url, 'test-a')).Found).toBe(false);

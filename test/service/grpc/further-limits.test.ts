@@ -1,11 +1,9 @@
 import { debugState } from '../../support/debug-state.js';
-import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { ratePath, send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -23,9 +21,8 @@ describe('a descriptor of a key with further limits', () => {
 
   /** Starts with three hits a minute, and these limits besides. */
   async function startWith(...limits: readonly object[]): Promise<void> {
-    const rule = { key_pattern: key, name: 'tenants', max_requests_per_window: 3 };
-    const file = await rulesFile(folder, { ...rule, window_millis: MINUTE, limits });
-    app = await start({ ...file, MAX_REQUESTS: '1' });
+    const own = { name: 'tenants', max_requests_per_window: 3, window_millis: MINUTE };
+    app = await start({ MAX_REQUESTS: '1' }, { rules: [{ key_pattern: key, ...own, limits }] });
     gateway = gatewayOf(app);
   }
 

@@ -1,9 +1,8 @@
 import { untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve } from '../../support/http-client.js';
 import type { LogLine } from '../../support/replica-process.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -11,7 +10,6 @@ import { callersSpan } from '../../support/tracing/trace-headers.js';
 
 const CALLER = { name: 'the gateway', token: 'token-of-the-gateway', scopes: ['check'] };
 
-const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
@@ -126,8 +124,8 @@ test('each call without a correlation id gets one of its own', async () => {
 });
 
 test('a shadow denial is logged if denials are logged', async () => {
-  const rules = await rulesFile(folder, ruleForAll({ max_requests_per_window: 0, shadow: true }));
-  const [logs, silent] = [await start({ ...rules, LOG_4XX: 'true' }), await start(rules)];
+  const rules = [ruleForAll({ max_requests_per_window: 0, shadow: true })];
+  const [logs, silent] = [await start({ LOG_4XX: 'true' }, { rules }), await start({}, { rules })];
   const key = uniqueKey();
   for (const app of [logs, silent]) await gatewayOf(app).askFor(key);
 

@@ -1,18 +1,11 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { type GrpcApp, startGrpcApp } from '../../support/grpc-app.js';
 import { codesOf, failureOf, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
-import { useGrpcServices } from '../../support/grpc-service.js';
 import { checkUntilLogged, STORE_BACK, STORE_DOWN } from '../../support/outage.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
-import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
-import { quotaOf } from '../../support/quota.js';
-
-const QUOTA = quotaOf(1000);
 
 const gatewayOf = useGateways();
-const start = useGrpcServices();
 
 describeWithRedisProgram('while Redis is down', () => {
   let redis: RedisProcess;
@@ -72,19 +65,5 @@ describeWithRedisProgram('while Redis is down', () => {
     expect(headersOf(refused)).toMatchObject({ 'X-Sluice-Outage-Policy': 'local' });
 
     expect((await gateway.askFor(free)).overall_code).toBe('OK');
-  });
-});
-
-describe('a store that fails for one of two descriptors', () => {
-  test("gives back the other's approval", async () => {
-    const limiter = new StoreLimiterStub();
-    limiter.goDown('away');
-    const service = await start(limiter);
-    const { answer } = gatewayOf(service).begin({ descriptors: [of('here'), of('away')] });
-    const { waiter } = await until(() => limiter.asked[0]);
-    waiter.approve(QUOTA);
-
-    expect(await failureOf(answer)).toEqual(['UNAVAILABLE', 'store unavailable']);
-    expect(limiter.released).toEqual([waiter.requestId]);
   });
 });

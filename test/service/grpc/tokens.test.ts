@@ -70,13 +70,6 @@ describe('with tokens, a call', () => {
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
 
-  test('is rejected before its content is validated', async () => {
-    expect(await failureOf(gateway.ask({ descriptors: [] }))).toEqual([
-      'UNAUTHENTICATED',
-      'a bearer token is required',
-    ]);
-  });
-
   test("for another caller's key is rejected, and takes nothing of its own keys", async () => {
     const descriptors = [of(key), of(`other-${key}`)];
 

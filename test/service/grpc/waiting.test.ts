@@ -105,17 +105,6 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
   });
 
-  test("is withdrawn when its gateway's connection ends", async () => {
-    await startFull();
-    await waitForKey();
-    gateway.close();
-    pending[0]!.cancel();
-    await untilWaiting(app.url, key, 0);
-
-    await release(holder);
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
-  });
-
   test('fails if there are MAX_WAITERS waiters already', async () => {
     await startFull({ MAX_WAITERS: '1' });
     await waitForKey();

@@ -1,10 +1,8 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
+import { rulesFile } from '../../support/grpc-app.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { OPERATION } from '../../support/redis-user.js';
@@ -87,9 +85,8 @@ describe('a check', () => {
     const caller = callersSpan();
     const key = uniqueKey();
     const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
-    const CONFIG_FILE = join(folder, uniqueKey());
-    await writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: key, limits: [hour] }] }));
-    const replica = await startReplica({ CONFIG_FILE, ...tracedTo(receiver()) });
+    const rules = await rulesFile(folder, { key_pattern: key, limits: [hour] });
+    const replica = await startReplica({ ...rules, ...tracedTo(receiver()) });
     await approve(replica.url, key);
     await send(replica.url, 'POST', ratePath(key), caller.headers);
 
