@@ -10,9 +10,8 @@ import {
 import type { AddressInfo } from 'node:net';
 
 import { startTestApp, type TestApp } from '../support/app.js';
-import { debugState, untilWaiting } from '../support/debug-state.js';
 import { freePort } from '../support/free-port.js';
-import { begin, send } from '../support/http-client.js';
+import { send } from '../support/http-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 
@@ -94,8 +93,10 @@ const LIMITS = {
       upstreamOf = () => service;
       return (await send(url, 'DELETE', `/rate/${key}/${id}`)).status;
     };
-    const approvedBy = async (service: string) =>
-      (await debugState(service, key)).NumApprovedThisWindow;
+    const approvedBy = async (service: string): Promise<number> => {
+      const answer = await fetch(`${service}/debug/${key}`);
+      return ((await answer.json()) as { NumApprovedThisWindow: number }).NumApprovedThisWindow;
+    };
     const ofGocc = await approve(goccUrl);
     const ofSluice = await approve(sluice.url);
     expect(await release(sluice.url, ofGocc)).toBe(404);
@@ -111,10 +112,19 @@ const LIMITS = {
     for (const service of [goccUrl, sluice.url]) {
       const key = `${service === goccUrl ? 'g' : 's'}-${uniqueKey()}`;
       for (let n = 0; n < MAXIMUM; n += 1) await check(key);
-      const waiting = begin(url, 'POST', `/rate/${key}?canWait=true`);
-      await untilWaiting(service, key, 1);
-      waiting.disconnect();
-      await untilWaiting(service, key, 0);
+      const left = new AbortController();
+      const waiting = fetch(`${url}/rate/${key}?canWait=true`, {
+        method: 'POST',
+        signal: left.signal,
+      });
+      const waitingAt = async (): Promise<number> => {
+        const answer = await fetch(`${service}/debug/${key}`);
+        return ((await answer.json()) as { NumWaiting: number }).NumWaiting;
+      };
+      await until(async () => (await waitingAt()) === 1);
+      left.abort();
+      await expect(waiting).rejects.toThrow('aborted');
+      await until(async () => (await waitingAt()) === 0);
     }
   });
 });
