@@ -6,6 +6,8 @@ import {
   explained,
   type Failure,
   isDemoted,
+  NotConnectedError,
+  NotWantedError,
   toLimiterError,
 } from '../../../../src/redis/availability/store-errors.js';
 
@@ -48,6 +50,8 @@ const FAILURES = [
     "Stream isn't writeable and enableOfflineQueue options is false",
     "Cluster isn't ready and enableOfflineQueue options is false",
   ]),
+  ['no connection', 'passing', new NotConnectedError()] as const,
+  ['a call that nobody waits for', 'passing', new NotWantedError()] as const,
   ...others('unknown', [
     'Command timed out',
     'Connection is closed.',
