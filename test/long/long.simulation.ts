@@ -1,15 +1,19 @@
 import { say } from '../support/chaos/expect-no-violations.js';
+import { numberIn, seedIn } from '../support/run-options.js';
 import { useRedis } from '../support/use-redis.js';
 import { runSimulation } from '../support/simulation/run-simulation.js';
 import { runSteps } from '../support/simulation/schedule.js';
 import { parseShape } from '../support/simulation/shape.js';
-import { simulationOptions } from '../support/simulation/simulation-options.js';
 import { loadHelpers, simulatedScripts } from '../support/simulation/stored-key.js';
 
 /** Time to shrink a failing run. */
 const OTHER_TIMEOUT_MILLIS = 300_000;
 
-const { seed, seconds, steps } = simulationOptions(process.env);
+/** Of the first schedule; the others count up from it. */
+const seed = seedIn(process.env, 'SIMULATION_SEED');
+const seconds = numberIn(process.env, 'SIMULATION_SECONDS', 60);
+/** Of a world, as a failure prints them, to have it again instead. */
+const { SIMULATION_STEPS: steps } = process.env;
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
 

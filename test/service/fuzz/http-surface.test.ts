@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { say } from '../../support/chaos/expect-no-violations.js';
 import { extent } from '../../support/extent.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { numberIn, seedIn } from '../../support/run-options.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { CALLERS, type Declared, rulesText, tokensText } from '../../support/fuzz/declared.js';
-import { fuzzOptions } from '../../support/fuzz/fuzz-options.js';
 import { KeyAccount } from '../../support/fuzz/key-account.js';
 import { runFuzz } from '../../support/fuzz/run-fuzz.js';
 import type { Target } from '../../support/fuzz/target.js';
@@ -29,7 +29,10 @@ const SETTINGS = {
 };
 /** The ordinary tests send the same requests at every run. */
 const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
-const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: extent(2, 6) });
+/** The first seed. It decides what is sent. */
+const seed = seedIn({ ...ORDINARY, ...process.env }, 'FUZZ_SEED');
+/** How long requests are sent to each service. */
+const seconds = numberIn(process.env, 'FUZZ_SECONDS', extent(2, 6));
 const redis = useRedis();
 const folder = useTemporaryFolder();
 

@@ -41,14 +41,8 @@ export interface Approval extends Entry {
   readonly endedAt: number;
 }
 
-export interface Ended {
-  readonly outcome: Outcome;
-  readonly status?: number;
-  readonly requestId?: string | undefined;
-  readonly retryAfter?: string | undefined;
-  readonly maximum?: number | undefined;
-  readonly body?: string;
-}
+export type Ended = Pick<Entry, 'outcome'> &
+  Partial<Pick<Entry, 'status' | 'requestId' | 'retryAfter' | 'maximum' | 'body'>>;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -87,17 +81,7 @@ export class Ledger {
 
   /** To be called right before a request is sent. Returns a function to call when the request has ended. */
   sent(
-    request: Pick<
-      Entry,
-      | 'kind'
-      | 'key'
-      | 'replica'
-      | 'requestId'
-      | 'limitMillis'
-      | 'hits'
-      | 'holdMillis'
-      | 'pauseMillis'
-    >,
+    request: Omit<Entry, keyof Ended | 'sentAt' | 'endedAt'> & Pick<Entry, 'requestId'>,
   ): (ended: Ended) => void {
     const entry: Mutable<Entry> = {
       ...request,

@@ -41,7 +41,7 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
 /** The statuses of the first check of a key. */
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
-  const isOff = sort !== undefined && TREATMENTS[sort].maximum === 0;
+  const isOff = sort !== undefined && TREATMENTS[sort].isOff;
   const given = ruledIn(query);
   // A length of the window leaves the maximum as it is.
   given.delete('windowMillis');

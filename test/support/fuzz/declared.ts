@@ -18,9 +18,8 @@ export type Scope = (typeof SCOPES)[number];
 
 /** The rules for keys of a sort. */
 export interface Treatment {
-  /** Approvals per window; undefined if there are more than a test asks for. */
-  readonly maximum?: number;
-  readonly isShadow?: boolean;
+  /** Whether no check is approved. */
+  readonly isOff?: true;
   /** The greatest values that requests may set; undefined if there is no bound. */
   readonly ceilings?: {
     readonly maxRequests: number;
@@ -36,7 +35,7 @@ export interface Treatment {
 
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
-  fixed: { maximum: 2, canBeSet: false },
+  fixed: { canBeSet: false },
   capped: {
     ceilings: {
       maxRequests: 10,
@@ -45,9 +44,9 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
       holdMillis: 7_200_000,
     },
   },
-  few: { maximum: 2, canBePaused: true },
-  off: { maximum: 0, canBeSet: false },
-  shadow: { maximum: 1, isShadow: true },
+  few: { canBePaused: true },
+  off: { isOff: true, canBeSet: false },
+  shadow: {},
   limited: {},
   stranger: {},
 };

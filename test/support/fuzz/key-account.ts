@@ -35,12 +35,7 @@ export class KeyAccount {
 
   /** Records that an approval was released. */
   released(key: string): void {
-    this.corrected(key, -1);
-  }
-
-  /** Records that an approval has more hits than one, or than before. `more` is the difference. */
-  corrected(key: string, more: number): void {
-    this.#approved.set(key, (this.#approved.get(key) ?? 0) + more);
+    this.#approved.set(key, (this.#approved.get(key) ?? 0) - 1);
   }
 
   /** Records bytes with an unknown outcome. */

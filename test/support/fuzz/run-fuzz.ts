@@ -16,7 +16,7 @@ import {
   queue,
   type Session,
 } from './scenarios.js';
-import { furtherLimits, limits, trespass } from './declared-scenarios.js';
+import { trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
 import { unread } from './unread-scenarios.js';
 
@@ -39,8 +39,8 @@ const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pause, pileUp, abandoned, oddTarget,
   manyChecks, manyChecks, noCall, bodyParameters, costlyBodies, unread,
 ]; // prettier-ignore
-/** Additional scenarios for a service with rules and tokens. */
-const DECLARED_SCENARIOS = [...SCENARIOS, limits, furtherLimits, trespass];
+/** For a service with rules and tokens. */
+const DECLARED_SCENARIOS = [...SCENARIOS, trespass];
 
 /** Sends requests that follow from the seed to the service for `seconds`, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {

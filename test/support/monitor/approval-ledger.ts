@@ -60,7 +60,7 @@ export class ApprovalLedger {
 
   /** How many windows have begun. */
   get windows(): number {
-    return this.account.windowStarts.get(this.key)?.length ?? 0;
+    return this.account.windows.get(this.key) ?? 0;
   }
 
   /** Resolves when everything up to now is recorded. */

@@ -53,7 +53,7 @@ export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number): void;
-  onWindow(start: number, at: number): void;
+  onWindow(): void;
   /** A script has changed the limits of the key, or has made it again. */
   onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
@@ -152,7 +152,7 @@ export class KeyAccount {
     this.#windowMillis = limits?.window;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
-      this.events.onWindow(start, Date.now());
+      this.events.onWindow();
     }
     this.#approved = new Set(approved);
     // The age of approvals of earlier windows is unknown.
@@ -257,7 +257,7 @@ export class KeyAccount {
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
     this.#window.start = Number(start);
-    this.events.onWindow(Number(start), at);
+    this.events.onWindow();
   }
 
   /** The approvals of the script under way belong to the window that it begins. */

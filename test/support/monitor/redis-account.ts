@@ -26,12 +26,6 @@ const READS = new Set(
   ),
 );
 
-/** The start of a key's window on a server, in milliseconds since 1970. */
-interface WindowStart {
-  readonly at: number;
-  readonly start: number;
-}
-
 /** A span of time in which commands of a server may have been missed. */
 interface Gap {
   readonly from: number;
@@ -49,7 +43,8 @@ export class RedisAccount {
   readonly approvals = new Map<string, ObservedApproval[]>();
   /** The last ticket of each request that has had a place in a queue. */
   readonly tickets = new Map<string, number>();
-  readonly windowStarts = new Map<string, WindowStart[]>();
+  /** How many windows of each key have begun. */
+  readonly windows = new Map<string, number>();
   /** All changes of limits by scripts. */
   readonly limits: (ObservedLimits & { readonly key: string })[] = [];
   readonly gaps: Gap[] = [];
@@ -121,11 +116,7 @@ class ServerAccount {
           else whole.approvals.set(approval.id, [approval]);
         },
         onJoined: (id, ticket) => whole.tickets.set(id, ticket),
-        onWindow: (start, at) => {
-          const starts = whole.windowStarts.get(key) ?? [];
-          whole.windowStarts.set(key, starts);
-          starts.push({ start, at });
-        },
+        onWindow: () => whole.windows.set(key, (whole.windows.get(key) ?? 0) + 1),
         onLimits: (limits) => whole.limits.push({ key, ...limits }),
         onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),
       }),

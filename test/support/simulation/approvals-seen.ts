@@ -1,6 +1,6 @@
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
 import { isIdle, type Snapshot } from './snapshot.js';
-import { violate, Violation } from './violation.js';
+import { Violation } from './violation.js';
 
 /**
  * What was approved and given back, over all calls. It holds also if Redis loses memory: nobody is approved twice, or
@@ -106,7 +106,7 @@ export class ApprovalsSeen {
     }
     if (overridden.includes('max') || rules.isOfRequest(window) || rules.hasUnit(window, max))
       return;
-    violate('a maximum comes with its window', `${max} in ${window} ms`);
+    throw new Violation('a maximum comes with its window', `${max} in ${window} ms`);
   }
 
   #checkMaximum({ run, stored, after, approved }: JudgedCall): void {

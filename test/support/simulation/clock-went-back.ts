@@ -1,5 +1,5 @@
 import { idleAt } from '../stored-state.js';
-import { violate } from './violation.js';
+import { Violation } from './violation.js';
 import type { Snapshot } from './snapshot.js';
 
 /** A hold as far as its length counts. */
@@ -50,7 +50,7 @@ export function checkNothingLastsLonger(
 ): void {
   if (!state) return;
   const fail = (what: string, millis: number): void => {
-    violate('nothing lasts longer than it was set for', `${what} by ${millis} ms`);
+    throw new Violation('nothing lasts longer than it was set for', `${what} by ${millis} ms`);
   };
   if (state.start > now) fail('the window', state.start - now);
   for (const { name, start } of state.further) {

@@ -1,4 +1,3 @@
-import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
@@ -52,12 +51,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: 'return original(self, self.name and hits or 1)',
     },
     {
-      name: 'a check looks at the first of several limits',
-      aim: { shape: { further: TWO_LIMITS.toReversed() } },
-      lua: 'limits/key-limits.fit',
-      body: 'return original({ limits = { state.own } }, hits)',
-    },
-    {
       name: 'a turn is foretold without those who wait before',
       lua: 'limits/fixed-window.micros_to_turn',
       body: 'return original(self, state, call, 0, hits, later)',
@@ -72,12 +65,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     state.limits = { state.own }
     original(keys, state, call, id, hits, is_held)
     state.limits = limits`,
-    },
-    {
-      name: 'a release gives back one of several hits',
-      aim: { fates: ['hits', 'release'] },
-      lua: 'limits/own-ids.remove',
-      body: 'return original(keys, state, _, id) and 1',
     },
     {
       name: 'a limit that keeps what is released gets it back',
@@ -120,26 +107,12 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       lua: 'lib/in-force.take_next_window',
       body: "more.set(state, 'next_window', 0)",
     },
-    {
-      name: 'a limit that gets another maximum forgets its approvals',
-      aim: { fates: ['limits'], shape: { further: TWO_LIMITS } },
-      lua: 'limits/key-limits.take_further',
-      body:
-        'if state.further_text ~= rules.further_text then state.limits = { state.own } end\n' +
-        'original(keys, state, rules, now_ms)',
-    },
   ],
   'those who wait are served as by the model': [
     {
       name: 'a newcomer overtakes after a release',
       lua: 'lib/given-back.note',
       body: 'state.released_at = call.now_ms',
-    },
-    {
-      name: 'a head that needs more hits than are free is overtaken by a newcomer',
-      aim: { fates: ['hits'] },
-      lua: 'lib/serving.is_next',
-      body: 'return not room.is_closed(state)',
     },
     {
       name: 'the end of a further window makes no room',
@@ -206,16 +179,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'an approval that crosses a leaving client is taken for a place in the queue',
       lua: 'lib/approvals.release',
       body: 'return is_unused and 0 or original(keys, state, call, ids, is_unused)',
-    },
-    {
-      name: 'an approval that crosses a leaving client is kept',
-      isRare: true,
-      firstSeed: 160,
-      aim: { fates: ['leave', 'slow ticks'] },
-      plant: () =>
-        method(ApprovalBatches, 'approve', () => (waiter) => {
-          waiter.approveFromQueue();
-        }),
     },
     {
       name: 'only the first withdrawal of a replica is made',
@@ -332,12 +295,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
         'state.paused_until = paused_until\nreturn goes_back',
     },
     {
-      name: 'a window that begins in the future is over',
-      aim: { fates: ['clock back'] },
-      lua: 'limits/fixed-window.begin_by',
-      body: 'return false',
-    },
-    {
       name: 'a lease lasts longer after the clock has gone back',
       aim: { fates: ['clock back'] },
       lua: 'queue/replicas.cut_leases',
@@ -345,12 +302,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
   ],
   'those who wait are told in time': [
-    {
-      name: 'a lapse is not timed',
-      aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
-      lua: 'limits/fixed-window.room_at',
-      body: 'return self.start + self.window',
-    },
     {
       name: 'those who wait are not told of a lapse that comes sooner',
       isRare: true,

@@ -5,7 +5,7 @@ import type { SimulatedClient } from './client.js';
 import { rulesInForce } from './model.js';
 import type { SimulatedReplica } from './replica.js';
 import type { World } from './world.js';
-import { violate, Violation } from './violation.js';
+import { Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
 const LONGEST_GRACE_MILLIS = 100;
@@ -71,11 +71,15 @@ export function checkRulesAreTaken(world: World): void {
   }
 }
 
-/** Before time goes on there, those who wait no more have no place. */
+/**
+ * Before time goes on there, those who wait no more have no place. After a loss, a settle under way may put one back who
+ * is told meanwhile.
+ */
 export function checkNobodyWaitsForNothing(world: World): void {
+  if (world.hasLostMemory) return;
   for (const [id, { replica }] of world.stored.last.waiting) {
     if (world.isPunctual(replica) && world.clients.get(id)?.outcome !== undefined) {
-      violate('nobody waits for nothing', id);
+      throw new Violation('nobody waits for nothing', id);
     }
   }
 }

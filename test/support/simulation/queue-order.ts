@@ -1,6 +1,6 @@
 import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
-import { violate, Violation } from './violation.js';
+import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 
@@ -76,7 +76,7 @@ export class QueueOrder {
         if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
           continue;
         if (other.approval?.isForgotten === false) continue;
-        violate(rule, `${id} is approved before ${other.name}`);
+        throw new Violation(rule, `${id} is approved before ${other.name}`);
       }
     }
   }

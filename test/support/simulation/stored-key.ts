@@ -14,9 +14,6 @@ import {
   type Snapshot,
 } from './snapshot.js';
 
-/** How many keys each script is given for a limiter key. */
-export const KEYS_PER_KEY = 8;
-
 const CLOCK = ':clock';
 const SENT = ':sent';
 
@@ -43,7 +40,7 @@ const FIRST_LIMIT = 11;
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
  * to each script that is loaded.
- * @param edit changes what a file or a fragment says
+ * @param replacements texts of fragments, by their paths in lua
  */
 export function simulatedScripts(
   replacements: Readonly<Record<string, string>> = {},

@@ -28,21 +28,17 @@ export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
   return { name: 'fault', target: 'target', beganAt: 0, endedAt: 10_000, ...fields };
 }
 
-/** That Redis approved a request, from the queue if not said otherwise, in the window from 0. */
+/** That Redis approved a request from the queue, in the window from 0. */
 export function observed(
   id: string,
   at: number,
-  { start = 0, isFromQueue = true, mayBeRenewal = false, limits = {} } = {},
+  { mayBeRenewal = false, limits = {} } = {},
 ): readonly [string, ObservedApproval[]] {
-  return [
-    id,
-    [
-      {
-        ...{ id, at, isFromQueue, mayBeRenewal },
-        ...{ window: { start }, limits: new Map(Object.entries(limits)) },
-      },
-    ],
-  ];
+  const inWindows = {
+    window: { start: 0 },
+    limits: new Map<string, number>(Object.entries(limits)),
+  };
+  return [id, [{ id, at, isFromQueue: true, mayBeRenewal, ...inWindows }]];
 }
 
 interface Sample {

@@ -9,18 +9,30 @@ export const SERVER_SCOPE = 'server';
 /** The server that a fault is done to; asked when it begins. */
 export type Victim = () => Promise<RedisProcess>;
 
+/** Of the replicas only, so that the round's own account is not cut. */
 export function connectionsAreCut(victim: Victim, type: 'NORMAL' | 'PUBSUB'): FaultKind {
+  return momentary(`CLIENT KILL TYPE ${type}`, victim, (server) =>
+    killReplicaConnections((...command) => server.command(...command), type),
+  );
+}
+
+export function scriptsAreForgotten(victim: Victim): FaultKind {
+  return momentary('FUNCTION FLUSH and SCRIPT FLUSH', victim, forgetScripts);
+}
+
+/** A fault of one server that is over as soon as it has begun. */
+function momentary(
+  name: string,
+  victim: Victim,
+  happen: (server: RedisProcess) => Promise<void>,
+): FaultKind {
   return {
-    name: `CLIENT KILL TYPE ${type}`,
+    name,
     draw: () => ({
       target: 'primary',
       scope: SERVER_SCOPE,
       millis: 0,
-      // Of the replicas only, so that the round's own account is not cut.
-      begin: async () => {
-        const server = await victim();
-        await killReplicaConnections((...command) => server.command(...command), type);
-      },
+      begin: async () => happen(await victim()),
       end: nothingToMend,
     }),
   };
@@ -32,40 +44,17 @@ interface Loss {
   readonly settled?: () => Promise<void>;
 }
 
+/** It ends by itself. */
 export function commandsArePaused(
   victim: Victim,
   mode: 'ALL' | 'WRITE',
-  { loses, settled }: Loss = {},
+  loss: Loss = {},
 ): FaultKind {
-  return {
-    name: `CLIENT PAUSE ${mode}`,
-    draw: (random) => {
-      const millis = random.whole(100, 1500);
-      return {
-        target: `primary for ${millis} ms`,
-        scope: SERVER_SCOPE,
-        silencesRedis: true,
-        ...(loses && { loses }),
-        // It ends by itself.
-        millis,
-        begin: async () => (await victim()).command('CLIENT', 'PAUSE', millis, mode),
-        end: () => settled?.(),
-      };
-    },
-  };
-}
-
-export function scriptsAreForgotten(victim: Victim): FaultKind {
-  return {
-    name: 'FUNCTION FLUSH and SCRIPT FLUSH',
-    draw: () => ({
-      target: 'primary',
-      scope: SERVER_SCOPE,
-      millis: 0,
-      begin: async () => forgetScripts(await victim()),
-      end: nothingToMend,
-    }),
-  };
+  return serverFault(`CLIENT PAUSE ${mode}`, victim, loss, {
+    millis: [100, 1500],
+    begin: (server, millis) => server.command('CLIENT', 'PAUSE', millis, mode),
+    end: nothingToMend,
+  });
 }
 
 /** A server stands still and goes on. */
@@ -97,8 +86,9 @@ export function serverDies(
 interface ServerFault {
   /** From how long to how long it goes on. */
   readonly millis: readonly [min: number, max: number];
-  readonly begin: (server: RedisProcess) => Promise<void> | void;
-  readonly end: (server: RedisProcess) => Promise<void> | void;
+  /** Both are awaited. */
+  readonly begin: (server: RedisProcess, millis: number) => unknown;
+  readonly end: (server: RedisProcess) => unknown;
 }
 
 /** A fault of one server, which the topology has to settle on. */
@@ -121,7 +111,7 @@ function serverFault(
         millis,
         begin: async () => {
           server = await victim();
-          await begin(server);
+          await begin(server, millis);
         },
         end: async () => {
           if (server) await end(server);

@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { forgetScripts } from '../../forget-scripts.js';
-import type { RedisProcess } from '../../redis-process.js';
 import { type ReplicaProcess, startReplica } from '../../replica-process.js';
 import { misbehaviour } from '../checks/replicas.js';
 import { Random } from '../random.js';
@@ -132,7 +131,7 @@ class Trial {
   async run(): Promise<CellReport> {
     const { replica, random } = this;
     const idleShare = await cpuShareOf(replica.url);
-    this.#beginLoad();
+    LOADS[this.cell.load].begin(this.#loadParts());
     await delay(WARM_UP_MILLIS);
     // What the surge alone takes is no matter of the fault, but tells how busy the machine is.
     const beganAt = Date.now();
@@ -185,10 +184,6 @@ class Trial {
     await delay(millis);
     this.#clients.surge();
     await happening;
-  }
-
-  #beginLoad(): void {
-    LOADS[this.cell.load].begin(this.#loadParts());
   }
 
   #loadParts(): LoadParts {
@@ -266,7 +261,7 @@ class Trial {
 
   /** Some of the keys in whose queues somebody is. */
   async #waitedFor(): Promise<string[]> {
-    const stored = [...(await storedKeys(await this.#primaries()))];
+    const stored = [...(await storedKeys(await this.store.primaries()))];
     return stored
       .filter(([, { waiting }]) => waiting > 0)
       .slice(0, MOST_EXPLAINED)
@@ -276,7 +271,7 @@ class Trial {
   /** What is left of the fault. */
   async #left(endedAt: number, idleShare: number): Promise<string[]> {
     const { loses } = this.fault;
-    const stored = await storedKeys(await this.#primaries());
+    const stored = await storedKeys(await this.store.primaries());
     const left = this.#approvals.differences(stored, LOADS[this.cell.load].maximum, {
       forgetting: loses && { loses, endedAt },
       isOver: (key, sentAt) => this.#mayBeOver(key, sentAt),
@@ -296,10 +291,6 @@ class Trial {
     if (firstWindowMillis === undefined) return false;
     if (this.#keys.includes(key)) return sentAt < (this.#turnedAt ?? -Infinity);
     return sentAt + firstWindowMillis <= Date.now();
-  }
-
-  #primaries(): Promise<readonly RedisProcess[]> {
-    return this.store.primaries();
   }
 
   /** What a time becomes on this machine, in whole milliseconds. */

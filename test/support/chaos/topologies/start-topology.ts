@@ -3,13 +3,8 @@ import { startSentinels } from './sentinel.js';
 import { startStandalone } from './standalone.js';
 import type { Topology, TopologyName } from './topology.js';
 
+const STARTS = { standalone: startStandalone, sentinel: startSentinels, cluster: startCluster };
+
 export function startTopology(name: TopologyName, replicas: number): Promise<Topology> {
-  switch (name) {
-    case 'standalone':
-      return startStandalone(replicas);
-    case 'sentinel':
-      return startSentinels();
-    case 'cluster':
-      return startCluster();
-  }
+  return STARTS[name](replicas);
 }
