@@ -354,6 +354,22 @@ test('a check that the reply leaves out is rejected', async () => {
   await expect(second).rejects.toThrow('check.lua left a check unanswered');
 });
 
+test('a held approval that may have lapsed on the way is rejected', async () => {
+  answer = (batch) => ({ ...numbered(batch), verdicts: batch.checks.map(() => APPROVED) });
+  answerCall = async (call) => {
+    await clock.advance(1000);
+    return call.map(answer);
+  };
+  const [lapsed, held, plain] = [
+    send('a', 'k', { holdMillis: 1000 }),
+    send('b', 'k', { holdMillis: 1001 }),
+    send('c', 'k'),
+  ];
+  await expect(lapsed).rejects.toThrow(StoreUnavailableError);
+  await expect(held).resolves.toMatchObject({ verdict: APPROVED });
+  await expect(plain).resolves.toMatchObject({ verdict: APPROVED });
+});
+
 test('a batch that the reply leaves out is rejected', async () => {
   answerCall = () => Promise.resolve([]);
   await expect(send('a', 'k')).rejects.toThrow('check.lua left a check unanswered');
