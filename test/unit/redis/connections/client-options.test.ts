@@ -19,6 +19,20 @@ test('the delay of a reconnection grows, up to a quarter of a second', () => {
   expect(reconnectAfter(10_000)).toBe(250);
 });
 
+test('a connection has a name and a bounded time, queues nothing, sends nothing again, and is made again', () => {
+  expect(clientOptions(SETTINGS)).toMatchObject({
+    connectionName: 'sluice:replica',
+    connectTimeout: 700,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: reconnectAfter,
+  });
+});
+
+test('a connection awaits late replies, since the callers have time limits', () => {
+  expect(clientOptions(SETTINGS)).not.toHaveProperty('commandTimeout');
+});
+
 test('TLS is passed as the same object, since its properties may change', () => {
   const tls = { ca: 'ca', servername: 'redis' };
   expect(clientOptions({ ...SETTINGS, tls }).tls).toBe(tls);

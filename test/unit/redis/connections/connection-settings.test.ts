@@ -1,4 +1,8 @@
-import { addressIn, credentialsIn } from '../../../../src/redis/connections/connection-settings.js';
+import {
+  addressIn,
+  credentialsIn,
+  sharedCredentialsIn,
+} from '../../../../src/redis/connections/connection-settings.js';
 
 test.each([
   ['redis://localhost', {}],
@@ -19,4 +23,11 @@ test.each([
   ['redis://[2001:db8::7]:7000', { host: '2001:db8::7', port: 7000 }],
 ])('the address in %s', (url, expected) => {
   expect(addressIn(new URL(url), 6379)).toStrictEqual(expected);
+});
+
+test.each([
+  [['redis://a', 'redis://user@b', 'redis://:first@c', 'redis://:second@d'], { password: 'first' }],
+  [['redis://a', 'redis://user@b'], {}],
+])('the credentials that the servers of %j share', (urls, expected) => {
+  expect(sharedCredentialsIn(urls.map((url) => new URL(url)))).toStrictEqual(expected);
 });
