@@ -88,6 +88,15 @@ describe('an approval', () => {
     expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 5] });
   });
 
+  test('that nobody has got counts in no limit after its release', async () => {
+    const keeping = withFurther([{ ...TEN, keepsReleased: true }]);
+    await keeping.check(['a', 'b']);
+    expect(await keeping.release('a')).toBe(true);
+    expect(await used()).toEqual({ ten: [0, 2] });
+    expect(await keeping.scripts.release(key.names, 'b', { isUnused: true })).toBe(true);
+    expect(await used()).toEqual({ ten: [0, 1] });
+  });
+
   test('that is held again after its hold has lapsed counts once in a limit that keeps it', async () => {
     const keeping = withFurther([{ ...TEN, keepsReleased: true }]);
     await keeping.checkHold('a', 100);

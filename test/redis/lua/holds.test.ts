@@ -67,6 +67,17 @@ describe('a renewal', () => {
     await replica.checkHold('a', 1500);
   });
 
+  test('begins a hold of the greatest length again, and no longer one', async () => {
+    await key.setTime(500);
+    expect(await replica.renewHold('a', { maxHoldMillis: 1500 })).toMatchObject({
+      holdMillis: 1500,
+    });
+    await key.setTime(600);
+    expect(await replica.renewHold('a', { hits: 1, maxHoldMillis: 1499 })).toMatchObject({
+      holdMillis: 1400,
+    });
+  });
+
   test('to a longer hold puts off the expiry of every name', async () => {
     await replica.check(['b']);
     await replica.renewHold('a', { holdMillis: 80_000 });

@@ -25,6 +25,12 @@ describe('a check whose ticket shows that Redis has lost a queue', () => {
     expect(await r1.check(['y'])).toEqual(['approved']);
   });
 
+  test('restores a full window for a millisecond if it may have ended', async () => {
+    const ended = { ...known, millisToWindowEnd: 0 };
+    await r1.checkBatch([{ requestId: 'x', canWait: false }], {}, ended);
+    expect(await key.stored()).toMatchObject({ state: { start: 301 - 1000, approved: 2 } });
+  });
+
   test('restores the full window with the maximum of its override', async () => {
     expect(await checkKnowing('x', { maxRequests: 5 })).toEqual(['denied']);
     expect(await key.stored()).toMatchObject({ state: { approved: 2, max: 5, holdUntil: 800 } });

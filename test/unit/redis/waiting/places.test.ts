@@ -53,6 +53,13 @@ test('the lowest ticket is known, in whatever order tickets come', () => {
   expect(places.first?.ticket).toBe(20);
 });
 
+test('a lower ticket that comes after a place was removed has its own place', () => {
+  waiting({ a: 10, b: 40, c: 30 });
+  places.remove('b');
+  waiting({ d: 20 });
+  expect(places.ticketedIds()).toEqual(['a', 'd', 'c']);
+});
+
 test('lower tickets are possible when none is left, since a new primary may count from less', () => {
   waiting({ a: 100 });
   places.remove('a');
