@@ -23,6 +23,7 @@ const HELP = `npm run test:mutations -- [options]
 
   --seed N     to have the same changes again (1)
   --count N    how many changes (140)
+  --from N     without those before the Nth, to go on with a run that was stopped
   --only TEXT  of files whose path contains it
 `;
 /** The greatest fraction of changes that may stay unnoticed. */
@@ -34,6 +35,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '140' },
+    from: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
     help: { type: 'boolean', default: false },
   },
@@ -57,15 +59,18 @@ symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 const failing = await judgeUnchanged(folder, redis);
 if (failing !== undefined) stop(`tests fail without any change: ${failing}`);
 const unnoticed = [];
-for (const [number, mutant] of mutants.entries()) {
+const judged = mutants.slice(Number(values.from) - 1);
+for (const mutant of judged) {
   const path = join(folder, mutant.file);
   const original = readFileSync(path, 'utf8');
   writeFileSync(path, mutant.apply(original));
   const noticedBy = await judge(folder, mutant.file, redis);
   writeFileSync(path, original);
-  console.log(`${number + 1}/${mutants.length} ${mutant.text}\n  ${noticedBy ?? 'NOT NOTICED'}`);
+  console.log(
+    `${mutants.indexOf(mutant) + 1}/${mutants.length} ${mutant.text}\n  ${noticedBy ?? 'NOT NOTICED'}`,
+  );
   if (noticedBy === undefined) unnoticed.push(mutant);
 }
-console.log(`${mutants.length - unnoticed.length} of ${mutants.length} changes were noticed`);
+console.log(`${judged.length - unnoticed.length} of ${judged.length} changes were noticed`);
 for (const { text } of unnoticed) console.log(`not noticed: ${text}`);
-process.exit(unnoticed.length > MOST_UNNOTICED * mutants.length ? 1 : 0);
+process.exit(unnoticed.length > MOST_UNNOTICED * judged.length ? 1 : 0);
