@@ -25,12 +25,10 @@ export function useRedis(): RedisForTests {
     client = new Redis(server.address);
   });
   afterAll(async () => {
-    if (client) {
-      // A timer of the connection would keep jest's worker.
-      const ended = once(client, 'end');
-      client.disconnect();
-      await ended;
-    }
+    // A timer of a connection that is ending would keep jest's worker.
+    const ended = client?.status === 'ready' && once(client, 'end');
+    client?.disconnect();
+    await ended;
     await server?.stop();
   });
 
