@@ -1,6 +1,6 @@
 import { quit } from '../../../../src/redis/connections/quit.js';
 
-/** A client whose QUIT ends in this way. @returns what was called */
+/** A client whose QUIT ends in this way. @returns its calls, in their order */
 async function quitting(answer: () => Promise<unknown>): Promise<string[]> {
   const calls: string[] = [];
   const client = {
