@@ -42,4 +42,11 @@ export const EQUIVALENT = [
     other: 'if state.has_more or state.changed then',
     reason: 'a field that did not change is not written, and fields that say nothing are removed',
   },
+  {
+    file: 'lua/check.lua',
+    line: 'succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key > last_key)',
+    other:
+      'succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key >= last_key)',
+    reason: 'each batch has two names or more, so that one name is never left',
+  },
 ];
