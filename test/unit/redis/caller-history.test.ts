@@ -95,3 +95,9 @@ test('each shard has its own history, and a removed shard has none', async () =>
   await clock.advance(LEASE);
   expect(history.of('second')).toBe(UNKNOWN_HISTORY);
 });
+
+test('a history that is disposed of asks no more', () => {
+  expect(clock.isAwaited).toBe(true);
+  history.dispose();
+  expect(clock.isAwaited).toBe(false);
+});
