@@ -30,7 +30,7 @@ const needsDeploy =
   given.length > 0 ? includesDeployTests(given) : get || !process.argv.includes(FULL);
 const deploy = needsDeploy ? startDeployEnvironment({ get }) : undefined;
 build();
-// Tests wait for most of their time: for Redis, for other processes, or until time has passed.
+// Tests wait at times: for Redis, for other processes, or until time has passed.
 const checked = runBeside(['typecheck', 'lint']);
 /** Of two jests on one terminal neither may move its cursor. */
 const beside = { ...redis, TERM: 'dumb' };

@@ -35,6 +35,7 @@ import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
+import type { Replacements } from './scripts/script-loader.js';
 import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './shared/store-observer.js';
 import { redisMutexes } from './waiting/redis-mutex.js';
@@ -65,7 +66,7 @@ export interface RedisLimiterOptions {
   readonly logger: Logger;
   readonly observer: StoreObserver;
   /** Lua fragments instead of files. Tests control Redis's time with them. */
-  readonly luaReplacements?: Readonly<Record<string, string>>;
+  readonly luaReplacements?: Replacements;
   /** Reads a server's time. Tests control it, see `CallerHistory`. */
   readonly readTime?: (server: Redis) => Promise<number>;
 }

@@ -1,6 +1,10 @@
 import { readdirSync } from 'node:fs';
 
-import { type FunctionFlag, loadScript } from '../../src/redis/scripts/script-loader.js';
+import {
+  type FunctionFlag,
+  loadScript,
+  type Replacements,
+} from '../../src/redis/scripts/script-loader.js';
 import { FORM } from './redis-user.js';
 
 interface Server {
@@ -22,10 +26,7 @@ export function luaFiles(): string[] {
  * The names of Sluice's scripts that a server knows: of the libraries that it has, or of the texts in its script cache.
  * @param replacements of another version, see {@link loadScript}
  */
-export async function knownScripts(
-  server: Server,
-  replacements: Readonly<Record<string, string>> = {},
-): Promise<string[]> {
+export async function knownScripts(server: Server, replacements?: Replacements): Promise<string[]> {
   const names = luaFiles().filter((file) => !file.includes('/'));
   if (FORM === 'script') {
     const digests = names.map((name) => loadScript(name, replacements).sha1);

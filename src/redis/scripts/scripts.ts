@@ -25,7 +25,7 @@ import {
 } from './renew-codec.js';
 import { replyForEach } from './reply-for-each.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
-import { type FunctionFlag, loadScript, type Script } from './script-loader.js';
+import { type FunctionFlag, loadScript, type Replacements, type Script } from './script-loader.js';
 import {
   decodeSettleReply,
   encodeTickets,
@@ -38,7 +38,7 @@ import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments instead of files, see {@link loadScript}. */
-  readonly replacements?: Readonly<Record<string, string>> | undefined;
+  readonly replacements?: Replacements | undefined;
 }
 
 type Guard = Pick<CallGuard, 'run'>;

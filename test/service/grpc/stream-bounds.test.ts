@@ -18,6 +18,7 @@ import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { blockedLimiter } from '../../support/watched-limiter.js';
 
 const HOUR = 3_600_000;
 /** Most streams of a port whose messages have not come. */
@@ -102,19 +103,10 @@ describe('a connection', () => {
 });
 
 test('a connection that answers no ping is closed, and one that answers stays', async () => {
-  const limiter = smallLimiter();
-  const decide = limiter.check.bind(limiter);
-  let unblock!: () => void;
-  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
-  let asked = 0;
-  limiter.check = async (...args) => {
-    asked += 1;
-    await unblocked;
-    return decide(...args);
-  };
+  const { limiter, asked, unblock } = blockedLimiter();
   const service = await startService(limiter, { pings: { everyMillis: 100, answerMillis: 1000 } });
   const call = gatewayOf(service).askFor(uniqueKey());
-  await until(() => asked === 1);
+  await until(() => asked.length === 1);
   const silent = await begun(service);
   await silent.closed;
   unblock();

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
 
+import type { ConnectionSettings } from '../../../../src/redis/connections/connection-settings.js';
 import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
 import { recordLog } from '../../../support/recorded-log.js';
 
 /** The options of ioredis for these settings. Nobody listens at the addresses. */
 async function optionsFor(
-  settings: Pick<Parameters<typeof connectToPrimary>[0], 'mode' | 'urls'> &
-    Partial<Parameters<typeof connectToPrimary>[0]>,
+  settings: Omit<ConnectionSettings, 'database' | 'timeoutMillis' | 'name'>,
 ): Promise<Redis['options']> {
   const connections = connectToPrimary(
     { database: 3, timeoutMillis: 100, name: 'sluice:replica', ...settings },
