@@ -45,8 +45,9 @@ end
 
 local function run(KEYS, ARGV)
   local keys = { state = KEYS[1], queue = KEYS[2], waiting = KEYS[3], replicas = KEYS[4] }
-  local now_ms = math.floor(now.micros() / 1000)
-  local state, tally, waiting = look.at(keys, now_ms)
+  local now_us = now.micros()
+  local now_ms = math.floor(now_us / 1000)
+  local state, tally, waiting = look.at(keys, now_us)
   if not state then
     return {}
   end

@@ -21,20 +21,20 @@ local weight = require 'lib/weight'
 
 local NAMES_PER_KEY = 3
 
-local function inspect(names, now_ms)
-  local state, _, waiting = look.at(names, now_ms)
-  return state and look.describe(state, waiting, now_ms) or {}
+local function inspect(names, now_us)
+  local state, _, waiting = look.at(names, now_us)
+  return state and look.describe(state, waiting, math.floor(now_us / 1000)) or {}
 end
 
 local function run(KEYS, ARGV)
-  local now_ms, replies = math.floor(now.micros() / 1000), {}
+  local now_us, replies = now.micros(), {}
   weight.begin()
   for first = 1, #KEYS, NAMES_PER_KEY do
     if weight.is_spent() then
       break
     end
     local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
-    replies[#replies + 1] = errors.reply_of(inspect, names, now_ms)
+    replies[#replies + 1] = errors.reply_of(inspect, names, now_us)
   end
   return replies
 end

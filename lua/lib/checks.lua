@@ -7,6 +7,7 @@ local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local lost_key = require 'lib/lost-key'
@@ -52,7 +53,7 @@ local function configure_window(state, batch, ceiling)
     state.window_is_set = false
   end
   local length = batch.terms.window
-  if length then
+  if length and state.own.algorithm == 'fixed_window' then
     more.set(state, 'next_window', length ~= state.own.window and length or 0)
     state.window_is_set = state.window_is_set or length == state.own.window
   end
@@ -61,6 +62,7 @@ end
 -- An override stays until the key is removed, or until the rules of the window no longer allow it. A limit without an
 -- override comes from the rules.
 local function configure(keys, state, call, batch)
+  in_force.take_without_boundary(keys, state, call)
   local terms, own, rules = batch.terms, state.own, call.rules
   local max, queue_max = terms.max, terms.queue_max
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
@@ -78,10 +80,11 @@ local function configure(keys, state, call, batch)
   queue_max = queue_max
     or base_maximum(keys, state, call, of_window, state.queue_max, rules.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > own.max
-  own.max, state.queue_max = max, queue_max
+  own:set_max(state, max)
+  state.queue_max = queue_max
   if of_window and state.further_text ~= rules.further_text and in_force.may_change(keys, state, call) then
     state.limits_changed_at = call.now_ms
-    key_limits.take_further(keys, state, rules, call.now_ms)
+    key_limits.take_further(keys, state, rules, call)
   end
   state.limits_changed = limits_text.format(state) ~= state.limits_text
 end
@@ -308,7 +311,7 @@ function checks.decide(call, batch, values)
   if terms.waits and has_ticket(batch, replies) then
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
     replies[2] = string.format('%s %.0f %.0f', limits_text.format(state), state.wake, call.now_ms)
-  elseif state.own.window ~= call.rules.own.window or state.window_is_set or #state.limits > 1 then
+  elseif not kinds.is_as_declared(state.own, call.rules.own) or state.window_is_set or #state.limits > 1 then
     replies[2] = limits_text.format(state)
   end
   return replies

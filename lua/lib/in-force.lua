@@ -1,6 +1,7 @@
 -- Which limits are in force if callers have different rules, as in a rollout. The limits of a key, its window's length
 -- and its maxima, are one unit: the window of one caller with the maximum of another would approve more than either.
--- They change together at a boundary. If the length stays the same, the maxima change at once.
+-- They change together at a boundary. If the length stays the same, the maxima change at once. A limit that is no fixed
+-- window has no boundary, and changes at once.
 --
 -- The newer rules win. A caller's rules are newer if they were loaded after the limits in force came into force. If
 -- they were loaded before, it is unknown which rules are newer. Then the limits stay, so that callers do not undo each
@@ -11,7 +12,9 @@
 
 local history = require 'lib/history'
 local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
 local more = require 'lib/more'
+local past_requests = require 'lib/past-requests'
 
 local in_force = {}
 
@@ -24,7 +27,8 @@ end
 
 -- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
-  return (state.own.window ~= rules.own.window and not in_force.sets_window(state))
+  return not kinds.is_same(state.own, rules.own)
+    or (state.own.window ~= rules.own.window and not in_force.sets_window(state))
     or (state.own.max ~= rules.own.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
     or state.further_text ~= rules.further_text
@@ -32,7 +36,13 @@ end
 
 -- Whether the window is one of the caller's rules, up to a length that a request has set.
 function in_force.has_window_of_rules(state, call)
-  return state.own.window == call.rules.own.window or state.window_is_set
+  return kinds.is_same(state.own, call.rules.own)
+    and (state.own.window == call.rules.own.window or state.window_is_set)
+end
+
+-- Whether a change of the own limit waits for the end of the window.
+local function waits_for_boundary(state, call)
+  return state.own.algorithm == 'fixed_window' and not in_force.has_window_of_rules(state, call)
 end
 
 -- Whether the caller's rules may replace the limits in force.
@@ -51,13 +61,15 @@ end
 
 -- The caller's rules if they come into force with the next window, else nil.
 function in_force.rules_of_next_window(keys, state, call)
-  local rules = call.rules
-  return differs_from_rules(state, rules) and in_force.may_change(keys, state, call) and rules or nil
+  local rules = state.own.algorithm == 'fixed_window' and call.rules
+  return rules and differs_from_rules(state, rules) and in_force.may_change(keys, state, call) and rules or nil
 end
 
 -- The length of the next window. `rules`: from `in_force.rules_of_next_window`.
 function in_force.length_of_next_window(state, rules)
-  if state.next_window > 0 then
+  if rules and rules.own.algorithm ~= 'fixed_window' then
+    return rules.own.window
+  elseif state.next_window > 0 then
     return state.next_window
   end
   return (rules and not state.window_is_set and rules or state).own.window
@@ -65,7 +77,7 @@ end
 
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
 function in_force.awaits_boundary(keys, state, call)
-  return not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call)
+  return waits_for_boundary(state, call) and in_force.may_change(keys, state, call)
 end
 
 -- Takes the length that a request has set for the window that begins now.
@@ -76,21 +88,45 @@ function in_force.take_next_window(state)
   end
 end
 
--- Takes the maxima and the further limits of rules that come into force now.
+-- Takes the own limit of rules that come into force now, if it is another kind, or has another window without a boundary.
+local function take_own(keys, state, call)
+  local own, declared = state.own, call.rules.own
+  if kinds.is_same(own, declared) and (own.algorithm == 'fixed_window' or own.window == declared.window) then
+    return
+  end
+  local ended = { start = own.start, window = own.window }
+  key_limits.take_own(keys, state, declared, call)
+  if declared.algorithm == 'fixed_window' then
+    -- The ids of its first window begin with that.
+    past_requests.end_window(keys, state, call, ended, redis.call('EXISTS', keys.requests) == 1)
+    state.rolled = true
+  end
+end
+
+-- Takes the maxima, the kind of the own limit and the further limits of rules that come into force now.
 function in_force.take_maxima(keys, state, call)
-  local rules, own = call.rules, state.own
-  local max_before = own.max
-  own.max = state.max_is_set and max_before or rules.own.max
+  local rules, max_before = call.rules, state.own.max
+  take_own(keys, state, call)
+  local own = state.own
+  own:set_max(state, state.max_is_set and max_before or rules.own.max)
   state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
   state.made_room = state.made_room or own.max > max_before
   state.limits_changed = true
   state.limits_changed_at = call.now_ms
-  key_limits.take_further(keys, state, rules, call.now_ms)
+  key_limits.take_further(keys, state, rules, call)
+end
+
+-- Takes rules with another own limit, if that has no boundary.
+function in_force.take_without_boundary(keys, state, call)
+  local has_boundary = state.own.algorithm == 'fixed_window'
+  if not has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
+    in_force.take_maxima(keys, state, call)
+  end
 end
 
 -- Takes rules that come into force in mid-window, for waiters: without checks, nobody else would.
 function in_force.take_for_waiters(keys, state, call)
-  local takes = in_force.has_window_of_rules(state, call) and differs_from_rules(state, call.rules)
+  local takes = not waits_for_boundary(state, call) and differs_from_rules(state, call.rules)
   if takes and in_force.may_change(keys, state, call) then
     in_force.take_maxima(keys, state, call)
   end

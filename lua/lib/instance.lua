@@ -17,6 +17,7 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
+local window = require 'limits/window'
 
 local instance = {}
 
@@ -63,8 +64,8 @@ end
 local function remove_idle(keys, state, call)
   stored.born_at(keys, state)
   own_ids.forget_hits_of_all(keys, state)
-  for i = 2, #state.limits do
-    redis.call('UNLINK', state.limits[i].ids.built_name(keys, state.limits[i]))
+  for _, limit in ipairs(state.limits) do
+    key_limits.forget_ids(keys, limit)
   end
   redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
   if keep_until(state, call) <= call.now_ms then
@@ -79,10 +80,10 @@ local function remove_idle(keys, state, call)
   if state.has_more then
     -- The windows of further limits stay, which tell when the key is removed.
     for _, limit in ipairs(state.limits) do
-      limit.used = 0
+      limit:clear()
     end
-    local further = key_limits.format_further(state)
-    redis.call('HSET', keys.state, 'holds', 0, 'further', further, 'hold_until', 0, 'paused_until', 0)
+    local own, further = key_limits.format_own(state), key_limits.format_further(state)
+    redis.call('HSET', keys.state, 'holds', 0, 'own', own, 'further', further, 'hold_until', 0, 'paused_until', 0)
   end
 end
 
@@ -92,6 +93,7 @@ local function begin_window(keys, state, call)
   local ended = { start = own.start, window = own.window }
   -- An approval may have been corrected to no hits.
   local has_requests = state.stored_used > 0 or state.hits == 1
+    or (own.algorithm ~= 'fixed_window' and redis.call('EXISTS', keys.requests) == 1)
   local rules = in_force.rules_of_next_window(keys, state, call)
   own:roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
   state.denied, state.rolled = 0, true
@@ -119,6 +121,10 @@ function instance.open(keys, call, state)
     -- Rules stay from now on at most.
     in_force.may_change(keys, state, call)
   end
+  if key_limits.move(state, call.now_us) then
+    -- Nobody has settled since.
+    state.made_room = state.made_room or state.ticket > 0
+  end
   recovery.note_call(state, call)
   recovery.end_past(state, call.now_ms)
   pause.end_past(state, call.now_ms)
@@ -128,13 +134,16 @@ function instance.open(keys, call, state)
     return nil, state
   end
   for _, limit in ipairs(key_limits.roll_further(state, call.now_ms)) do
-    redis.call('UNLINK', limit.ids.built_name(keys, limit))
+    if limit.algorithm == 'fixed_window' then
+      key_limits.forget_ids(keys, limit)
+      state.made_room = true
+    end
     more.changed(state)
-    state.made_room = true
   end
-  if not state.own:is_current(call.now_ms) then
+  if not window.is_current(state.own.start, state.own.window, call.now_ms) then
     begin_window(keys, state, call)
   end
+  key_limits.drop_ended_ids(keys, state)
   return state
 end
 
@@ -154,9 +163,13 @@ function instance.new(keys, call, idle, rules)
       more.set(state, 'ticket', idle.ticket)
     end
   end
-  for i = 2, #state.limits do
-    stored.remove_leftover(state.limits[i].ids.built_name(keys, state.limits[i]))
-    more.changed(state)
+  for _, limit in ipairs(state.limits) do
+    if limit.name or limit.algorithm ~= 'fixed_window' then
+      for _, name in ipairs(limit:built_names(keys)) do
+        stored.remove_leftover(name)
+      end
+      more.changed(state)
+    end
   end
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   local before = (idle or state).own

@@ -1,7 +1,9 @@
 -- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A `*`
--- after a number marks it as set by a request. Then, for each further limit of the rules, a comma and
--- `<name>=<window>:<maximum>:<what it counts>`: `hits`, or `requests`, of which each counts as one. `:kept` after that:
--- an approval counts until the window ends in which it was given, and in no other, whether it is released or held.
+-- after a number marks it as set by a request. Then, if the key's own limit is no fixed window, `,=<algorithm>:<steps or
+-- burst>`. Then, for each further limit of the rules, a comma and `<name>=<window>:<maximum>:<what it counts>`: `hits`, or
+-- `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
+-- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<steps or burst>`
+-- after that, with a second colon if `:kept` is missing. The version before reads all of them as fixed windows.
 -- Equal limits are equal texts, so most checks need not parse them.
 
 local limits_text = {}
@@ -10,13 +12,21 @@ local limits_text = {}
 local parsed, parsed_count = {}, 0
 local MOST_PARSED = 1000
 
+-- A limit. `algorithm`: '' for a fixed window.
+local function limit_of(name, length, max, counts, keeps, algorithm, parameter)
+  return {
+    name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
+    algorithm = algorithm == '' and 'fixed_window' or algorithm, parameter = tonumber(parameter),
+  }
+end
+
 -- The key's own limit, and the further ones in a text.
-local function parse_limits(length, max, further)
-  local limits = { { window = tonumber(length), max = tonumber(max), counts = 'hits', keeps = false } }
-  for name, of_further, its_max, counts, kept in string.gmatch(further, ',([^=]+)=(%d+):(%d+):(%a+)(:?%a*)') do
-    limits[#limits + 1] = {
-      name = name, window = tonumber(of_further), max = tonumber(its_max), counts = counts, keeps = kept == ':kept',
-    }
+local function parse_limits(length, max, algorithm, parameter, further)
+  local limits = { limit_of(nil, length, max, 'hits', false, algorithm, parameter) }
+  for text in string.gmatch(further, '[^,]+') do
+    local name, of_further, its_max, counts, kept, its_algorithm, its_parameter =
+      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?(%d*)$')
+    limits[#limits + 1] = limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter)
   end
   return limits
 end
@@ -26,9 +36,11 @@ end
 function limits_text.parse(text)
   local rules = parsed[text]
   if not rules then
-    local length, window_mark, max, max_mark, queue_max, queue_mark, further =
+    local length, window_mark, max, max_mark, queue_max, queue_mark, rest =
       string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)(.*)$')
-    local limits = parse_limits(length, max, further)
+    local algorithm, parameter, further = string.match(rest, '^,=([%a_]+):(%d+)(.*)$')
+    further = further or rest
+    local limits = parse_limits(length, max, algorithm or '', parameter, further)
     rules = {
       text = text,
       limits = limits,
@@ -49,14 +61,16 @@ end
 
 -- The text of a state's limits in force.
 function limits_text.format(state)
+  local own = state.own
   return string.format(
-    '%.0f%s:%.0f%s:%.0f%s%s',
-    state.own.window,
+    '%.0f%s:%.0f%s:%.0f%s%s%s',
+    own.window,
     state.window_is_set and '*' or '',
-    state.own.max,
+    own.max,
     state.max_is_set and '*' or '',
     state.queue_max,
     state.queue_max_is_set and '*' or '',
+    own.parameter and string.format(',=%s:%.0f', own.algorithm, own.parameter) or '',
     state.further_text
   )
 end

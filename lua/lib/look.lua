@@ -23,12 +23,14 @@ end
 
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
 -- counts as empty, and a key that has been idle for too long as removed.
-function look.at(keys, now_ms)
+function look.at(keys, now_us)
+  local now_ms = math.floor(now_us / 1000)
   local state = stored.read(keys.state)
   if not state then
     return nil
   end
   clock_step.begin_by_now(state, now_ms)
+  key_limits.move(state, now_us)
   recovery.end_past(state, now_ms)
   pause.end_past(state, now_ms)
   look_at_holds(keys, state, now_ms)

@@ -15,7 +15,7 @@ function lost_key.restore(keys, call, known_limits, millis_left)
   local rules = known_limits == '' and call.rules or limits_text.parse(known_limits)
   local state = instance.new(keys, call, nil, rules)
   for _, limit in ipairs(state.limits) do
-    limit:restore_full(call.now_ms, millis_left)
+    limit:restore_full(state, call.now_ms, millis_left)
   end
   state.expires = stored.idle_time(state)
   -- The limits were in force in the lost window. Rules that were loaded since, as in an outage, are newer.
@@ -29,12 +29,13 @@ function lost_key.restore_overrides(state, known_limits)
     return
   end
   local known = limits_text.parse(known_limits)
-  if known.window_is_set and not state.window_is_set and state.next_window == 0 then
+  if known.window_is_set and state.own.algorithm == 'fixed_window' and not state.window_is_set and state.next_window == 0 then
     more.set(state, 'next_window', known.own.window)
   end
   if known.max_is_set and not state.max_is_set then
     state.made_room = state.made_room or known.own.max > state.own.max
-    state.own.max, state.max_is_set = known.own.max, true
+    state.own:set_max(state, known.own.max)
+    state.max_is_set = true
     state.limits_changed = true
   end
   if known.queue_max_is_set and not state.queue_max_is_set then

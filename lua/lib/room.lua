@@ -1,6 +1,8 @@
 -- When the limits of a key have room for those who wait, and what they have left.
 
 local in_force = require 'lib/in-force'
+local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
 
@@ -17,18 +19,18 @@ local function closed_until(state)
 end
 
 -- When a limit has more room, but not before the key is open again. If the limit has room already, that time alone
--- counts.
-local function at_of(state, call, limit)
+-- counts. `hits`: how many are waited for, or nil for one more than now.
+local function at_of(state, call, limit, hits)
   local opens = closed_until(state)
-  return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
+  return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state, hits), opens)
 end
 
 -- The same for all limits of a key: when all that are full have room, or, if none is full, when any has more.
-local function at_of_all(state, call)
+local function at_of_all(state, call, _, hits)
   local full_until, more_at = nil, math.huge
   for _, limit in ipairs(state.limits) do
-    local time = limit:room_at(state)
-    if limit:is_full(state, call) then
+    local time = limit:room_at(state, hits)
+    if limit:is_full(state, call) or not limit:fits(hits) then
       full_until = math.max(full_until or 0, time)
     end
     more_at = math.min(more_at, time)
@@ -37,9 +39,23 @@ local function at_of_all(state, call)
   return opens > 0 and not full_until and opens or math.max(full_until or more_at, opens)
 end
 
--- When there may be room for waiters, in ms since 1970.
+-- Waiters that are let go at an even pace are settled no more often than this, in ms.
+local LEAST_BETWEEN_SETTLES = 20
+
+-- When there may be room for waiters, in ms since 1970. `state.head_hits`: those of the head of the queue, if it needs
+-- more than is free.
 function room.at(state, call)
-  return (#state.limits == 1 and at_of or at_of_all)(state, call, state.own)
+  local time = (#state.limits == 1 and at_of or at_of_all)(state, call, state.own, state.head_hits or 1)
+  if state.served > 0 and key_limits.have_pace(state) then
+    time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
+  end
+  return time
+end
+
+-- Whether the windows of the own limit alone make room, now and by the caller's rules.
+local function is_plain(state, call)
+  local own = state.own
+  return #state.limits == 1 and own.algorithm == 'fixed_window' and kinds.is_same(own, call.rules.own)
 end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
@@ -49,10 +65,10 @@ function room.micros_to(keys, state, call)
   end
   local time = room.at(state, call)
   -- The rules that come into force at the boundary may not have the limit that is full.
-  if #state.limits > 1 and in_force.awaits_boundary(keys, state, call) then
+  if not is_plain(state, call) and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, math.max(state.own.start + state.own.window, closed_until(state)))
   end
-  return time * 1000 - call.now_us
+  return math.ceil(time * 1000) - call.now_us
 end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
@@ -67,15 +83,15 @@ function room.micros_to_turn(keys, state, call, before, hits)
   return micros
 end
 
--- What counts of the limits for checks: a number, or, in a key with further limits, a text `<used>:<microseconds until
--- there is room>`, with `,<name>=` and the same after it for each further limit.
+-- What counts of the limits for checks: a number, or, in a key with further limits or whose own limit is no fixed window,
+-- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit.
 function room.used(state, call)
-  if #state.limits == 1 then
+  if is_plain(state, call) then
     return pause.used(state, state.own)
   end
   local texts = {}
   for i, limit in ipairs(state.limits) do
-    local micros = at_of(state, call, limit) * 1000 - call.now_us
+    local micros = math.ceil(at_of(state, call, limit) * 1000) - call.now_us
     local name = limit.name and limit.name .. '=' or ''
     texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros)
   end

@@ -37,6 +37,7 @@ end
 local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
   local granted, taken, is_blocked = {}, 0, false
+  key_limits.begin_serving(state)
   local function approve(ids, terms)
     approvals.add(keys, state, call, ids, terms)
     for _, id in ipairs(ids) do
@@ -47,13 +48,15 @@ local function serve_queue(keys, state, call)
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
     local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
-    local most, took = math.min(state.own:free(), MOST_SERVED - #granted), 0
-    took, is_blocked = queue.take_heads(keys, state, call.now_ms, left, most, approve)
+    -- The free part of a token bucket may lack something by rounding.
+    local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
+    took, is_blocked, state.head_hits = queue.take_heads(keys, state, call.now_ms, left, most, approve)
     taken = taken + took
   end
   if tally.living > 0 then
     serving.note_waiters(state)
   else
+    key_limits.end_serving(state)
     state.serving = 0
     if tally.places > 0 then
       queue.drop(keys, tally)

@@ -7,8 +7,8 @@
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
 --                                         more than one hit or is held, in a pause, while a request has set the
---                                         next window's length, and in a key with further limits. A
---                                         field that says nothing is 0
+--                                         next window's length, and in a key with further limits or whose own
+--                                         limit is no fixed window. A field that says nothing is 0
 
 local digits = require 'lib/digits'
 local key_limits = require 'limits/key-limits'
@@ -23,7 +23,7 @@ local FIRST_GENERATION = 1
 -- The optional fields, as of docs/redis.md.
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
-  'next_window', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake',
+  'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -46,7 +46,7 @@ end
 function stored.idle_time(state)
   local at = window.idle_at(state.own.start, state.own.window)
   for i = 2, #state.limits do
-    at = math.max(at, state.limits[i].start + state.limits[i].window)
+    at = math.max(at, state.limits[i]:counts_until())
   end
   return at
 end
@@ -84,9 +84,12 @@ local function format_blocked()
 end
 
 -- How the fields of MORE are read and written that are more than a number in the state.
-local READ = { holds = read_holds, further = key_limits.read_further, blocked = read_blocked }
+local READ = {
+  holds = read_holds, own = key_limits.read_own, further = key_limits.read_further, blocked = read_blocked,
+}
 local WRITE = {
-  expires = stored.expires_to_store, holds = format_holds, further = key_limits.format_further, blocked = format_blocked,
+  expires = stored.expires_to_store, holds = format_holds, own = key_limits.format_own,
+  further = key_limits.format_further, blocked = format_blocked,
 }
 
 local function read_more(state_key, state)
@@ -170,7 +173,10 @@ end
 function stored.new(call, start, idle, rules)
   local state = state_with(rules, start)
   state.is_new, state.rolled = true, true
+  state.has_more = state.own.algorithm ~= 'fixed_window' or nil
+  state.changed = state.has_more
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
+  key_limits.move(state, call.now_us)
   state.expires = stored.idle_time(state)
   return state
 end
@@ -199,7 +205,7 @@ function stored.write(keys, state)
     )
   elseif state.rolled or state.changed then
     redis.call('HSET', name, 'start', digits(own.start), 'approved', digits(own.used), 'turn', digits(state.generation))
-  elseif own.used ~= state.stored_used then
+  elseif own.used ~= state.stored_used and own.algorithm == 'fixed_window' then
     redis.call('HSET', name, 'approved', digits(own.used))
   end
   if state.denied ~= state.stored_denied then

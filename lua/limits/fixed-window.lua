@@ -1,12 +1,17 @@
 -- A limit whose approvals count until its window ends. This is the first kind of limits: each kind answers the
 -- questions below for a limit, `self`, which has:
+--   algorithm             its kind: fixed_window, sliding_window or token_bucket
+--   parameter             of the kind: the steps of a sliding window, the burst of a token bucket; nil for this one
 --   name                  nil for the key's own limit
 --   window, max           the window's length in ms, and the maximum
 --   counts, keeps         as in lib/limits-text
 --   start                 of its window, in ms since 1970
 --   used                  what the approvals take, held ones included unless the limit keeps what is released
+--   carried               what it took over from a limit of another kind, which is among `used`
 --   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
 
+local digits = require 'lib/digits'
+local more = require 'lib/more'
 local window = require 'limits/window'
 
 local fixed_window = {}
@@ -16,8 +21,34 @@ fixed_window.__index = fixed_window
 function fixed_window.begin(declared, start, ids)
   return setmetatable({
     name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    start = start, used = 0, ids = ids,
+    algorithm = 'fixed_window', start = start, used = 0, carried = 0, ids = ids,
   }, fixed_window)
+end
+
+-- What a kind has to store besides `start` and `used`, as a text, or nil.
+function fixed_window:format()
+  return self.carried > 0 and digits(self.carried) or nil
+end
+
+function fixed_window:read(_, text)
+  self.carried = tonumber(text)
+end
+
+-- Moves on to the time of a call, inside of a period. Returns whether there may be more room.
+function fixed_window:move()
+  return false
+end
+
+-- Drops the ids of approvals that do not count any more, inside of a period.
+function fixed_window:drop_ended_ids()
+end
+
+-- The queue is served, perhaps later than there was room.
+function fixed_window:begin_serving()
+end
+
+-- Nobody waits any more.
+function fixed_window:end_serving()
 end
 
 -- What an approval takes.
@@ -47,8 +78,13 @@ function fixed_window:roll(state, now_ms, length)
   if self.window ~= length then
     self.window, self.start = length, window.start_of(self.start, length, now_ms)
   end
-  self.used = self:held(state)
+  self.used, self.carried = self:held(state), 0
   return true
+end
+
+-- Another maximum is in force.
+function fixed_window:set_max(_, max)
+  self.max = max
 end
 
 -- How much it has left.
@@ -58,6 +94,12 @@ end
 
 function fixed_window:fits(hits)
   return self:taken_of(hits) <= self:free()
+end
+
+-- Whether a waiter fits into what is left. One that needs more than the maximum, which was lowered since, gets a window
+-- for itself.
+function fixed_window:fits_into(free, hits)
+  return self:taken_of(hits) <= free or free == self.max
 end
 
 -- Whether a check takes more than the maximum, so that it never fits.
@@ -136,7 +178,8 @@ function fixed_window:amend(keys, state, id, hits, is_held)
 end
 
 -- When it has more room, in ms since 1970: when its window ends or a hold lapses. While held approvals take all of the
--- maximum, the window's end makes no room.
+-- maximum, the window's end makes no room. Where a kind can say it: when there is room for a number of hits, which the
+-- head of the queue needs; without one, when one more hit fits.
 function fixed_window:room_at(state)
   local window_end, first_lapse = self.start + self.window, state.first_lapse
   if self.keeps or first_lapse == 0 then
@@ -164,14 +207,45 @@ function fixed_window:begin_by(now_ms)
   return is_later
 end
 
+-- Nothing is approved any more.
+function fixed_window:clear()
+  self.used, self.carried = 0, 0
+end
+
+-- What the approvals take that are not held.
+function fixed_window:sum(state)
+  return self.used - self:held(state)
+end
+
+-- Takes what the approvals of other rules take, without their ids.
+function fixed_window:carry(state, sum)
+  self.used, self.carried = self.used + sum, self.carried + sum
+  more.changed(state)
+end
+
+-- Whether the limit of other rules, of the same kind, can go on with what was approved under this one.
+function fixed_window:can_continue_as()
+  return true
+end
+
 -- The limit of other rules, which counts in the same way, goes on with what was approved under this one. If its window
 -- is over by a shorter length, all of that counts in the window that is current by that length: ids have no times, and
 -- some were approved in it.
 function fixed_window:continue_as(limit, now_ms)
-  limit.start, limit.used = self.start, self.used
+  limit.start, limit.used, limit.carried = self.start, self.used, self.carried
   if not limit:is_current(now_ms) then
     limit.start = window.start_of(limit.start, limit.window, now_ms)
   end
+end
+
+-- Until when anything may count that was approved by now, in ms since 1970.
+function fixed_window:counts_until()
+  return self.start + self.window
+end
+
+-- The names of its ids that are built, for `unpack`.
+function fixed_window:built_names(keys)
+  return { self.ids.built_name(keys, self) }
 end
 
 -- Until when its ids may be needed, in ms since 1970.
@@ -180,7 +254,7 @@ function fixed_window:kept_until()
 end
 
 -- It is full until its window ends, in `millis_left`, as far as a caller knows. At least a millisecond is left.
-function fixed_window:restore_full(now_ms, millis_left)
+function fixed_window:restore_full(_, now_ms, millis_left)
   self.start = now_ms - math.min(window.begun_ago(self.window, millis_left), self.window - 1)
   self.used = self.max
 end

@@ -17,15 +17,35 @@ function key_limits.begin(state, rules, start)
   state.own = state.limits[1]
 end
 
--- The state's field `further` has `<name>=<start>:<used>` for each further limit, with a comma between two.
+-- Gives a limit what is stored of it. `text`: the values of its kind, or ''.
+local function restore(state, limit, start, used, text)
+  limit.start, limit.used = tonumber(start), tonumber(used)
+  if text ~= '' then
+    limit:read(state, text)
+  end
+end
+
+-- The state's field `own` has the values of the own limit's kind, if it has any besides `start` and `approved`.
+function key_limits.read_own(state, text)
+  restore(state, state.own, state.own.start, state.own.used, text)
+end
+
+function key_limits.format_own(state)
+  return state.own:format() or 0
+end
+
+-- The state's field `further` has `<name>=<start>:<used>` for each further limit, with a comma between two. After that it
+-- has a colon and the values of the limit's kind, if it has any.
 function key_limits.read_further(state, text)
-  local starts, used = {}, {}
-  for name, start, taken in string.gmatch(text, '([^=,]+)=(%d+):(%d+)') do
-    starts[name], used[name] = tonumber(start), tonumber(taken)
+  local stored = {}
+  for name, start, used, values in string.gmatch(text, '([^=,]+)=(%d+):(%d+):?([^,]*)') do
+    stored[name] = { start, used, values }
   end
   for i = 2, #state.limits do
     local limit = state.limits[i]
-    limit.start, limit.used = starts[limit.name] or limit.start, used[limit.name] or 0
+    if stored[limit.name] then
+      restore(state, limit, unpack(stored[limit.name]))
+    end
   end
 end
 
@@ -36,7 +56,8 @@ function key_limits.format_further(state)
   local texts = {}
   for i = 2, #state.limits do
     local limit = state.limits[i]
-    texts[i - 1] = string.format('%s=%.0f:%.0f', limit.name, limit.start, limit.used)
+    local values = limit:format()
+    texts[i - 1] = string.format('%s=%.0f:%.0f', limit.name, limit.start, limit.used) .. (values and ':' .. values or '')
   end
   return table.concat(texts, ',')
 end
@@ -44,10 +65,79 @@ end
 -- The names that the limits have built, for `unpack`.
 function key_limits.built_names(keys, state)
   local names = {}
-  for i, limit in ipairs(state.limits) do
-    names[i] = limit.ids.built_name(keys, limit)
+  for _, limit in ipairs(state.limits) do
+    for _, name in ipairs(limit:built_names(keys)) do
+      names[#names + 1] = name
+    end
   end
   return names
+end
+
+-- Forgets all ids of a limit.
+function key_limits.forget_ids(keys, limit)
+  redis.call('UNLINK', unpack(limit:built_names(keys)))
+end
+
+-- Moves the limits on to the time of a call, inside of their periods. Returns whether any may have more room.
+function key_limits.move(state, now_us)
+  local may_have_room = false
+  for _, limit in ipairs(state.limits) do
+    may_have_room = limit:move(now_us) or may_have_room
+  end
+  return may_have_room
+end
+
+-- Drops the ids that are needed no longer, inside of periods.
+function key_limits.drop_ended_ids(keys, state)
+  for _, limit in ipairs(state.limits) do
+    limit:drop_ended_ids(keys, state)
+  end
+end
+
+-- The queue is served, perhaps later than there was room.
+function key_limits.begin_serving(state)
+  for _, limit in ipairs(state.limits) do
+    limit:begin_serving()
+  end
+end
+
+-- Nobody waits any more.
+function key_limits.end_serving(state)
+  for _, limit in ipairs(state.limits) do
+    limit:end_serving()
+  end
+end
+
+-- Whether waiters are let go at an even pace.
+function key_limits.have_pace(state)
+  for _, limit in ipairs(state.limits) do
+    if limit.algorithm == 'token_bucket' then
+      return true
+    end
+  end
+  return false
+end
+
+-- The own limit of rules comes into force, which is no fixed window or follows one that is none: another kind, or another
+-- length of the windows. What counts now goes on to count, as a sum without ids if the kind or its steps are others.
+function key_limits.take_own(keys, state, declared, call)
+  local before = state.own
+  local own = kinds.begin(declared, call.now_ms)
+  own:move(call.now_us)
+  if before.algorithm == own.algorithm and before:can_continue_as(own) then
+    before:continue_as(own, call.now_ms)
+  else
+    key_limits.forget_ids(keys, before)
+    if own.algorithm ~= 'fixed_window' then
+      own.start = before.start
+      own:roll(state, call.now_ms)
+    end
+    own:hold(state.held, state.held_ids)
+    own:carry(state, before:sum(state))
+  end
+  state.limits[1], state.own, state.made_room = own, own, true
+  state.window_is_set = false
+  more.set(state, 'next_window', 0)
 end
 
 -- Moves the further limits to the windows that hold `now_ms`. Returns the limits whose windows have ended.
@@ -63,7 +153,7 @@ function key_limits.roll_further(state, now_ms)
 end
 
 -- The further limits of rules come into force. A limit that the key had before goes on, if it counts in the same way.
-function key_limits.take_further(keys, state, rules, now_ms)
+function key_limits.take_further(keys, state, rules, call)
   if state.further_text == rules.further_text then
     return
   end
@@ -72,25 +162,32 @@ function key_limits.take_further(keys, state, rules, now_ms)
     before[state.limits[i].name] = state.limits[i]
   end
   for i = 2, #rules.limits do
-    local limit = kinds.begin(rules.limits[i], now_ms)
+    local limit = kinds.begin(rules.limits[i], call.now_ms)
+    limit:move(call.now_us)
     local kept = before[limit.name]
-    if kept and kept.counts == limit.counts and kept.keeps == limit.keeps then
+    local continues = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
+    if continues and kept.algorithm == limit.algorithm and kept:can_continue_as(limit) then
       before[limit.name] = nil
-      kept:continue_as(limit, now_ms)
-      redis.call('PEXPIREAT', limit.ids.built_name(keys, limit), digits(limit:kept_until()))
+      kept:continue_as(limit, call.now_ms)
+      for _, name in ipairs(limit:built_names(keys)) do
+        redis.call('PEXPIREAT', name, digits(limit:kept_until()))
+      end
     else
       -- Ids may be left from before the key was idle.
-      redis.call('UNLINK', limit.ids.built_name(keys, limit))
-      limit.used = limit:held(state)
+      key_limits.forget_ids(keys, limit)
+      limit:hold(state.held, state.held_ids)
+      if continues then
+        limit:carry(state, kept:sum(state))
+      end
     end
     -- A longer window may end after the key would be removed.
     if limit.used > 0 then
-      state.expires = math.max(state.expires, limit.start + limit.window)
+      state.expires = math.max(state.expires, limit:counts_until())
     end
     limits[i] = limit
   end
   for _, limit in pairs(before) do
-    redis.call('UNLINK', limit.ids.built_name(keys, limit))
+    key_limits.forget_ids(keys, limit)
   end
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
   more.changed(state)
@@ -135,13 +232,11 @@ function key_limits.left(keys, state, call)
   return left
 end
 
--- Whether a waiter fits into what is left, which it takes. One that needs more than a maximum, which was lowered since,
--- gets a window for itself.
+-- Whether a waiter fits into what is left, which it takes.
 function key_limits.take_left(state, left, hits, is_held)
   for i, limit in ipairs(state.limits) do
     local of_limit = left[i]
-    local fits = limit:taken_of(hits) <= of_limit.free or of_limit.free == limit.max
-    if not fits or (limit:keeps_id_of(is_held) and of_limit.ids <= 0) then
+    if not limit:fits_into(of_limit.free, hits) or (limit:keeps_id_of(is_held) and of_limit.ids <= 0) then
       return false
     end
   end
@@ -196,7 +291,7 @@ end
 function key_limits.used_of_all(state)
   local sum = 0
   for _, limit in ipairs(state.limits) do
-    sum = sum + limit.used
+    sum = sum + (limit.drained or limit.used)
   end
   return sum
 end

@@ -3,12 +3,30 @@
 local fixed_window = require 'limits/fixed-window'
 local further_ids = require 'limits/further-ids'
 local own_ids = require 'limits/own-ids'
+local sliding_window = require 'limits/sliding-window'
+local token_bucket = require 'limits/token-bucket'
 
 local kinds = {}
 
--- A limit with nothing approved, whose window begins at `start`. `declared`: as lib/limits-text parses it.
+local BY_ALGORITHM = { sliding_window = sliding_window, token_bucket = token_bucket }
+
+-- A limit with nothing approved, whose first window begins at `start`. `declared`: as lib/limits-text parses it.
 function kinds.begin(declared, start)
+  local kind = BY_ALGORITHM[declared.algorithm]
+  if kind then
+    return kind.begin(declared, start)
+  end
   return fixed_window.begin(declared, start, declared.name and further_ids or own_ids)
+end
+
+-- Whether a limit is as rules declare it, up to its maximum.
+function kinds.is_as_declared(limit, declared)
+  return limit.window == declared.window and kinds.is_same(limit, declared)
+end
+
+-- The same up to the length of its window.
+function kinds.is_same(limit, declared)
+  return limit.algorithm == declared.algorithm and limit.parameter == declared.parameter
 end
 
 return kinds

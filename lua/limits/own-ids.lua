@@ -16,9 +16,9 @@ function own_ids.built_name(keys)
   return keys.requests .. ':hits'
 end
 
--- Whether the set has as many ids as the window has hits: no approval has several, or is held.
+-- Whether the set has as many ids as the window has hits: no approval has several, is held, or was carried over.
 function own_ids.have_one_each(state)
-  return state.hits == 0 and state.first_lapse == 0
+  return state.hits == 0 and state.first_lapse == 0 and state.own.ids == own_ids and state.own.carried == 0
 end
 
 function own_ids.count(keys, state)
@@ -48,16 +48,24 @@ local function read_hits(keys, state, id)
   return hits and tonumber(hits) or 1
 end
 
+-- Remembers an id. Returns false if it is there already.
+function own_ids.remember(keys, state, call, id)
+  if redis.call('SADD', keys.requests, id) == 0 then
+    return false
+  end
+  if generations.windows_share_set(call, state.own.window) then
+    redis.call('SADD', keys.past_requests[state.generation], id)
+  end
+  return true
+end
+
 -- Adds an id. Returns its hits, or 0 if it is there already.
 function own_ids.add(keys, state, call, _, id, hits)
-  if redis.call('SADD', keys.requests, id) == 0 then
+  if not own_ids.remember(keys, state, call, id) then
     return 0
   end
   if hits ~= 1 then
     write_hits(keys, state, id, hits)
-  end
-  if generations.windows_share_set(call, state.own.window) then
-    redis.call('SADD', keys.past_requests[state.generation], id)
   end
   return hits
 end

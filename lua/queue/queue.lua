@@ -256,20 +256,20 @@ end
 
 -- Takes entries from the head: waiters of living replicas, as long as they fit into what is `left`, and the entries
 -- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the
--- queue. Returns how many entries it took, and whether the head needs more than is left.
+-- queue. Returns how many entries it took, whether the head needs more than is left, and how many hits it needs then.
 function queue.take_heads(keys, state, now_ms, left, most, approve)
   local tally = state.tally
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
   local ids, terms, gone = {}, {}, {}
-  local taken, has_terms, is_blocked = 0, false, false
+  local taken, has_terms, is_blocked, head_hits = 0, false, false, nil
   for _, entry in ipairs(read_entries(keys, texts, length ~= tally.places)) do
     if #ids == most then
       break
     end
     local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
     if counts and not takes_its_room(state, left, entry) then
-      is_blocked = true
+      is_blocked, head_hits = true, entry.hits
       break
     end
     taken = taken + 1
@@ -291,7 +291,7 @@ function queue.take_heads(keys, state, now_ms, left, most, approve)
     chunks.call('HDEL', keys.waiting, gone)
     fifo_list.remove_first(keys, taken)
   end
-  return taken, is_blocked
+  return taken, is_blocked, head_hits
 end
 
 -- The waiters whose turns come first, at most this number: of each its replica and its arrival in ms since 1970.

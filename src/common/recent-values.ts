@@ -22,6 +22,11 @@ export class RecentValues<T> {
     this.#young.set(key, value);
   }
 
+  delete(key: string): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
+  }
+
   /** Every value that is kept; for a key the latest. */
   *values(): Iterable<T> {
     yield* this.#young.values();

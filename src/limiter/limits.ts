@@ -1,3 +1,16 @@
+/**
+ * How the approvals of a limit count.
+ * - `fixed_window`: until their window ends. Up to twice the maximum may pass around its end.
+ * - `sliding_window`: never more than the maximum in any span of the window, which moves on in `steps`.
+ * - `token_bucket`: at an even pace of the maximum per window, and up to `burst` at once.
+ */
+export type Algorithm =
+  | { readonly name: 'fixed_window' }
+  | { readonly name: 'sliding_window'; readonly steps: number }
+  | { readonly name: 'token_bucket'; readonly burst: number };
+
+export const FIXED_WINDOW: Algorithm = { name: 'fixed_window' };
+
 /** A limit of a key. A check takes from all limits of its key, or from none. */
 export interface Limit {
   /**
@@ -7,6 +20,7 @@ export interface Limit {
   /** Its windows follow back to back from the check that was the first under this limit. */
   readonly windowMillis: number;
   readonly maximum: number;
+  readonly algorithm: Algorithm;
   /** Whether an approval counts with its hits, or as one. */
   readonly counts: 'hits' | 'requests';
   /**
@@ -24,7 +38,7 @@ export type Limits = ForEachLimit<Limit>;
 /** What a limit has left after a decision. */
 export interface LimitQuota extends Limit {
   readonly remaining: number;
-  /** Until there may be room again: until its window ends, a hold lapses, or a pause ends. In milliseconds. */
+  /** Until there is more room: until its window ends, a step of it does, one more hit fits, a hold lapses, or a pause ends. In milliseconds. */
   readonly resetMillis: number;
 }
 
@@ -36,8 +50,23 @@ export interface LimitState extends Limit {
 }
 
 /** The limit that every key has. It counts hits, and a release gives them back. */
-export function ownLimit(windowMillis: number, maximum: number): Limit {
-  return { name: undefined, windowMillis, maximum, counts: 'hits', keepsReleased: false };
+export function ownLimit(
+  windowMillis: number,
+  maximum: number,
+  algorithm: Algorithm = FIXED_WINDOW,
+): Limit {
+  return { name: undefined, windowMillis, maximum, algorithm, counts: 'hits', keepsReleased: false };
+}
+
+/** How much may count of a limit at once. */
+export function capacityOf({ maximum, algorithm }: Pick<Limit, 'maximum' | 'algorithm'>): number {
+  return algorithm.name === 'token_bucket' ? Math.min(algorithm.burst, maximum) : maximum;
+}
+
+/** For how long an approval may count, in milliseconds. */
+export function longestCountMillis({ windowMillis, algorithm }: Limit): number {
+  // A sliding window ends two of its steps later at most.
+  return algorithm.name === 'sliding_window' ? 2 * windowMillis + 2 : windowMillis;
 }
 
 /** Returns one value for each limit, in their order. */

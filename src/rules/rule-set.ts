@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
-import { type Limit, ownLimit } from '../limiter/limits.js';
+import { FIXED_WINDOW, type Limit, ownLimit } from '../limiter/limits.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
@@ -102,6 +102,7 @@ function furtherLimit(limit: FurtherLimitRule): Limit {
     // The schema has made sure that there is one of the two.
     maximum: limit.max_requests_per_window ?? limit.max_hits_per_window ?? 0,
     counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
+    algorithm: FIXED_WINDOW,
     keepsReleased: !limit.releases_return,
   };
 }

@@ -1,9 +1,11 @@
 import type { KeyLimits, OverrideCeilings } from '../../src/limiter/limiter.js';
-import { type Limit, ownLimit } from '../../src/limiter/limits.js';
+import { type Algorithm, FIXED_WINDOW, type Limit, ownLimit } from '../../src/limiter/limits.js';
 
 /** A limit that the rules list besides the key's own. */
-export interface FurtherLimit extends Limit {
+export interface FurtherLimit extends Omit<Limit, 'algorithm'> {
   readonly name: string;
+  /** Fixed windows if it is omitted. */
+  readonly algorithm?: Algorithm | undefined;
 }
 
 /** The limits of a key in the words of the rules: its own limit, and the further ones. */
@@ -11,6 +13,8 @@ export interface DeclaredLimits {
   readonly windowMillis: number;
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  /** Of its own limit: fixed windows if it is omitted. */
+  readonly algorithm?: Algorithm | undefined;
   readonly further?: readonly FurtherLimit[] | undefined;
   readonly ceilings?: OverrideCeilings | undefined;
 }
@@ -21,9 +25,16 @@ const known = new WeakMap<DeclaredLimits, KeyLimits>();
 export function keyLimits(declared: DeclaredLimits): KeyLimits {
   const before = known.get(declared);
   if (before) return before;
-  const { windowMillis, maxRequests, maxRequestsInQueue, further = [], ceilings } = declared;
-  const limits = [ownLimit(windowMillis, maxRequests), ...further] as const;
+  const { windowMillis, maxRequests, maxRequestsInQueue, algorithm, ceilings } = declared;
+  const { further = [] } = declared;
+  const own = ownLimit(windowMillis, maxRequests, algorithm);
+  const limits = [own, ...further.map(furtherLimit)] as const;
   const made = { limits, maxRequestsInQueue, ceilings };
   known.set(declared, made);
   return made;
+}
+
+/** Returns a further limit as a limiter knows it. */
+export function furtherLimit({ algorithm = FIXED_WINDOW, ...limit }: FurtherLimit): Limit {
+  return { ...limit, algorithm };
 }

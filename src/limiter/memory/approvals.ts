@@ -28,17 +28,16 @@ export class Approvals {
   /** When an approval was last released or got fewer hits, or a hold lapsed. */
   #releasedAt = -Infinity;
 
-  /** @param window of the key, in which its own limit counts */
+  /** @param window of the key: the windows, or periods, of its own limit */
   constructor(
     now: number,
-    window: Window,
+    private readonly window: Window,
     [own, ...further]: Limits,
     private readonly bounds: InstanceBounds,
     /** Holds the ids. */
     private readonly budget: MemoryBudget,
   ) {
-    const { maxIdsPerKey } = bounds;
-    this.#limits = [createLimit(own, window, this, maxIdsPerKey, budget)];
+    this.#limits = [this.#create(now, own, window)];
     this.takeFurther(now, further);
   }
 
@@ -62,6 +61,16 @@ export class Approvals {
     return this.#limits.some((limit) => limit.hasAllIds(isHeld));
   }
 
+  /** The queue is served, perhaps later than there was room. */
+  beginServing(): void {
+    for (const limit of this.#limits) limit.beginServing();
+  }
+
+  /** Nobody waits any more. */
+  endServing(): void {
+    for (const limit of this.#limits) limit.endServing();
+  }
+
   /** Whether one more fits into all limits. */
   fit({ hits = 1 }: Terms): boolean {
     return this.#limits.every((limit) => limit.fits(hits));
@@ -69,9 +78,7 @@ export class Approvals {
 
   /** The same where one that needs more than a maximum, which was lowered since, gets a window for itself. */
   fitAlone({ hits = 1 }: Terms): boolean {
-    return this.#limits.every(
-      (limit) => limit.fits(hits) || (limit.used === 0 && limit.maximum > 0),
-    );
+    return this.#limits.every((limit) => limit.fitsAlone(hits));
   }
 
   /** Whether one with this number of hits takes more than the maximum of a limit. */
@@ -166,6 +173,26 @@ export class Approvals {
     return this.own.roll(now, ofRules);
   }
 
+  /**
+   * Takes the own limit of other rules: another kind, or another length of what is no fixed window. What counts now goes on
+   * to count, as a sum without ids if the kind or its steps are others.
+   */
+  takeOwn(now: number, rule: Limit): void {
+    const [before, ...further] = this.#limits;
+    this.window.dropOverride();
+    if (before.continuesAs(rule)) {
+      before.change(now, rule);
+      return;
+    }
+    const { windowMillis } = rule;
+    if (rule.algorithm.name === 'fixed_window') this.window.restart(now, windowMillis);
+    else this.window.change(now, windowMillis);
+    const own = this.#create(now, rule, this.window);
+    own.carry(before.sum);
+    before.clear();
+    this.#limits = [own, ...further];
+  }
+
   /** Takes the further limits of other rules. A limit that there was before keeps what was approved in its window. */
   takeFurther(now: number, rules: readonly Limit[]): void {
     const [own, ...before] = this.#limits;
@@ -173,8 +200,9 @@ export class Approvals {
       const kept = before.find((limit) => limit.continuesAs(rule));
       kept?.change(now, rule);
       if (kept) return kept;
-      const window = new Window(now, rule.windowMillis);
-      return createLimit(rule, window, this, this.bounds.maxIdsPerKey, this.budget);
+      const limit = this.#create(now, rule, new Window(now, rule.windowMillis));
+      limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
+      return limit;
     });
     for (const limit of before) if (!further.includes(limit)) limit.clear();
     this.#limits = [own, ...further];
@@ -199,8 +227,12 @@ export class Approvals {
     return result;
   }
 
+  #create(now: number, limit: Limit, window: Window): CountedLimit {
+    return createLimit(now, limit, window, this, this.bounds.maxIdsPerKey, this.budget);
+  }
+
   /** What they take of all limits together. */
   get #usedOfAll(): number {
-    return this.#limits.reduce((sum, limit) => sum + limit.used, 0);
+    return this.#limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
   }
 }

@@ -8,9 +8,9 @@ import type {
   KeyLimits,
   Quota,
 } from '../limiter.js';
-import { forEachLimit } from '../limits.js';
+import { forEachLimit, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import { unlessPaused } from './limits/room-at.js';
+import { millisUntil, unlessPaused } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
@@ -27,6 +27,9 @@ export type InstanceDecision =
   | 'key_full'
   | 'store_full'
   | 'waiting';
+
+/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
+const LEAST_BETWEEN_SETTLES = 20;
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -53,6 +56,8 @@ export class Instance {
    */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
+  /** When a waiter was approved last. */
+  #servedAt = -Infinity;
   /** When the pause ends; -Infinity if there is none. */
   #pausedUntil = -Infinity;
 
@@ -81,13 +86,18 @@ export class Instance {
    */
   get roomAt(): number {
     const { limits } = this.approvals;
-    const full = limits.filter(({ isFull }) => isFull);
+    const hits = this.#headHits;
+    const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
     const isFull = full.length > 0;
-    const times = (isFull ? full : limits).map(({ roomAt }) => roomAt);
+    const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
     const time = isFull ? Math.max(...times) : Math.min(...times);
-    const roomAt = unlessPaused(time, isFull, this.#pausedUntil);
+    let roomAt = unlessPaused(time, isFull, this.#pausedUntil);
+    if (limits.some(({ hasPace }) => hasPace)) {
+      roomAt = Math.max(roomAt, this.#servedAt + LEAST_BETWEEN_SETTLES);
+    }
     // The rules that come into force at the boundary may not have the limit that is full.
-    if (limits.length === 1 || !this.#awaitsBoundary) return roomAt;
+    const mayChange = limits.length > 1 || !this.#hasAlgorithmOfRules;
+    if (!mayChange || !this.#awaitsBoundary) return roomAt;
     return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
   }
 
@@ -99,7 +109,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
-    if (request.windowMillis !== undefined) {
+    if (request.windowMillis !== undefined && this.#hasBoundary) {
       this.#window.override(request.windowMillis);
       // It may be the length that the window has already.
       this.#takeMaxima(now);
@@ -233,11 +243,13 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const laterMillis = this.#window.nextMillis(this.policy.current.limits[0].windowMillis);
+    const [{ windowMillis, algorithm }] = this.policy.current.limits;
+    const laterMillis =
+      algorithm.name === 'fixed_window' ? this.#window.nextMillis(windowMillis) : windowMillis;
     const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
-    return Math.max(this.roomAt - now, ...turns);
+    return Math.max(millisUntil(this.roomAt, now), ...turns);
   }
 
   /**
@@ -252,6 +264,12 @@ export class Instance {
   /** Whether a check that joined the queue now would be the next to be approved. */
   get #isNext(): boolean {
     return this.#queue.size === 0 && !this.#isPaused;
+  }
+
+  /** What the head of the queue needs, if only that keeps it waiting. */
+  get #headHits(): number {
+    if (this.#isPaused || !this.approvals.fit({ hits: 1 })) return 1;
+    return this.#queue.first(1)[0]?.hits ?? 1;
   }
 
   /** The maximum of the own limit, which a request may have set. */
@@ -279,13 +297,26 @@ export class Instance {
 
   /** Whether the rules have another window, so that they come into force with the next one. */
   get #awaitsBoundary(): boolean {
+    if (!this.#hasBoundary) return false;
+    if (!this.#hasAlgorithmOfRules) return true;
     const { windowMillis } = this.policy.current.limits[0];
     return windowMillis !== this.#window.millis && !this.#window.isOverridden;
+  }
+
+  /** Whether another own limit waits for the end of the window. */
+  get #hasBoundary(): boolean {
+    return this.#rules.limits[0].algorithm.name === 'fixed_window';
+  }
+
+  get #hasAlgorithmOfRules(): boolean {
+    const { algorithm } = this.policy.current.limits[0];
+    return isDeepStrictEqual(this.#rules.limits[0].algorithm, algorithm);
   }
 
   #takeRules(now: number, rules: KeyLimits): void {
     const before = this.#rules;
     if (rules === before) return;
+    this.#takeOwn(now, before.limits[0], rules.limits[0]);
     this.#rules = rules;
     this.#setMaximum();
     const [, ...further] = rules.limits;
@@ -294,13 +325,21 @@ export class Instance {
     // A longer window may end after the key would be removed.
     const [, ...limits] = this.approvals.limits;
     const used = limits.filter((limit) => limit.used > 0);
-    this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
+    this.#expires = Math.max(this.#expires, ...used.map(({ countsUntil }) => countsUntil));
+  }
+
+  /** Takes another kind of the own limit, or another window of one that has no boundary. */
+  #takeOwn(now: number, before: Limit, own: Limit): void {
+    const isSame = isDeepStrictEqual(before.algorithm, own.algorithm);
+    const isWindow = isSame && own.algorithm.name === 'fixed_window';
+    if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return;
+    this.approvals.takeOwn(now, own);
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
     let at = this.#window.idleAt;
-    for (const { end } of this.approvals.limits) at = Math.max(at, end);
+    for (const { countsUntil } of this.approvals.limits.slice(1)) at = Math.max(at, countsUntil);
     return at;
   }
 
@@ -317,10 +356,13 @@ export class Instance {
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     const rules = this.policy.current;
-    const hasRolled = this.approvals.roll(now, rules.limits[0].windowMillis);
+    const [own] = rules.limits;
+    const endsWindows = this.#hasBoundary && own.algorithm.name !== 'fixed_window';
+    if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
+    const hasRolled = this.approvals.roll(now, own.windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
-    this.#takeRules(now, rules);
+    if (this.#hasBoundary) this.#takeRules(now, rules);
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;
@@ -338,6 +380,7 @@ export class Instance {
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
     if (this.#queue.size === 0 || this.#isPaused) return NOBODY;
+    this.approvals.beginServing();
     // Without memory for its id the head keeps waiting, as in a full window.
     const granted = this.#queue.takeNext(
       (waiter) =>
@@ -345,8 +388,12 @@ export class Instance {
         this.approvals.fitAlone(waiter) &&
         this.approvals.add(now, waiter.requestId, waiter),
     );
+    if (this.#queue.size === 0) this.approvals.endServing();
     // The limits that they count in may be newer than the last check.
-    if (granted.length > 0) this.#expires = Math.max(this.#expires, this.#idleAt);
+    if (granted.length > 0) {
+      this.#expires = Math.max(this.#expires, this.#idleAt);
+      this.#servedAt = Math.floor(now);
+    }
     return granted;
   }
 }

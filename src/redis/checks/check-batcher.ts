@@ -3,6 +3,7 @@ import {
   type CheckOrder,
   type CheckRequest,
   isOverride,
+  type Quota,
   type RequestTrace,
 } from '../../limiter/limiter.js';
 import type { Clock } from '../../common/clock.js';
@@ -202,8 +203,10 @@ export class CheckBatcher {
       for (const [i, batch] of batches.entries()) {
         const reply = replies[i];
         if (batch.isPlain && reply && !(reply instanceof Error)) {
-          const { millisToRoom, neededAllNames = false } = reply;
-          this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
+          const { millisToRoom, quota, neededAllNames = false } = reply;
+          if (hasOneWindow(quota)) {
+            this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
+          } else this.#windows.forget(batch.key);
         }
         answerBatch(batch.checks, reply, now - sentAt);
         if (batch.orders) this.#isAnswered(batch.orders, batch.key);
@@ -281,6 +284,11 @@ function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck)
   if (request.order) (batch.orders ??= new Set()).add(request.order);
   if (request.trace) (batch.traces ??= []).push(request.trace);
   batch.checks.push(check);
+}
+
+/** Whether the checks of a key may be plain. */
+function hasOneWindow({ limits: [own, ...further] }: Quota): boolean {
+  return own.algorithm.name === 'fixed_window' && further.length === 0;
 }
 
 /** Sorts them in the order that a call needs. Nothing else depends on the order of the keys of a call. */

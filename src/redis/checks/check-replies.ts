@@ -101,6 +101,7 @@ function before(quota: Quota, hits: number, approvals: number): Quota {
       name: limit.name,
       windowMillis: limit.windowMillis,
       maximum: limit.maximum,
+      algorithm: limit.algorithm,
       counts: limit.counts,
       keepsReleased: limit.keepsReleased,
       remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),

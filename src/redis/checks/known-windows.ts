@@ -47,6 +47,11 @@ export class KnownWindows {
     else if (known.mayAssume) assumed.assumption = 'inWindow';
   }
 
+  /** Nothing can be assumed of a key. */
+  forget(key: string): void {
+    this.#windows.delete(key);
+  }
+
   /**
    * Learns from the reply to a call.
    * @param assumed as the call was sent

@@ -276,8 +276,8 @@ export function decodeCheckReplies(
     position = end;
     const millisToRoom = Number(micros) / 1000;
     if (typeof max === 'number') {
-      const [{ windowMillis }] = limitsOf(names.key).limits;
-      const quota = quotaIn([ownLimit(windowMillis, max)], used, millisToRoom);
+      const [{ windowMillis, algorithm }] = limitsOf(names.key).limits;
+      const quota = quotaIn([ownLimit(windowMillis, max, algorithm)], used, millisToRoom);
       return { millisToRoom, quota, verdicts };
     }
     const [limits = '', ...numbers] = max.split(' ');

@@ -1,5 +1,8 @@
 import type { InstanceDetail, KeyLimits, Quota } from '../../limiter/limiter.js';
 import {
+  type Algorithm,
+  capacityOf,
+  FIXED_WINDOW,
   type ForEachLimit,
   forEachLimit,
   type Limit,
@@ -16,11 +19,33 @@ export interface LimitsInForce extends Pick<KeyLimits, 'limits' | 'maxRequestsIn
 /** Returns the text of `lua/lib/limits-text.lua`. */
 export function encodeLimits({ limits: [own, ...further], maxRequestsInQueue }: KeyLimits): string {
   const ofOwn = `${own.windowMillis}:${own.maximum}:${maxRequestsInQueue}`;
-  return ofOwn + further.map(encodeFurther).join('');
+  const algorithm = encodeAlgorithm(own.algorithm);
+  return ofOwn + (algorithm && `,=${algorithm}`) + further.map(encodeFurther).join('');
 }
 
-function encodeFurther({ name, windowMillis, maximum, counts, keepsReleased }: Limit): string {
-  return `,${name}=${windowMillis}:${maximum}:${counts}${keepsReleased ? ':kept' : ''}`;
+function encodeFurther(limit: Limit): string {
+  const { name, windowMillis, maximum, counts, keepsReleased } = limit;
+  const algorithm = encodeAlgorithm(limit.algorithm);
+  const kept = keepsReleased ? ':kept' : algorithm && ':';
+  return `,${name}=${windowMillis}:${maximum}:${counts}${kept}${algorithm && `:${algorithm}`}`;
+}
+
+/** '' for a fixed window. */
+function encodeAlgorithm(algorithm: Algorithm): string {
+  switch (algorithm.name) {
+    case 'fixed_window':
+      return '';
+    case 'sliding_window':
+      return `${algorithm.name}:${algorithm.steps}`;
+    case 'token_bucket':
+      return `${algorithm.name}:${algorithm.burst}`;
+  }
+}
+
+function algorithmIn(name: string | undefined, parameter: string | undefined): Algorithm {
+  if (name === 'sliding_window') return { name, steps: Number(parameter) };
+  if (name === 'token_bucket') return { name, burst: Number(parameter) };
+  return FIXED_WINDOW;
 }
 
 /**
@@ -28,12 +53,18 @@ function encodeFurther({ name, windowMillis, maximum, counts, keepsReleased }: L
  * @throws Error if it is none
  */
 export function limitsIn(text: string): LimitsInForce {
-  const [own = '', ...further] = text.split(',');
+  const [own = '', ...others] = text.split(',');
+  const isOwn = others[0]?.startsWith('=') ?? false;
+  const [algorithm = '', ...further] = isOwn ? others : ['', ...others];
+  const [name, parameter] = algorithm.slice(1).split(':');
   const numbers = /^(\d+)(\*?):(\d+)(\*?):(\d+)(\*?)$/.exec(own);
   if (!numbers) throw new Error(`no limits: ${text}`);
   const [, length, windowMark, max, maxMark, queueMax, queueMark] = numbers;
   return {
-    limits: [ownLimit(Number(length), Number(max)), ...further.map(furtherIn)],
+    limits: [
+      ownLimit(Number(length), Number(max), algorithmIn(name, parameter)),
+      ...further.map(furtherIn),
+    ],
     maxRequestsInQueue: Number(queueMax),
     overridden: {
       maxRequests: maxMark !== '',
@@ -45,11 +76,12 @@ export function limitsIn(text: string): LimitsInForce {
 
 function furtherIn(text: string): Limit {
   const [name, rest = ''] = text.split('=');
-  const [windowMillis, maximum, counts, kept] = rest.split(':');
+  const [windowMillis, maximum, counts, kept, algorithm, parameter] = rest.split(':');
   return {
     name,
     windowMillis: Number(windowMillis),
     maximum: Number(maximum),
+    algorithm: algorithmIn(algorithm, parameter),
     counts: counts === 'hits' ? 'hits' : 'requests',
     keepsReleased: kept === 'kept',
   };
@@ -69,12 +101,22 @@ export function quotaIn(
 ): Quota {
   const numbers = typeof used === 'number' ? [[used, millisToRoom * 1000]] : numbersIn(used);
   return {
-    limits: forEachLimit(limits, ({ name, windowMillis, maximum, counts, keepsReleased }, i) => {
+    limits: forEachLimit(limits, (limit, i) => {
+      const { name, windowMillis, maximum, algorithm, counts, keepsReleased } = limit;
       const [ofLimit = 0, micros = 0] = numbers[i] ?? [];
-      const remaining = Math.max(0, maximum - ofLimit);
+      const remaining = Math.max(0, capacityOf(limit) - ofLimit);
       const resetMillis = micros / 1000;
       // A spread takes longer.
-      return { name, windowMillis, maximum, counts, keepsReleased, remaining, resetMillis };
+      return {
+        name,
+        windowMillis,
+        maximum,
+        algorithm,
+        counts,
+        keepsReleased,
+        remaining,
+        resetMillis,
+      };
     }),
   };
 }

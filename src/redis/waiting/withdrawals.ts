@@ -4,6 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
+import { longestCountMillis } from '../../limiter/limits.js';
 import { backoffMillis } from '../shared/backoff.js';
 import { groupBy } from '../../common/group-by.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
@@ -184,7 +185,7 @@ export class Withdrawals {
     if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
       return true;
     const { limitsOf, leaseMillis, clock } = this.parts;
-    const windows = limitsOf(key).limits.map(({ windowMillis }) => windowMillis);
+    const windows = limitsOf(key).limits.map(longestCountMillis);
     const longest = Math.max(...windows, leaseMillis, holdMillis);
     return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
   }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { Amendment, InstanceDetail } from '../../../src/limiter/limiter.js';
+import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
   createMemoryHarness,
@@ -43,11 +44,21 @@ type Step =
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };
 
+const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
+  fc.constant(FIXED_WINDOW),
+  fc.record({
+    name: fc.constant('sliding_window' as const),
+    steps: fc.constantFrom(2, 3, 10, 60),
+  }),
+  fc.record({ name: fc.constant('token_bucket' as const), burst: fc.integer({ min: 1, max: 4 }) }),
+);
+
 const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
   fc.record({
     name: fc.constant(name),
     windowMillis: fc.constantFrom(30, 100, 250, 700),
     maximum: fc.integer({ min: 1, max: 5 }),
+    algorithm,
     counts: fc.constantFrom('hits', 'requests'),
     keepsReleased: fc.boolean(),
   });
@@ -124,6 +135,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         windowMillis: fc.constantFrom(30, 100, 150, 400),
         maxRequests: fc.nat({ max: 4 }),
         maxRequestsInQueue: fc.nat({ max: 4 }),
+        algorithm,
         further,
         ceilings: fc.option(
           fc.record({
@@ -209,7 +221,7 @@ class Subject {
   /** The outcome of each check so far, without request ids, which differ between limiters. */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {
-      if (failure) return failure.name;
+      if (failure) { process.stderr.write(String((failure as any).cause?.stack ?? (failure as any).cause ?? failure.stack) + '\n'); return failure.name; }
       if (!settled) return 'waiting';
       return { ...settled, requestId: undefined };
     });

@@ -1,4 +1,11 @@
 import type { Limit, LimitQuota, LimitState } from '../../limits.js';
+import type { Holds } from '../holds.js';
+
+/** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
+export interface WithHolds {
+  /** Undefined if the key had no hold yet. */
+  readonly holds: Holds | undefined;
+}
 
 /**
  * A limit of a key, and what counts of it. Each kind of limit is a class behind this interface. The kinds in
@@ -7,26 +14,39 @@ import type { Limit, LimitQuota, LimitState } from '../../limits.js';
 export interface CountedLimit {
   /** The maximum in force. */
   maximum: number;
-  /** When the current window began, and how long it lasts. */
+  /** When the current window, or period of that length, began, and how long it lasts. */
   readonly start: number;
   readonly millis: number;
-  readonly end: number;
-  /** What the approvals take, held ones included if they count here. */
+  /** Until when anything may count that was approved by now. */
+  readonly countsUntil: number;
+  /** What the approvals take, held ones included if they count here; a whole number. */
   readonly used: number;
+  /** The same, not rounded up. */
+  readonly exactUsed: number;
+  /** What the approvals take that are not held. */
+  readonly sum: number;
+  /** Whether it lets waiters go at an even pace. */
+  readonly hasPace: boolean;
   /** Whether it has no room for one hit. */
   readonly isFull: boolean;
-  /** When it has more room. */
-  readonly roomAt: number;
 
   /**
-   * Moves on to the window that holds `now`.
-   * @param ofRules the length of its windows by the rules
-   * @returns whether that is another window
+   * When it has more room. Where a kind can say it: when there is room for a number of hits, which the head of the queue
+   * needs; without one, when one more hit fits.
+   */
+  roomAt(hits?: number): number;
+
+  /**
+   * Moves on to `now`.
+   * @param ofRules the length of the windows by the rules, if requests may set another
+   * @returns whether another window, or period, has begun
    */
   roll(now: number, ofRules: number): boolean;
 
   /** Whether an approval with this number of hits fits. */
   fits(hits: number): boolean;
+  /** Whether a waiter fits. One that needs more than the maximum, which was lowered since, gets a window for itself. */
+  fitsAlone(hits: number): boolean;
   /** Whether it takes more than the maximum, so that it never fits. */
   isBelow(hits: number): boolean;
   /** Whether no more ids are kept. */
@@ -54,10 +74,19 @@ export interface CountedLimit {
    */
   millisToTurn(now: number, before: number, hits: number, laterMillis: number): number;
 
-  /** Whether the limit of other rules counts in the same way, so that it goes on with what was approved. */
+  /** Whether what counts here can be carried over to the limit of other rules. */
+  countsAs(limit: Limit): boolean;
+  /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
   continuesAs(limit: Limit): boolean;
-  /** Takes other rules. The approvals of the window stay in it. */
+  /** Takes other rules, as which it continues. What was approved goes on to count. */
   change(now: number, limit: Limit): void;
+  /** Takes what the approvals of a limit of another kind take, without their ids. */
+  carry(sum: number): void;
+
+  /** The queue is served, perhaps later than there was room. */
+  beginServing(): void;
+  /** Nobody waits any more. */
+  endServing(): void;
 
   state(now: number): LimitState;
   /** @param pausedUntil -Infinity if the key is not paused */
@@ -67,4 +96,13 @@ export interface CountedLimit {
   forgetEnded(now: number): void;
   /** Gives back all memory. */
   clear(): void;
+}
+
+/** Whether two limits of one name count the same. */
+export function countsAlike(one: Limit, other: Limit): boolean {
+  return (
+    one.name === other.name &&
+    one.counts === other.counts &&
+    one.keepsReleased === other.keepsReleased
+  );
 }

@@ -1,22 +1,18 @@
 import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
-import type { Holds } from '../holds.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
-import type { CountedLimit } from './counted-limit.js';
+import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { moreRoomAt, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
-/** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
-export interface WithHolds {
-  /** Undefined if the key had no hold yet. */
-  readonly holds: Holds | undefined;
-}
-
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
 export class FixedWindow implements CountedLimit {
+  readonly hasPace = false;
   maximum: number;
   /** Held ids are among them only if the limit keeps what is released. */
   readonly #ids: ApprovedIds;
+  /** What is carried over from a limit of another kind. */
+  #carried = 0;
 
   /**
    * @param window of the own limit: the key's, whose length requests may set
@@ -41,12 +37,20 @@ export class FixedWindow implements CountedLimit {
     return this.window.millis;
   }
 
-  get end(): number {
+  get countsUntil(): number {
     return this.window.end;
   }
 
   get used(): number {
-    return this.#ids.hits + this.#held;
+    return this.sum + this.#held;
+  }
+
+  get exactUsed(): number {
+    return this.used;
+  }
+
+  get sum(): number {
+    return this.#ids.hits + this.#carried;
   }
 
   get isFull(): boolean {
@@ -54,10 +58,10 @@ export class FixedWindow implements CountedLimit {
   }
 
   /** When the window ends or a hold lapses. */
-  get roomAt(): number {
+  roomAt(): number {
     const firstLapse = this.limit.keepsReleased ? Infinity : this.#firstLapse;
     return moreRoomAt({
-      windowEnd: this.end,
+      windowEnd: this.window.end,
       firstLapse,
       held: this.#held,
       maximum: this.maximum,
@@ -66,12 +70,16 @@ export class FixedWindow implements CountedLimit {
 
   roll(now: number, ofRules: number): boolean {
     const hasRolled = this.window.rollTo(now, ofRules);
-    if (hasRolled) this.#ids.clear();
+    if (hasRolled) this.clear();
     return hasRolled;
   }
 
   fits(hits: number): boolean {
     return this.used + this.#takenOf(hits) <= this.maximum;
+  }
+
+  fitsAlone(hits: number): boolean {
+    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
   }
 
   isBelow(hits: number): boolean {
@@ -109,9 +117,12 @@ export class FixedWindow implements CountedLimit {
     return missing <= 0 ? 0 : this.window.millisToMissing(now, missing, most, laterMillis);
   }
 
-  continuesAs({ name, counts, keepsReleased }: Limit): boolean {
-    const { limit } = this;
-    return limit.name === name && limit.counts === counts && limit.keepsReleased === keepsReleased;
+  countsAs(other: Limit): boolean {
+    return countsAlike(this.limit, other);
+  }
+
+  continuesAs(other: Limit): boolean {
+    return this.countsAs(other) && other.algorithm.name === 'fixed_window';
   }
 
   /**
@@ -124,46 +135,61 @@ export class FixedWindow implements CountedLimit {
     this.window.change(now, limit.windowMillis);
   }
 
+  carry(sum: number): void {
+    this.#carried += sum;
+  }
+
+  beginServing(): void {
+    // Its room does not depend on when it is taken.
+  }
+
+  endServing(): void {
+    // As it began.
+  }
+
   state(now: number): LimitState {
-    const { name, counts, keepsReleased } = this.limit;
-    const hasEnded = now >= this.end;
+    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const hasEnded = now >= this.window.end;
     const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
     return {
       name,
       windowMillis: hasEnded ? this.window.nextMillis(this.millis) : this.millis,
       maximum: this.maximum,
+      algorithm,
       counts,
       keepsReleased,
-      used: held + (hasEnded ? 0 : this.#ids.hits),
+      used: held + (hasEnded ? 0 : this.sum),
       millisToWindowEnd: this.window.millisLeft(now),
     };
   }
 
   quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased } = this.limit;
     const isPaused = pausedUntil > -Infinity;
     return {
       name,
       windowMillis: this.millis,
       maximum: this.maximum,
+      algorithm,
       counts,
       keepsReleased,
       remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
-      resetMillis: unlessPaused(this.roomAt, this.isFull, pausedUntil) - now,
+      resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
     };
   }
 
   forgetEnded(now: number): void {
-    if (now >= this.end) this.#ids.clear();
+    if (now >= this.window.end) this.clear();
   }
 
   clear(): void {
     this.#ids.clear();
+    this.#carried = 0;
   }
 
   /** How many hits a window may have: no more than ids are kept, if each of them has one hit. */
   get #capacity(): number {
-    const countsIdsApart = this.#firstLapse < Infinity || this.#ids.hasHits;
+    const countsIdsApart = this.#firstLapse < Infinity || this.#ids.hasHits || this.#carried > 0;
     return countsIdsApart ? this.maximum : Math.min(this.maximum, this.maxIds);
   }
 

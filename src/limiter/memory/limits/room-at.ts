@@ -25,3 +25,8 @@ export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: numbe
   const isPaused = pausedUntil > -Infinity;
   return isPaused && !isFull ? pausedUntil : Math.max(roomAt, pausedUntil);
 }
+
+/** Until a time, in whole microseconds, as Redis says it. A time since 1970 has no exact fractions of milliseconds. */
+export function millisUntil(time: number, now: number): number {
+  return Math.round((time - now) * 1000) / 1000;
+}

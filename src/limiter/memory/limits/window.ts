@@ -59,10 +59,21 @@ export class Window {
     return this.#isOverridden || this.#nextOverride !== undefined;
   }
 
-  /** Gives the current window another length. Its start stays, unless it is over by that length. */
+  /** Gives the current window another length. Its start stays. */
+  setLength(millis: number): void {
+    this.length = millis;
+  }
+
+  /** The same, but a window that is over by that length ends. */
   change(now: number, millis: number): void {
     this.length = millis;
     this.rollTo(now, millis);
+  }
+
+  /** Begins a window of another length now. */
+  restart(now: number, millis: number): void {
+    this.begin = now;
+    this.length = millis;
   }
 
   /** Sets the length of the windows from the next one on. */
@@ -75,7 +86,10 @@ export class Window {
   /** Drops an override that is longer than the rules allow. */
   dropOverrideAbove(ceiling: number): void {
     const longest = Math.max(this.#nextOverride ?? 0, this.#isOverridden ? this.length : 0);
-    if (longest <= ceiling) return;
+    if (longest > ceiling) this.dropOverride();
+  }
+
+  dropOverride(): void {
     this.#nextOverride = undefined;
     this.#isOverridden = false;
   }

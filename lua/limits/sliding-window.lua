@@ -1,0 +1,306 @@
+-- A limit of which no span of its window's length has more than the maximum. The window moves on in steps: what an
+-- approval takes counts until the end of its step plus the window, rounded up to a step. So room comes back at most one
+-- step late, and never early. limits/fixed-window says which questions a kind of limits answers.
+--
+--   parameter     into how many steps the window is divided
+--   start         of its period, in ms since 1970: periods of the window's length follow back to back
+--   step_start    when the current step began, in ms since 1970
+--   number        of the current step: steps are counted from the limit's first one on
+--   sums          what the approvals of each step take that counts, by its number; none is 0
+--   used          all of these, and what held approvals take: they count in the current step
+
+local digits = require 'lib/digits'
+local more = require 'lib/more'
+local recent_ids = require 'limits/recent-ids'
+local window = require 'limits/window'
+
+local sliding_window = {}
+sliding_window.__index = sliding_window
+
+function sliding_window.begin(declared, start)
+  local step = math.max(1, math.ceil(declared.window / declared.parameter))
+  return setmetatable({
+    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
+    algorithm = 'sliding_window', parameter = declared.parameter, start = start, used = 0,
+    step = step, steps = math.ceil(declared.window / step), step_start = start, number = 0, sums = {}, generation = 0, kept_generation = 0,
+  }, sliding_window)
+end
+
+-- The values of this kind as a text, for a further limit and for the field `own` of the state:
+-- `<start of the step>:<its number>:` and, for each step that has approvals, its age in steps, `*` and what they take.
+function sliding_window:format()
+  local sums = {}
+  for age = 0, self.steps do
+    local sum = self.sums[self.number - age]
+    if sum then
+      sums[#sums + 1] = digits(age) .. '*' .. digits(sum)
+    end
+  end
+  return digits(self.step_start) .. ':' .. digits(self.number) .. ':' .. table.concat(sums, ';')
+end
+
+function sliding_window:read(state, text)
+  local step_start, number, sums = string.match(text, '^(%d+):(%d+):(.*)$')
+  self.step_start, self.number, self.sums = tonumber(step_start), tonumber(number), {}
+  self.used = self:held(state)
+  for age, sum in string.gmatch(sums, '(%d+)%*(%d+)') do
+    self.sums[self.number - age] = tonumber(sum)
+    self.used = self.used + sum
+  end
+  self.generation = self:generation_of(self.number)
+  self.kept_generation = self.generation
+end
+
+-- An id is needed as long as its step counts, so at most until the end of the next generation.
+function sliding_window:generation_of(number)
+  return math.floor(number / (self.steps + 1))
+end
+
+function sliding_window:taken_of(hits)
+  return self.counts == 'hits' and hits or 1
+end
+
+function sliding_window:held(state)
+  if self.keeps then
+    return 0
+  end
+  return self.counts == 'hits' and state.held or state.held_ids
+end
+
+-- Moves to the step that holds the time. Returns whether that made room.
+function sliding_window:move(now_us)
+  local passed = math.floor((math.floor(now_us / 1000) - self.step_start) / self.step)
+  if passed <= 0 then
+    return false
+  end
+  self.step_start, self.number = self.step_start + passed * self.step, self.number + passed
+  self.generation = self:generation_of(self.number)
+  local had = self.used
+  for number, sum in pairs(self.sums) do
+    if number < self.number - self.steps then
+      self.sums[number] = nil
+      self.used = self.used - sum
+    end
+  end
+  return self.used < had
+end
+
+-- A move alone is not written: the next call moves in the same way. But after ids were dropped, the number of the step
+-- has to be known.
+function sliding_window:drop_ended_ids(keys, state)
+  recent_ids.drop_ended(keys, state, self)
+end
+
+function sliding_window:begin_serving()
+end
+
+function sliding_window:end_serving()
+end
+
+function sliding_window:roll(_, now_ms)
+  return window.roll(self, now_ms)
+end
+
+function sliding_window:set_max(_, max)
+  self.max = max
+end
+
+function sliding_window:free()
+  return self.max - self.used
+end
+
+function sliding_window:fits(hits)
+  return self:taken_of(hits) <= self:free()
+end
+
+function sliding_window:fits_into(free, hits)
+  return self:taken_of(hits) <= free or free == self.max
+end
+
+function sliding_window:is_below(hits)
+  return self:taken_of(hits) > self.max
+end
+
+function sliding_window:is_full()
+  return self.used >= self.max
+end
+
+function sliding_window:keeps_id_of(is_held)
+  return self.keeps or not is_held
+end
+
+function sliding_window:free_ids(keys, _, call, is_held)
+  return self:keeps_id_of(is_held) and recent_ids.free(keys, call, self) or math.huge
+end
+
+-- Adds to what a step takes.
+function sliding_window:add(state, number, hits)
+  local sum = (self.sums[number] or 0) + hits
+  self.sums[number] = sum > 0 and sum or nil
+  self.used = self.used + hits
+  more.changed(state)
+end
+
+function sliding_window:take(keys, state, call, id, hits, is_held)
+  if not self:keeps_id_of(is_held) then
+    return
+  end
+  local taken = self:taken_of(hits)
+  if recent_ids.add(keys, state, call, self, id, self.number, taken, is_held) then
+    self:add(state, self.number, taken)
+  end
+end
+
+function sliding_window:take_all(keys, state, call, ids)
+  for _, id in ipairs(ids) do
+    self:take(keys, state, call, id, 1, false)
+  end
+end
+
+function sliding_window:hold(hits, ids)
+  if not self.keeps then
+    self.used = self.used + (self.counts == 'hits' and hits or ids)
+  end
+end
+
+-- What an approval takes, and the number of its step; nil if it does not count any more.
+function sliding_window:find(keys, id)
+  local taken, number = recent_ids.find(keys, self, id)
+  if taken and number >= self.number - self.steps then
+    return taken, number
+  end
+end
+
+function sliding_window:give_back(keys, state, id, is_held, is_unused)
+  if not self:keeps_id_of(is_held) or (self.keeps and not is_unused) then
+    return false
+  end
+  local taken, number = self:find(keys, id)
+  if not taken then
+    return false
+  end
+  recent_ids.remove(keys, self, id)
+  self:add(state, number, -taken)
+  return true
+end
+
+function sliding_window:taken_by(keys, _, id)
+  return (self:find(keys, id))
+end
+
+function sliding_window:amend(keys, state, id, hits, is_held)
+  if not self:keeps_id_of(is_held) then
+    return false
+  end
+  local before, number = self:find(keys, id)
+  if not before then
+    return false
+  end
+  recent_ids.write(keys, self, id, self:taken_of(hits))
+  self:add(state, number, self:taken_of(hits) - before)
+  return true
+end
+
+-- When a step does not count any more, in ms since 1970.
+local function end_of(self, number)
+  return self.step_start + (number - self.number + self.steps + 1) * self.step
+end
+
+-- When it has more room: when the oldest step with approvals ends to count, or a hold lapses.
+function sliding_window:room_at(state)
+  local oldest
+  for number in pairs(self.sums) do
+    oldest = math.min(oldest or number, number)
+  end
+  local step_end = oldest and end_of(self, oldest) or self.start + self.window
+  if self.keeps or state.first_lapse == 0 then
+    return step_end
+  end
+  return self:held(state) < self.max and math.min(step_end, state.first_lapse) or state.first_lapse
+end
+
+-- Whoever is approved now or when a step ends has room again a window later. So each `max` hits take one more round of
+-- all steps. Held approvals count in the current step.
+function sliding_window:micros_to_turn(state, call, before, hits)
+  local missing = before + math.min(self:taken_of(hits), self.max) - math.max(0, self.max - self.used)
+  if missing <= 0 then
+    return 0
+  end
+  local rounds = math.ceil(missing / self.max) - 1
+  local left, number = missing - rounds * self.max, self.number - self.steps
+  while number < self.number and left > (self.sums[number] or 0) do
+    left, number = left - (self.sums[number] or 0), number + 1
+  end
+  return (end_of(self, number) + rounds * (self.steps + 1) * self.step) * 1000 - call.now_us
+end
+
+-- A clock that has gone back by up to a window moves no step. If it has gone back further, all that counts moves into
+-- the current step, and the ids are forgotten.
+function sliding_window:begin_by(now_ms)
+  local is_later = self.start > now_ms
+  self.start = math.min(self.start, now_ms)
+  if self.step_start <= now_ms + self.window then
+    return is_later
+  end
+  local sum = 0
+  for _, of_step in pairs(self.sums) do
+    sum = sum + of_step
+  end
+  self.sums, self.step_start = {}, now_ms
+  -- Later than all numbers that ids have.
+  self.number = self.number + self.steps + 1
+  self.sums[self.number] = sum > 0 and sum or nil
+  self.generation = self:generation_of(self.number)
+  return true
+end
+
+function sliding_window:clear()
+  self.sums, self.used = {}, 0
+end
+
+-- What the approvals take that are not held.
+function sliding_window:sum(state)
+  return self.used - self:held(state)
+end
+
+-- Takes what the approvals of other rules take, without their ids.
+function sliding_window:carry(state, sum)
+  self:add(state, self.number, sum)
+end
+
+-- The limit of other rules that has the same steps goes on with what was approved under this one.
+function sliding_window:continue_as(limit, now_ms)
+  limit.start, limit.used, limit.step_start = self.start, self.used, self.step_start
+  limit.number, limit.sums = self.number, self.sums
+  limit.generation, limit.kept_generation = self.generation, self.kept_generation
+  limit:roll(nil, now_ms)
+end
+
+function sliding_window:can_continue_as(limit)
+  return limit.window == self.window and limit.parameter == self.parameter
+end
+
+-- Until when anything may count that was approved by now, in ms since 1970.
+-- By its period, which does not move in a key that is idle.
+function sliding_window:counts_until()
+  return self.start + self.window + (self.steps + 2) * self.step
+end
+
+function sliding_window:built_names(keys)
+  return recent_ids.built_names(keys, self)
+end
+
+function sliding_window:kept_until()
+  return self.step_start + 3 * (self.steps + 1) * self.step
+end
+
+-- It is full until there is room in `millis_left`, as far as a caller knows.
+function sliding_window:restore_full(state, now_ms, millis_left)
+  local left = math.max(1, math.min(self.steps + 1, math.ceil(millis_left / self.step)))
+  local room_at = now_ms + math.max(1, math.min(millis_left, left * self.step))
+  self.step_start, self.number = room_at - left * self.step, self.steps + 1
+  self.generation, self.kept_generation = 1, 1
+  self:add(state, self.number - (self.steps + 1) + left, self.max)
+end
+
+return sliding_window

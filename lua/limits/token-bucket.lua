@@ -1,0 +1,289 @@
+-- A limit with an even pace: the maximum per window, and up to `burst` at once. It has a level, which approvals raise by
+-- their hits, and which drains by the maximum per window. An approval fits if the level stays within the burst. So in any
+-- span L no more than burst + L * maximum / window is approved. limits/fixed-window says which questions a kind of
+-- limits answers.
+--
+--   parameter     the burst; in force is at most the maximum
+--   start         of its period, in ms since 1970: periods of the window's length follow back to back
+--   level, time   the level as it was when something was taken or given back last, in us since 1970
+--   drained       the level as of this call
+--   used          the same, rounded up
+--   generation    of its ids: the number of its periods so far
+--
+-- A time in the future instead of a level, as GCRA has it, could not carry less than 0.25 us in Redis's doubles.
+--
+-- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
+
+local digits = require 'lib/digits'
+local more = require 'lib/more'
+local recent_ids = require 'limits/recent-ids'
+local window = require 'limits/window'
+
+-- What a level may lack by the rounding of doubles.
+local EPSILON = 1e-9
+-- While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
+-- late costs delay and no rate.
+local CREDIT_MICROS = 30000
+
+local token_bucket = {}
+token_bucket.__index = token_bucket
+
+function token_bucket.begin(declared, start)
+  return setmetatable({
+    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
+    algorithm = 'token_bucket', parameter = declared.parameter, start = start, used = 0,
+    level = 0, time = start * 1000, drained = 0, now_us = start * 1000, generation = 0, kept_generation = 0,
+  }, token_bucket)
+end
+
+-- `<level>:<time>:<generation>`
+function token_bucket:format()
+  return string.format('%.17g:%.0f:%.0f', self.level, self.time, self.generation)
+end
+
+function token_bucket:read(_, text)
+  local level, time, generation = string.match(text, '^([^:]+):(%d+):(%d+)$')
+  self.level, self.time, self.generation = tonumber(level), tonumber(time), tonumber(generation)
+  self.kept_generation = self.generation
+  self.drained, self.now_us = self.level, self.time
+end
+
+function token_bucket:taken_of(hits)
+  return self.counts == 'hits' and hits or 1
+end
+
+function token_bucket:held()
+  return 0
+end
+
+function token_bucket:burst()
+  return math.min(self.parameter, self.max)
+end
+
+-- How much drains in this time.
+function token_bucket:drains_in(micros)
+  return micros * self.max / (self.window * 1000)
+end
+
+-- The microseconds in which this much drains.
+function token_bucket:micros_to_drain(level)
+  return math.max(0, math.ceil((level - EPSILON) * (self.window * 1000) / self.max))
+end
+
+-- How much has drained by now. `lowest`: what the level may have drained to.
+local function drain(self, lowest)
+  local elapsed = math.max(0, self.now_us - self.time)
+  self.drained = math.max(lowest, self.level - self:drains_in(elapsed))
+  self.used = math.max(0, math.ceil(self.drained - EPSILON))
+end
+
+-- Returns whether it has room.
+function token_bucket:move(now_us)
+  self.now_us = now_us
+  drain(self, 0)
+  return self:fits(1)
+end
+
+function token_bucket:begin_serving()
+  drain(self, -self:drains_in(CREDIT_MICROS))
+end
+
+function token_bucket:end_serving()
+  self.drained = math.max(0, self.drained)
+end
+
+function token_bucket:set_level(state, level)
+  self.level, self.time = math.min(level, self:burst() + self.max), math.max(self.time, self.now_us)
+  self.drained, self.used = self.level, math.max(0, math.ceil(self.level - EPSILON))
+  more.changed(state)
+end
+
+function token_bucket:drop_ended_ids(keys, state)
+  recent_ids.drop_ended(keys, state, self)
+end
+
+function token_bucket:roll(_, now_ms)
+  local before = self.start
+  local has_rolled = window.roll(self, now_ms)
+  if has_rolled then
+    self.generation = self.generation + math.max(1, math.floor((self.start - before) / self.window))
+  end
+  return has_rolled
+end
+
+-- The level drains at the old pace until now.
+function token_bucket:set_max(state, max)
+  if max ~= self.max then
+    self:set_level(state, self.drained)
+    self.max = max
+  end
+end
+
+function token_bucket:free()
+  return self:burst() - self.drained
+end
+
+function token_bucket:fits(hits)
+  return self:taken_of(hits) <= self:free() + EPSILON
+end
+
+function token_bucket:fits_into(free, hits)
+  return self:taken_of(hits) <= free + EPSILON or free >= self:burst() - EPSILON
+end
+
+function token_bucket:is_below(hits)
+  return self:taken_of(hits) > self:burst()
+end
+
+function token_bucket:is_full()
+  return not self:fits(1)
+end
+
+function token_bucket:keeps_id_of()
+  return true
+end
+
+function token_bucket:free_ids(keys, _, call)
+  return recent_ids.free(keys, call, self)
+end
+
+function token_bucket:take(keys, state, call, id, hits, is_held)
+  local taken = self:taken_of(hits)
+  if recent_ids.add(keys, state, call, self, id, self.now_us, taken, is_held) then
+    self:set_level(state, self.drained + taken)
+  end
+end
+
+function token_bucket:take_all(keys, state, call, ids)
+  for _, id in ipairs(ids) do
+    self:take(keys, state, call, id, 1, false)
+  end
+end
+
+function token_bucket:hold()
+end
+
+-- What an approval took, and when; nil if an empty bucket would have filled since.
+function token_bucket:find(keys, id)
+  local taken, time = recent_ids.find(keys, self, id)
+  if taken and self:drains_in(self.now_us - time) <= self:burst() then
+    return taken, time
+  end
+end
+
+-- Gives back what has not drained since it was taken: more would let two approvals through side by side.
+function token_bucket:return_hits(state, hits, time)
+  local left = hits - self:drains_in(math.max(0, self.now_us - time))
+  if left > 0 and self.drained > 0 then
+    self:set_level(state, math.max(0, self.drained - left))
+  end
+end
+
+function token_bucket:give_back(keys, state, id, _, is_unused)
+  if self.keeps and not is_unused then
+    return false
+  end
+  local taken, time = self:find(keys, id)
+  if not taken then
+    return false
+  end
+  recent_ids.remove(keys, self, id)
+  more.changed(state)
+  self:return_hits(state, taken, time)
+  return true
+end
+
+function token_bucket:taken_by(keys, _, id)
+  return (self:find(keys, id))
+end
+
+-- More hits count from now on.
+function token_bucket:amend(keys, state, id, hits)
+  local before, time = self:find(keys, id)
+  if not before then
+    return false
+  end
+  local taken = self:taken_of(hits)
+  recent_ids.write(keys, self, id, taken)
+  more.changed(state)
+  if taken > before then
+    self:set_level(state, self.drained + taken - before)
+  else
+    self:return_hits(state, before - taken, time)
+  end
+  return true
+end
+
+-- When this number of hits fits, or, if it fits already, when one more hit does than now; in ms since 1970.
+function token_bucket:room_at(_, hits)
+  if self.max == 0 then
+    return self.start + self.window
+  end
+  local wanted = math.min(self:taken_of(hits or 1), self:burst())
+  if not hits or wanted <= self:free() + EPSILON then
+    wanted = math.floor(self:free() + EPSILON) + 1
+  end
+  if wanted > self:burst() then
+    return self.start + self.window
+  end
+  return (self.now_us + self:micros_to_drain(wanted - self:free())) / 1000
+end
+
+function token_bucket:micros_to_turn(_, _, before, hits)
+  local wanted = before + math.min(self:taken_of(hits), self:burst())
+  return self.max == 0 and math.huge or self:micros_to_drain(wanted - self:free())
+end
+
+-- A clock that has gone back drains nothing.
+function token_bucket:begin_by(now_ms)
+  local is_later = self.start > now_ms or self.time > (now_ms + 1) * 1000
+  self.start = math.min(self.start, now_ms)
+  self.time = math.min(self.time, now_ms * 1000)
+  return is_later
+end
+
+function token_bucket:clear()
+  self.level, self.drained, self.used = 0, 0, 0
+end
+
+-- What its approvals take, as another kind counts them.
+function token_bucket:sum()
+  return self.used
+end
+
+function token_bucket:carry(state, sum)
+  self:set_level(state, math.min(sum, self:burst()))
+end
+
+-- The level drains at the old pace until now.
+function token_bucket:continue_as(limit, now_ms)
+  limit.start, limit.generation, limit.kept_generation = self.start, self.generation, self.kept_generation
+  limit.now_us = self.now_us
+  limit.level, limit.time, limit.drained, limit.used = self.drained, self.now_us, self.drained, self.used
+  limit:roll(nil, now_ms)
+end
+
+function token_bucket:can_continue_as()
+  return true
+end
+
+function token_bucket:counts_until()
+  return self.start + 3 * self.window
+end
+
+function token_bucket:built_names(keys)
+  return recent_ids.built_names(keys, self)
+end
+
+function token_bucket:kept_until()
+  return self.start + 4 * self.window
+end
+
+-- One hit fits in `millis_left`, as far as a caller knows.
+function token_bucket:restore_full(state, now_ms, millis_left)
+  self.now_us = now_ms * 1000
+  local left = math.max(0, math.min(millis_left, self.window))
+  self:set_level(state, self:burst() - 1 + self:drains_in(left * 1000))
+end
+
+return token_bucket

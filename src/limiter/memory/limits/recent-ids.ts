@@ -1,0 +1,62 @@
+import type { MemoryBudget } from '../memory-budget.js';
+
+/** What an id takes, measured. */
+const BYTES_PER_ID = 250;
+
+/** What an approval took, and when: a mark, as the kind of its limit has it. */
+export interface Taken {
+  hits: number;
+  readonly mark: number;
+}
+
+/**
+ * The ids of the approvals of a limit that does not end with its window, in two generations. A generation lasts as long as
+ * any approval counts, so that no id is needed for longer than two. `lua/limits/recent-ids.lua` has the same rules.
+ */
+export class RecentIds {
+  #current = new Map<string, Taken>();
+  #before = new Map<string, Taken>();
+  /** The number of the current generation. */
+  #generation = 0;
+
+  constructor(private readonly budget: MemoryBudget) {}
+
+  get size(): number {
+    return this.#current.size + this.#before.size;
+  }
+
+  /** Drops the ids of the generations that are over. */
+  moveTo(generation: number): void {
+    const passed = generation - this.#generation;
+    if (passed === 0) return;
+    this.#generation = generation;
+    this.#forget(this.#before);
+    if (passed > 1) this.#forget(this.#current);
+    [this.#current, this.#before] = [new Map(), this.#current];
+  }
+
+  /** @returns false if there is no memory for it, so that nothing has changed */
+  add(id: string, taken: Taken): boolean {
+    if (!this.budget.take(BYTES_PER_ID)) return false;
+    this.#current.set(id, taken);
+    return true;
+  }
+
+  find(id: string): Taken | undefined {
+    return this.#current.get(id) ?? this.#before.get(id);
+  }
+
+  remove(id: string): void {
+    if (this.#current.delete(id) || this.#before.delete(id)) this.budget.giveBack(BYTES_PER_ID);
+  }
+
+  clear(): void {
+    this.#forget(this.#current);
+    this.#forget(this.#before);
+  }
+
+  #forget(ids: Map<string, Taken>): void {
+    this.budget.giveBack(ids.size * BYTES_PER_ID);
+    ids.clear();
+  }
+}

@@ -1,0 +1,284 @@
+import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import type { MemoryBudget } from '../memory-budget.js';
+import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
+import { RecentIds, type Taken } from './recent-ids.js';
+import { unlessPaused } from './room-at.js';
+import type { Window } from './window.js';
+
+/** The rules of a sliding window. */
+type SlidingLimit = Limit & { readonly algorithm: { readonly name: 'sliding_window' } };
+
+/**
+ * A limit of which no span of its window's length has more than the maximum. The window moves on in steps: what an
+ * approval takes counts until the end of its step plus the window, rounded up to a step. So room comes back at most one
+ * step late, and never early. `lua/limits/sliding-window.lua` has the same rules.
+ */
+export class SlidingWindow implements CountedLimit {
+  readonly hasPace = false;
+  maximum: number;
+  readonly #ids: RecentIds;
+  readonly #step: number;
+  /** How many steps count besides the current one. */
+  readonly #steps: number;
+  #stepStart: number;
+  /** Of the current step: steps are counted from the limit's first one on. */
+  #number = 0;
+  /** What the approvals of each step take that counts, by its number; none is 0. */
+  readonly #sums = new Map<number, number>();
+
+  /** @param window the limit's periods */
+  constructor(
+    now: number,
+    private limit: SlidingLimit,
+    private readonly window: Window,
+    private readonly key: WithHolds,
+    private readonly maxIds: number,
+    budget: MemoryBudget,
+  ) {
+    this.maximum = limit.maximum;
+    this.#ids = new RecentIds(budget);
+    this.#step = Math.max(1, Math.ceil(limit.windowMillis / limit.algorithm.steps));
+    this.#steps = Math.ceil(limit.windowMillis / this.#step);
+    this.#stepStart = now;
+  }
+
+  get start(): number {
+    return this.window.start;
+  }
+
+  get millis(): number {
+    return this.window.millis;
+  }
+
+  get countsUntil(): number {
+    return this.window.end + (this.#steps + 2) * this.#step;
+  }
+
+  get used(): number {
+    return this.sum + this.#held;
+  }
+
+  get exactUsed(): number {
+    return this.used;
+  }
+
+  get sum(): number {
+    return total(this.#sums.values());
+  }
+
+  get isFull(): boolean {
+    return this.used >= this.maximum;
+  }
+
+  /** When the oldest step with approvals ends to count, or a hold lapses. */
+  roomAt(): number {
+    const stepEnd =
+      this.#sums.size > 0 ? this.#endOf(Math.min(...this.#sums.keys())) : this.window.end;
+    const firstLapse = this.limit.keepsReleased
+      ? Infinity
+      : (this.key.holds?.firstLapse ?? Infinity);
+    const isAllHeld = firstLapse < Infinity && this.#held >= this.maximum;
+    return isAllHeld ? firstLapse : Math.min(stepEnd, firstLapse);
+  }
+
+  roll(now: number): boolean {
+    const passed = this.#stepsPassed(now);
+    if (passed > 0) {
+      this.#stepStart += passed * this.#step;
+      this.#number += passed;
+      for (const number of this.#sums.keys()) if (!this.#counts(number)) this.#sums.delete(number);
+      // An id is needed as long as its step counts, so at most until the end of the next generation.
+      this.#ids.moveTo(Math.floor(this.#number / (this.#steps + 1)));
+    }
+    return this.window.rollTo(now, this.millis);
+  }
+
+  fits(hits: number): boolean {
+    return this.used + this.#takenOf(hits) <= this.maximum;
+  }
+
+  fitsAlone(hits: number): boolean {
+    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
+  }
+
+  isBelow(hits: number): boolean {
+    return this.#takenOf(hits) > this.maximum;
+  }
+
+  hasAllIds(isHeld: boolean): boolean {
+    return this.#keepsIdOf(isHeld) && this.#ids.size >= this.maxIds;
+  }
+
+  take(id: string, hits: number, isHeld: boolean): boolean {
+    if (!this.#keepsIdOf(isHeld)) return true;
+    const taken = this.#takenOf(hits);
+    if (!this.#ids.add(id, { hits: taken, mark: this.#number })) return false;
+    this.#add(this.#number, taken);
+    return true;
+  }
+
+  giveBack(id: string, isUnused: boolean): boolean {
+    const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
+    if (!taken) return false;
+    this.#ids.remove(id);
+    this.#add(taken.mark, -taken.hits);
+    return true;
+  }
+
+  takenBy(id: string): number | undefined {
+    return this.#find(id)?.hits;
+  }
+
+  reserve(): boolean {
+    return true;
+  }
+
+  amend(id: string, hits: number): boolean {
+    const taken = this.#find(id);
+    if (!taken) return false;
+    this.#add(taken.mark, this.#takenOf(hits) - taken.hits);
+    taken.hits = this.#takenOf(hits);
+    return true;
+  }
+
+  /**
+   * Whoever is approved now or when a step ends has room again a window later. So each `maximum` hits take one more round
+   * of all steps. Held approvals count in the current step.
+   */
+  millisToTurn(now: number, before: number, hits: number): number {
+    const free = Math.max(0, this.maximum - this.used);
+    const missing = before + Math.min(this.#takenOf(hits), this.maximum) - free;
+    if (missing <= 0) return 0;
+    const rounds = Math.ceil(missing / this.maximum) - 1;
+    let left = missing - rounds * this.maximum;
+    let number = this.#number - this.#steps;
+    for (; number < this.#number; number += 1) {
+      const sum = this.#sums.get(number) ?? 0;
+      if (left <= sum) break;
+      left -= sum;
+    }
+    return this.#endOf(number) + rounds * (this.#steps + 1) * this.#step - now;
+  }
+
+  countsAs(other: Limit): boolean {
+    return countsAlike(this.limit, other);
+  }
+
+  continuesAs(other: Limit): boolean {
+    const { windowMillis, algorithm } = other;
+    return (
+      this.countsAs(other) &&
+      this.limit.windowMillis === windowMillis &&
+      algorithm.name === 'sliding_window' &&
+      this.limit.algorithm.steps === algorithm.steps
+    );
+  }
+
+  change(now: number, limit: Limit): void {
+    this.limit = limit as SlidingLimit;
+    this.maximum = limit.maximum;
+    this.roll(now);
+  }
+
+  carry(sum: number): void {
+    this.#add(this.#number, sum);
+  }
+
+  state(now: number): LimitState {
+    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const oldest = this.#number + Math.max(0, this.#stepsPassed(now)) - this.#steps;
+    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
+    const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      used: held + total(sums),
+      millisToWindowEnd: this.window.millisLeft(now),
+    };
+  }
+
+  quota(now: number, pausedUntil: number): LimitQuota {
+    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const isPaused = pausedUntil > -Infinity;
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
+      resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
+    };
+  }
+
+  beginServing(): void {
+    // Its room does not depend on when it is taken.
+  }
+
+  endServing(): void {
+    // As it began.
+  }
+
+  forgetEnded(now: number): void {
+    // Long after the last approval, nothing counts.
+    if (now >= this.countsUntil) this.clear();
+  }
+
+  clear(): void {
+    this.#ids.clear();
+    this.#sums.clear();
+  }
+
+  #stepsPassed(now: number): number {
+    return Math.floor((now - this.#stepStart) / this.#step);
+  }
+
+  /** When a step does not count any more. */
+  #endOf(number: number): number {
+    return this.#stepStart + (number - this.#number + this.#steps + 1) * this.#step;
+  }
+
+  #counts(number: number): boolean {
+    return number >= this.#number - this.#steps;
+  }
+
+  /** Adds to what a step takes. */
+  #add(number: number, hits: number): void {
+    const sum = (this.#sums.get(number) ?? 0) + hits;
+    if (sum > 0) this.#sums.set(number, sum);
+    else this.#sums.delete(number);
+  }
+
+  #find(id: string): Taken | undefined {
+    const taken = this.#ids.find(id);
+    return taken && this.#counts(taken.mark) ? taken : undefined;
+  }
+
+  get #held(): number {
+    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds);
+  }
+
+  #takenByHeld(held: { readonly hits: number; readonly size: number } | undefined): number {
+    if (!held) return 0;
+    return this.limit.counts === 'hits' ? held.hits : held.size;
+  }
+
+  #takenOf(hits: number): number {
+    return takenOf(this.limit, hits);
+  }
+
+  #keepsIdOf(isHeld: boolean): boolean {
+    return !isHeld || this.limit.keepsReleased;
+  }
+}
+
+function total(numbers: Iterable<number>): number {
+  let sum = 0;
+  for (const number of numbers) sum += number;
+  return sum;
+}

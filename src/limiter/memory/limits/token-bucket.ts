@@ -1,0 +1,301 @@
+import {
+  capacityOf,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
+import type { MemoryBudget } from '../memory-budget.js';
+import { type CountedLimit, countsAlike } from './counted-limit.js';
+import { RecentIds, type Taken } from './recent-ids.js';
+import { millisUntil, unlessPaused } from './room-at.js';
+import type { Window } from './window.js';
+
+/** What a level may lack by the rounding of doubles. */
+const EPSILON = 1e-9;
+/**
+ * While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
+ * late costs delay and no rate.
+ */
+const CREDIT_MICROS = 30_000;
+/** The longest time for which anything counts, in windows: a level is at most the burst and the maximum. */
+const MOST_WINDOWS = 3;
+
+/** The rules of a token bucket. */
+type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket' } };
+
+/**
+ * A limit with an even pace: the maximum per window, and up to `burst` at once. It has a level, which approvals raise by
+ * their hits, and which drains by the maximum per window. An approval fits if the level stays within the burst. So in any
+ * span L no more than burst + L * maximum / window is approved.
+ *
+ * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
+ * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
+ */
+export class TokenBucket implements CountedLimit {
+  readonly hasPace = true;
+  readonly #ids: RecentIds;
+  #maximum: number;
+  /** The level as it was when something was taken or given back last, and that time in microseconds. */
+  #level = 0;
+  #time: number;
+  /** The level as of the current operation, and its time in microseconds. */
+  #drained = 0;
+  #now: number;
+  /** The number of its periods so far. */
+  #generation = 0;
+
+  /** @param window the limit's periods */
+  constructor(
+    now: number,
+    private limit: BucketLimit,
+    private readonly window: Window,
+    private readonly maxIds: number,
+    budget: MemoryBudget,
+  ) {
+    this.#maximum = limit.maximum;
+    this.#ids = new RecentIds(budget);
+    this.#now = microsOf(now);
+    this.#time = this.#now;
+  }
+
+  get maximum(): number {
+    return this.#maximum;
+  }
+
+  /** The level drains at the old pace until now. */
+  set maximum(maximum: number) {
+    if (maximum === this.#maximum) return;
+    this.#setLevel(this.#drained);
+    this.#maximum = maximum;
+  }
+
+  get start(): number {
+    return this.window.start;
+  }
+
+  get millis(): number {
+    return this.window.millis;
+  }
+
+  get countsUntil(): number {
+    return this.start + MOST_WINDOWS * this.millis;
+  }
+
+  get used(): number {
+    return wholeOf(this.#drained);
+  }
+
+  get exactUsed(): number {
+    return this.#drained;
+  }
+
+  get sum(): number {
+    return this.used;
+  }
+
+  get isFull(): boolean {
+    return !this.fits(1);
+  }
+
+  /** When this number of hits fits, or, if it fits already or is omitted, when one more hit does than now. */
+  roomAt(hits?: number): number {
+    if (this.#maximum === 0) return this.window.end;
+    const free = this.#free + EPSILON;
+    let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
+    if (hits === undefined || wanted <= free) wanted = Math.floor(free) + 1;
+    if (wanted > this.#burst) return this.window.end;
+    return (this.#now + this.#microsToDrain(wanted - this.#free)) / 1000;
+  }
+
+  roll(now: number): boolean {
+    this.#now = microsOf(now);
+    this.#drain(0);
+    const before = this.start;
+    const hasRolled = this.window.rollTo(now, this.millis);
+    if (hasRolled) {
+      this.#generation += Math.max(1, Math.floor((this.start - before) / this.millis));
+      this.#ids.moveTo(this.#generation);
+    }
+    return hasRolled;
+  }
+
+  fits(hits: number): boolean {
+    return this.#takenOf(hits) <= this.#free + EPSILON;
+  }
+
+  fitsAlone(hits: number): boolean {
+    return this.fits(hits) || (this.#maximum > 0 && this.#free >= this.#burst - EPSILON);
+  }
+
+  isBelow(hits: number): boolean {
+    return this.#takenOf(hits) > this.#burst;
+  }
+
+  hasAllIds(): boolean {
+    return this.#ids.size >= this.maxIds;
+  }
+
+  take(id: string, hits: number): boolean {
+    const taken = this.#takenOf(hits);
+    if (!this.#ids.add(id, { hits: taken, mark: this.#now })) return false;
+    this.#setLevel(this.#drained + taken);
+    return true;
+  }
+
+  giveBack(id: string, isUnused: boolean): boolean {
+    const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
+    if (!taken) return false;
+    this.#ids.remove(id);
+    this.#returnHits(taken.hits, taken.mark);
+    return true;
+  }
+
+  takenBy(id: string): number | undefined {
+    return this.#find(id)?.hits;
+  }
+
+  reserve(): boolean {
+    return true;
+  }
+
+  /** More hits count from now on. */
+  amend(id: string, hits: number): boolean {
+    const taken = this.#find(id);
+    if (!taken) return false;
+    const before = taken.hits;
+    taken.hits = this.#takenOf(hits);
+    if (taken.hits > before) this.#setLevel(this.#drained + taken.hits - before);
+    else this.#returnHits(before - taken.hits, taken.mark);
+    return true;
+  }
+
+  millisToTurn(_now: number, before: number, hits: number): number {
+    const wanted = before + Math.min(this.#takenOf(hits), this.#burst);
+    return this.#maximum === 0 ? Infinity : this.#microsToDrain(wanted - this.#free) / 1000;
+  }
+
+  countsAs(other: Limit): boolean {
+    return countsAlike(this.limit, other);
+  }
+
+  continuesAs(other: Limit): boolean {
+    return this.countsAs(other) && other.algorithm.name === 'token_bucket';
+  }
+
+  /** The level drains at the old pace until now. */
+  change(now: number, limit: Limit): void {
+    this.#level = this.#drained;
+    this.#time = this.#now;
+    this.limit = limit as BucketLimit;
+    this.#maximum = limit.maximum;
+    this.window.setLength(limit.windowMillis);
+    this.roll(now);
+  }
+
+  carry(sum: number): void {
+    this.#setLevel(Math.min(sum, this.#burst));
+  }
+
+  state(now: number): LimitState {
+    const { name, algorithm, counts, keepsReleased } = this.limit;
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.#maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      used: wholeOf(this.#levelAt(microsOf(now), 0)),
+      millisToWindowEnd: this.window.millisLeft(now),
+    };
+  }
+
+  quota(now: number, pausedUntil: number): LimitQuota {
+    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const isPaused = pausedUntil > -Infinity;
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.#maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      remaining: isPaused ? 0 : Math.max(0, this.#burst - this.used),
+      resetMillis: millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now),
+    };
+  }
+
+  beginServing(): void {
+    this.#drain(-this.#drainsIn(CREDIT_MICROS));
+  }
+
+  endServing(): void {
+    this.#drained = Math.max(0, this.#drained);
+  }
+
+  forgetEnded(now: number): void {
+    if (now >= this.countsUntil) this.#ids.clear();
+  }
+
+  clear(): void {
+    this.#ids.clear();
+  }
+
+  /** In force is at most the maximum. */
+  get #burst(): number {
+    return capacityOf({ maximum: this.#maximum, algorithm: this.limit.algorithm });
+  }
+
+  get #free(): number {
+    return this.#burst - this.#drained;
+  }
+
+  #drainsIn(micros: number): number {
+    return (micros * this.#maximum) / (this.millis * 1000);
+  }
+
+  #microsToDrain(level: number): number {
+    return Math.max(0, Math.ceil(((level - EPSILON) * (this.millis * 1000)) / this.#maximum));
+  }
+
+  /** @param lowest what the level may have drained to */
+  #levelAt(micros: number, lowest: number): number {
+    const elapsed = Math.max(0, micros - this.#time);
+    return Math.max(lowest, this.#level - this.#drainsIn(elapsed));
+  }
+
+  #drain(lowest: number): void {
+    this.#drained = this.#levelAt(this.#now, lowest);
+  }
+
+  #setLevel(level: number): void {
+    this.#level = Math.min(level, this.#burst + this.#maximum);
+    this.#time = Math.max(this.#time, this.#now);
+    this.#drained = this.#level;
+  }
+
+  /** What an approval took, and when; undefined if an empty bucket would have filled since. */
+  #find(id: string): Taken | undefined {
+    const taken = this.#ids.find(id);
+    return taken && this.#drainsIn(this.#now - taken.mark) <= this.#burst ? taken : undefined;
+  }
+
+  /** Gives back what has not drained since it was taken: more would let two approvals through side by side. */
+  #returnHits(hits: number, takenAt: number): void {
+    const left = hits - this.#drainsIn(Math.max(0, this.#now - takenAt));
+    if (left > 0 && this.#drained > 0) this.#setLevel(Math.max(0, this.#drained - left));
+  }
+
+  #takenOf(hits: number): number {
+    return takenOf(this.limit, hits);
+  }
+}
+
+function microsOf(millis: number): number {
+  return Math.round(millis * 1000);
+}
+
+function wholeOf(level: number): number {
+  return Math.max(0, Math.ceil(level - EPSILON));
+}
