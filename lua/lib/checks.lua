@@ -46,14 +46,18 @@ local function base_maximum(keys, state, call, of_window, current, of_rules, lap
   return changes and of_rules or current
 end
 
--- Sets the length of the next window, or drops a length that the rules no longer allow. `ceiling`: the longest.
+-- Sets the length of the next window, or of the first one of a key that begins with this batch, or drops a length that the rules no longer allow. `ceiling`: the longest.
 local function configure_window(state, batch, ceiling)
   if math.max(state.next_window, state.window_is_set and state.own.window or 0) > ceiling then
     more.set(state, 'next_window', 0)
     state.window_is_set = false
   end
   local length = batch.terms.window
-  if length and state.own.algorithm == 'fixed_window' then
+  if not length or state.own.algorithm ~= 'fixed_window' then
+    return
+  elseif batch.begins_key then
+    state.own.window, state.window_is_set = length, true
+  else
     more.set(state, 'next_window', length ~= state.own.window and length or 0)
     state.window_is_set = state.window_is_set or length == state.own.window
   end
@@ -271,6 +275,7 @@ function checks.decide(call, batch, values)
   if not state and not idle and terms.ticket then
     state = lost_key.restore(keys, call, terms.known_limits, terms.millis_left)
   end
+  batch.begins_key = not state
   state = state or instance.new(keys, call, idle)
   if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
     local has_places = queue.read(keys, state, call).replicas[call.replica] ~= nil

@@ -64,7 +64,7 @@ export interface CheckRequest {
   readonly holdMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
-  /** The length of the key's windows, from the next one on. */
+  /** The length of the key's windows, from the next one on; of a key that begins, at once. */
   readonly windowMillis?: number | undefined;
   /** Checks of a key with the same order are decided in the order in which they were asked, also if calls fail. */
   readonly order?: CheckOrder | undefined;

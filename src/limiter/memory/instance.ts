@@ -47,6 +47,8 @@ export class Instance {
   readonly approvals: Approvals;
   readonly #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
+  /** Until the first operation: no window is in progress. */
+  #isNew = true;
   #expires: number;
   /** The rules in force: the length of the window and the maxima are one unit, and change together. */
   #rules: KeyLimits;
@@ -110,10 +112,12 @@ export class Instance {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
     if (request.windowMillis !== undefined && this.#hasBoundary) {
-      this.#window.override(request.windowMillis);
+      if (this.#isNew) this.#window.begin(request.windowMillis);
+      else this.#window.override(request.windowMillis);
       // It may be the length that the window has already.
       this.#takeMaxima(now);
     }
+    this.#isNew = false;
     this.#expires = this.#idleAt;
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
@@ -170,6 +174,7 @@ export class Instance {
   /** @param millis from now on; 0 ends the pause */
   pause(now: number, millis: number): void {
     this.#roll(now);
+    this.#isNew = false;
     this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
     this.#serveQueue(now);
   }

@@ -15,7 +15,23 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
     const lengthNow = async (): Promise<number | undefined> =>
       (await inspect())?.limits[0].windowMillis;
 
+    test('counts at once on the first check of a key, which has no window in progress', async () => {
+      expect(await check({ windowMillis: 3000 })).toMatchObject({
+        quota: { limits: [{ resetMillis: 3000, windowMillis: 3000 }] },
+      });
+      await check();
+      await harness.advance(2999);
+      expect(await check()).toMatchObject({ outcome: 'denied' });
+      // And again after the key was removed, which a denial postpones.
+      await harness.advance(1 + 3 * 3000);
+      expect(await inspect()).toBeUndefined();
+      expect(await check({ windowMillis: 2000 })).toMatchObject({
+        quota: { limits: [{ resetMillis: 2000 }] },
+      });
+    });
+
     test('counts from the next window on, for all later checks', async () => {
+      await check();
       expect(await check({ windowMillis: 3000 })).toMatchObject({
         quota: { limits: [{ resetMillis: 1000 }] },
       });
@@ -48,8 +64,6 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
 
     test('is the time that waiters wait', async () => {
       await check({ windowMillis: 3000 });
-      await harness.advance(1000);
-      await check();
       await check();
       const waiter = await wait();
       await harness.advance(2999);
@@ -60,7 +74,6 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
 
     test('does not keep the maxima of other rules out', async () => {
       await check({ windowMillis: 3000 });
-      await harness.advance(1000);
       await check();
       limits = { ...LIMITS, maxRequests: 1 };
       expect(await check()).toMatchObject({
@@ -71,7 +84,6 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
 
     test('goes when the rules forbid it: with the next window', async () => {
       await check({ windowMillis: 3000 });
-      await harness.advance(1000);
       await check();
       limits = {
         ...LIMITS,

@@ -11,13 +11,13 @@ export class Window {
   #nextOverride: number | undefined;
 
   constructor(
-    private begin: number,
+    private beganAt: number,
     private length: number,
   ) {}
 
   /** When the current window began. */
   get start(): number {
-    return this.begin;
+    return this.beganAt;
   }
 
   /** The length of the current window, in milliseconds. */
@@ -26,12 +26,12 @@ export class Window {
   }
 
   get end(): number {
-    return this.begin + this.length;
+    return this.beganAt + this.length;
   }
 
   /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
   millisLeft(now: number): number {
-    if (now < this.end) return this.end - Math.max(now, this.begin);
+    if (now < this.end) return this.end - Math.max(now, this.beganAt);
     const millis = this.nextMillis(this.length);
     return this.#startOf(now, millis) + millis - now;
   }
@@ -72,8 +72,14 @@ export class Window {
 
   /** Begins a window of another length now. */
   restart(now: number, millis: number): void {
-    this.begin = now;
+    this.beganAt = now;
     this.length = millis;
+  }
+
+  /** Sets the length of the first window, which a request sets. */
+  begin(millis: number): void {
+    this.length = millis;
+    this.#isOverridden = true;
   }
 
   /** Sets the length of the windows from the next one on. */
@@ -109,14 +115,14 @@ export class Window {
     const millis = this.nextMillis(ofRules);
     this.#isOverridden ||= this.#nextOverride !== undefined;
     this.#nextOverride = undefined;
-    this.begin = this.#startOf(now, millis);
+    this.beganAt = this.#startOf(now, millis);
     this.length = millis;
     return true;
   }
 
   /** When the window begins that holds `now`. A new length counts from the last boundary before. */
   #startOf(now: number, millis: number): number {
-    const boundary = now - ((now - this.begin) % this.length);
+    const boundary = now - ((now - this.beganAt) % this.length);
     return now - ((now - boundary) % millis);
   }
 }
