@@ -14,7 +14,6 @@
 --
 -- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
 
-local digits = require 'lib/digits'
 local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'

@@ -1,4 +1,4 @@
-import { ownLimit } from '../../src/limiter/limits.js';
+import { type Limit, ownLimit } from '../../src/limiter/limits.js';
 import { encodeLimits, limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type FurtherLimit, furtherLimit } from './limits.js';
 
@@ -15,5 +15,8 @@ export function encodeFurther(further: readonly FurtherLimit[]): string {
 /** The further limits in a text of limits, or in a part of it that may have no comma before them. */
 export function furtherIn(text: string): FurtherLimit[] {
   const further = text.split(',').filter((part) => part.includes('='));
-  return limitsIn([OWN, ...further].join()).limits.slice(1) as FurtherLimit[];
+  const limits = limitsIn([OWN, ...further].join()).limits.slice(1) as (Limit & FurtherLimit)[];
+  return limits.map(({ algorithm, ...limit }) =>
+    algorithm.name === 'fixed_window' ? limit : { ...limit, algorithm },
+  );
 }

@@ -40,7 +40,7 @@ export const KEYS = {
 } as const;
 
 /** What is the same of a further limit in all rules. */
-export type FurtherKind = Omit<Limit, 'maximum'> & { readonly name: string };
+export type FurtherKind = Omit<Limit, 'maximum' | 'algorithm'> & { readonly name: string };
 
 /** The further limits of limited keys. */
 export const FURTHER: readonly FurtherKind[] = [

@@ -1,5 +1,6 @@
 import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
 import { type Limit, ownLimit } from '../../../src/limiter/limits.js';
+import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { Instance, type InstanceDecision } from '../../../src/limiter/memory/instance.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
@@ -127,13 +128,9 @@ export class Model {
 
 /** The limits of a key, as the rules that stay in force if no others may come. */
 export function rulesInForce({ window, max, queueMax, further }: StoredState): KeyLimits {
-  const limits = further.map(({ name, windowMillis, maximum, counts, keepsReleased }) => ({
-    name,
-    windowMillis,
-    maximum,
-    counts,
-    keepsReleased,
-  }));
+  const limits = further.map(({ name, windowMillis, maximum, algorithm, counts, keepsReleased }) =>
+    furtherLimit({ name, windowMillis, maximum, algorithm, counts, keepsReleased }),
+  );
   return { limits: [ownLimit(window, max), ...limits], maxRequestsInQueue: queueMax };
 }
 

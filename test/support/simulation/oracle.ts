@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
 import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -355,7 +356,8 @@ function amendmentReply(outcome: AmendOutcome): number {
 /** The limits that a state has, as the model tells its own. */
 function limitsOf(state: StoredState, now: number): LimitState[] {
   const own = { start: state.start, taken: state.approved, ...ownLimit(state.window, state.max) };
-  return [own, ...state.further].map(({ start, taken, ...limit }) => ({
+  const further = state.further.map((limit) => ({ ...limit, ...furtherLimit(limit) }));
+  return [own, ...further].map(({ start, taken, ...limit }) => ({
     ...limit,
     used: taken,
     millisToWindowEnd: start + limit.windowMillis - now,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Limit } from '../../../../src/limiter/limits.js';
+import type { FurtherLimit } from '../../limits.js';
 import { lossesIn } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
 import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
@@ -50,6 +50,6 @@ export function answersByOtherRules(evidence: Evidence): string[] {
   });
 }
 
-function isDeclared({ maximum: _, ...limit }: Limit): boolean {
+function isDeclared({ maximum: _, ...limit }: FurtherLimit): boolean {
   return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
 }

@@ -48,7 +48,7 @@ function observedOf(
   return account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
 }
 
-type JudgedLimit = Omit<Limit, 'maximum'>;
+type JudgedLimit = Omit<Limit, 'maximum' | 'algorithm'>;
 
 /** The own limit of each key. */
 const OWN: JudgedLimit = {
