@@ -182,8 +182,10 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     replies[i + verdicts.HEAD] = reply
   end
   if #joining > 0 then
+    local is_first = queue.count_waiting(keys, state, call) == 0
     queue.join(keys, state, call, joining)
     serving.note_waiters(state)
+    state.head_hits = is_first and state.serving == 1 and joining[1].hits or state.head_hits
   end
 end
 
