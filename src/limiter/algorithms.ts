@@ -9,7 +9,10 @@ export const DEFAULT_BURST = 1;
 /** Returns the algorithm of a name. Numbers that it does not have are ignored. */
 export function algorithmOf(
   name: AlgorithmName,
-  { steps = DEFAULT_STEPS, burst = DEFAULT_BURST }: { steps?: number; burst?: number },
+  {
+    steps = DEFAULT_STEPS,
+    burst = DEFAULT_BURST,
+  }: { readonly steps?: number | undefined; readonly burst?: number | undefined },
 ): Algorithm {
   switch (name) {
     case 'fixed_window':
@@ -21,13 +24,14 @@ export function algorithmOf(
   }
 }
 
-/** Whether two limits with these algorithms count alike, if they have the same numbers otherwise. */
-export function isSameAlgorithm(one: Algorithm, other: Algorithm): boolean {
-  return numberOf(one) === numberOf(other) && one.name === other.name;
-}
-
-/** Its steps or its burst. A fixed window has neither. */
-function numberOf(algorithm: Algorithm): number {
-  if (algorithm.name === 'sliding_window') return algorithm.steps;
-  return algorithm.name === 'token_bucket' ? algorithm.burst : 0;
+/** Says which algorithm it is, by its name in the rules, with its steps or its burst. */
+export function algorithmText(algorithm: Algorithm): string {
+  switch (algorithm.name) {
+    case 'fixed_window':
+      return algorithm.name;
+    case 'sliding_window':
+      return `${algorithm.name}, ${algorithm.steps} steps`;
+    case 'token_bucket':
+      return `${algorithm.name}, burst ${algorithm.burst}`;
+  }
 }
