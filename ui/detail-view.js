@@ -4,7 +4,7 @@ import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
 import { limitFillOf, limitText, noteRow, SPARKS, usageText } from './keys-view.js';
 import { drawSpark } from './spark.js';
-import { ago, count, duration, moment, plural, rate, reason } from './text.js';
+import { ago, algorithmText, count, duration, moment, plural, rate, reason } from './text.js';
 
 const WINDOW_STEP_MILLIS = 100;
 
@@ -62,13 +62,15 @@ function stateText({ found, recentDenials: run, isRecovering, pausedMillis }) {
 }
 
 /** The bar moves on between answers. */
-function moveWindow({ limits: [{ windowMillis, millisToWindowEnd }] }) {
+function moveWindow({ limits: [{ windowMillis, millisToWindowEnd, algorithm }] }) {
+  const hasEnd = algorithm.name === 'fixed_window';
+  byId('window').hidden = !hasEnd;
   const end = performance.now() + millisToWindowEnd;
   const step = () => {
     const left = end - performance.now();
     const inWindow = left > 0 ? left : windowMillis - (-left % windowMillis);
     byId('window').firstElementChild.style.width = `${100 - (inWindow / windowMillis) * 100}%`;
-    const shown = windowMillis < 10_000 ? '' : `; ends in ${duration(inWindow)}`;
+    const shown = !hasEnd || windowMillis < 10_000 ? '' : `; ends in ${duration(inWindow)}`;
     setText(byId('window-text'), `${duration(windowMillis)} long${shown}`);
   };
   step();
@@ -87,7 +89,7 @@ function showGauges(detail) {
     },
     ...further.map((limit) => ({
       title: `Limit ${limit.name}`,
-      text: `${limitText(limit)}; window ends in ${duration(limit.millisToWindowEnd)}`,
+      text: furtherText(limit),
       part: limitFillOf(limit),
     })),
     {
@@ -99,6 +101,12 @@ function showGauges(detail) {
     { title: 'Denied', text: count(denied), spark: SPARKS.denied(key) },
   ];
   keepList(byId('gauges'), gauges, ({ title }) => `${key} ${title}`, makeGauge, fillGauge);
+}
+
+function furtherText(limit) {
+  const usage = limitText(limit);
+  const hasEnd = limit.algorithm.name === 'fixed_window';
+  return hasEnd ? `${usage}; window ends in ${duration(limit.millisToWindowEnd)}` : usage;
 }
 
 function makeGauge({ title, part, spark: hasSpark }) {
@@ -118,16 +126,24 @@ function fillGauge(element, { text, part, spark }) {
 const OWN_LIMITS = [
   ['windowMillis', 'Length of a window', duration, ({ limits }) => limits[0].windowMillis],
   ['maxRequests', 'Approvals per window', count, ({ limits }) => limits[0].maximum],
+  [
+    'algorithm',
+    'Algorithm',
+    (text) => text,
+    ({ limits }) => algorithmText(limits[0].algorithm) ?? FIXED,
+  ],
   ['maxRequestsInQueue', 'Places in the queue', count, (key) => key.maxRequestsInQueue],
 ];
+const FIXED = 'fixed window';
 
 function showLimits(detail) {
   const { key, explained } = detail;
   const keyInForce = detail.found ? detail : explained;
-  const own = OWN_LIMITS.map(([field, title, format, valueIn]) => {
+  const own = OWN_LIMITS.flatMap(([field, title, format, valueIn]) => {
     const [inForce, declared] = [keyInForce, explained].map(valueIn);
+    if (field === 'algorithm' && inForce === FIXED && declared === FIXED) return [];
     const why = whyText(explained.sources[field], { field, inForce, declared, format });
-    return { title, value: format(inForce), why };
+    return [{ title, value: format(inForce), why }];
   });
   const rows = [...own, ...furtherRows(keyInForce.limits, explained)];
   keepList(byId('limits'), rows, ({ title }) => `${key} ${title}`, makeLimit, fillLimit);
@@ -154,9 +170,13 @@ function furtherRows([, ...inForce], { limits: [, ...declared], sources }) {
   }));
 }
 
-function ruleText({ maximum, counts, windowMillis, keepsReleased }) {
-  const text = `${count(maximum)} ${counts} per ${duration(windowMillis)}`;
-  return keepsReleased ? `${text}; releases return nothing` : text;
+function ruleText({ maximum, counts, windowMillis, algorithm, keepsReleased }) {
+  const parts = [
+    `${count(maximum)} ${counts} per ${duration(windowMillis)}`,
+    algorithmText(algorithm),
+    keepsReleased && 'releases return nothing',
+  ];
+  return parts.filter(Boolean).join('; ');
 }
 
 function makeLimit({ title }) {

@@ -69,8 +69,9 @@ function fillOf({ limits }) {
 }
 
 /** How full a limit is. */
-export function limitFillOf({ used, maximum }) {
-  return maximum === 0 ? 1 : used / maximum;
+export function limitFillOf(limit) {
+  const capacity = capacityOf(limit);
+  return capacity === 0 ? 1 : limit.used / capacity;
 }
 
 /** What counts of the key's own limit, and how much of that is held. */
@@ -79,8 +80,13 @@ export function usageText({ held, limits: [own] }) {
 }
 
 /** What counts of a limit. */
-export function limitText({ used, maximum }) {
-  return `${count(used)} of ${count(maximum)}`;
+export function limitText(limit) {
+  return `${count(limit.used)} of ${count(capacityOf(limit))}`;
+}
+
+/** How much may count of a limit at once. */
+function capacityOf({ maximum, algorithm }) {
+  return algorithm.name === 'token_bucket' ? Math.min(algorithm.burst, maximum) : maximum;
 }
 
 /** The usage of the key's own limit, and of a further limit that is fuller. */

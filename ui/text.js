@@ -65,6 +65,12 @@ export function reason({ lastReason, lastLimit, byReason, isShadow }) {
   return isShadow ? `${both}; passes: shadow mode` : both;
 }
 
+/** How the approvals of a limit count; undefined for a fixed window. */
+export function algorithmText({ name, steps, burst }) {
+  if (name === 'sliding_window') return `sliding window, ${plural(steps, 'step', 'steps')}`;
+  return name === 'token_bucket' ? `token bucket, burst ${count(burst)}` : undefined;
+}
+
 export function plural(number, one, many) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }

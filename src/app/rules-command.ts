@@ -2,6 +2,7 @@ import { inOneLine } from '../common/in-one-line.js';
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
+import { algorithmText } from '../limiter/algorithms.js';
 import type { Limit } from '../limiter/limits.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
@@ -78,14 +79,17 @@ function describePolicy(policy: KeyPolicy): string[] {
   const queue = policy.requestsCanModQueue
     ? `up to ${policy.maxRequestsInQueueCeiling}`
     : 'not by requests';
-  const window = policy.requestsCanSetWindow
-    ? `up to ${policy.windowMillisCeiling}`
-    : 'not by requests';
+  const hasFixedWindow = own.algorithm.name === 'fixed_window';
+  const window =
+    policy.requestsCanSetWindow && hasFixedWindow
+      ? `up to ${policy.windowMillisCeiling}`
+      : 'not by requests';
   const corrections = policy.maxCorrectedHits ?? 'ten times the approvals per window';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [
     `  window: ${own.windowMillis} ms; to be set ${window}`,
     `  approvals per window: ${own.maximum}; to be set ${rate}`,
+    ...(hasFixedWindow ? [] : [`  algorithm: ${algorithmText(own.algorithm)}`]),
     ...further.map(describeLimit),
     `  places in the queue: ${policy.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
@@ -98,7 +102,8 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
-function describeLimit({ name, maximum, counts, windowMillis, keepsReleased }: Limit) {
+function describeLimit({ name, maximum, counts, windowMillis, algorithm, keepsReleased }: Limit) {
+  const kind = algorithm.name === 'fixed_window' ? '' : `; ${algorithmText(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowMillis} ms${releases}`;
+  return `  limit ${name}: ${maximum} ${counts} per ${windowMillis} ms${kind}${releases}`;
 }

@@ -125,12 +125,13 @@ export async function startApp(
   readiness.startServing();
   await ports.startServing();
   const { port, adminPort, grpcPort } = ports;
-  const { WINDOW_MILLIS, MAX_REQUESTS, MAX_REQUESTS_IN_QUEUE } = settings;
+  const { ALGORITHM, WINDOW_MILLIS, MAX_REQUESTS, MAX_REQUESTS_IN_QUEUE } = settings;
   const kind =
     settings.REDIS_URL === undefined
       ? { limiter: 'embedded', store: 'memory' }
       : { limiter: 'redis', store: 'redis', replica: replicaId };
   const limits = {
+    algorithm: ALGORITHM,
     windowMillis: WINDOW_MILLIS,
     maxRequests: MAX_REQUESTS,
     maxRequestsInQueue: MAX_REQUESTS_IN_QUEUE,

@@ -1,3 +1,4 @@
+import type { AlgorithmName } from '../limiter/algorithms.js';
 import { SettingsError } from './settings-error.js';
 
 const NOTHING = 'nothing';
@@ -6,6 +7,11 @@ const TLS_SETTINGS = [
   'REDIS_TLS_CERT_FILE',
   'REDIS_TLS_KEY_FILE',
   'REDIS_TLS_SERVER_NAME',
+] as const;
+/** The settings that only one algorithm has. */
+const ALGORITHM_SETTINGS = [
+  ['WINDOW_STEPS', 'sliding_window'],
+  ['BURST', 'token_bucket'],
 ] as const;
 
 type Text = string | undefined;
@@ -26,20 +32,29 @@ interface RelatedSettings {
   readonly REDIS_TLS_SERVER_NAME?: Text;
   readonly TLS_CERT_FILE?: Text;
   readonly TLS_KEY_FILE?: Text;
+  readonly ALGORITHM: AlgorithmName;
+  readonly MAX_REQUESTS: number;
+  readonly WINDOW_STEPS: number;
+  readonly BURST: number;
   readonly UNKNOWN_KEYS: string;
   readonly CONFIG_FILE?: Text;
 }
 
 /**
  * Checks that the settings fit together.
+ * @param given the names of the settings that are no defaults
  * @throws SettingsError that names a setting that does not fit
  */
-export function checkTogether<Settings extends RelatedSettings>(settings: Settings): Settings {
+export function checkTogether<Settings extends RelatedSettings>(
+  settings: Settings,
+  given: ReadonlySet<string>,
+): Settings {
   checkMode(settings);
   checkUrls(settings);
   checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
   checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
   checkPorts(settings);
+  checkAlgorithm(settings, given);
   const { UNKNOWN_KEYS, CONFIG_FILE } = settings;
   const isDenied = UNKNOWN_KEYS === 'deny' && CONFIG_FILE === undefined;
   demand(!isDenied, 'UNKNOWN_KEYS', '"deny"', 'CONFIG_FILE to be set as well');
@@ -122,6 +137,15 @@ function isDecodable(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+function checkAlgorithm(settings: RelatedSettings, given: ReadonlySet<string>): void {
+  for (const [name, algorithm] of ALGORITHM_SETTINGS) {
+    const fits = !given.has(name) || settings.ALGORITHM === algorithm;
+    demand(fits, name, String(settings[name]), `ALGORITHM=${algorithm}, not ${settings.ALGORITHM}`);
+  }
+  const { BURST, MAX_REQUESTS } = settings;
+  demand(BURST <= MAX_REQUESTS, 'BURST', String(BURST), `at most MAX_REQUESTS, ${MAX_REQUESTS}`);
 }
 
 function checkPair(

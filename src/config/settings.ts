@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 
 import { z } from 'zod';
 
+import { ALGORITHM_NAMES, DEFAULT_BURST, DEFAULT_STEPS } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './settings-error.js';
@@ -70,6 +71,9 @@ export const settingsSchema = z.object({
 
   WINDOW_MILLIS: wholeNumber(BOUNDS.windowMillis).default(1000),
   MAX_REQUESTS: wholeNumber(BOUNDS.maxRequests).default(100),
+  ALGORITHM: oneOf(ALGORITHM_NAMES).default('fixed_window'),
+  WINDOW_STEPS: wholeNumber(BOUNDS.steps).default(DEFAULT_STEPS),
+  BURST: wholeNumber(BOUNDS.burst).default(DEFAULT_BURST),
   MAX_REQUESTS_IN_QUEUE: wholeNumber(BOUNDS.maxRequestsInQueue).default(400),
   REQUESTS_CAN_SET_RATE: yesOrNo().default(true),
   REQUESTS_CAN_MOD_QUEUE: yesOrNo().default(true),
@@ -148,7 +152,8 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const given = readSecretFiles(set);
   const result = settingsSchema.safeParse(given);
   if (result.success) {
-    return checkTogether({ ...result.data, secretFiles: secretFilesIn(set) });
+    const settings = { ...result.data, secretFiles: secretFilesIn(set) };
+    return checkTogether(settings, new Set(Object.keys(set)));
   }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);

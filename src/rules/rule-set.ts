@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
 import { FIXED_WINDOW, type Limit, ownLimit } from '../limiter/limits.js';
+import { algorithmIn } from './algorithm-fields.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
@@ -73,7 +74,11 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
   const [own, ...further] = before.limits;
   return {
     limits: [
-      ownLimit(rule.window_millis ?? own.windowMillis, rule.max_requests_per_window ?? own.maximum),
+      ownLimit(
+        rule.window_millis ?? own.windowMillis,
+        rule.max_requests_per_window ?? own.maximum,
+        algorithmIn(rule) ?? own.algorithm,
+      ),
       ...(rule.limits?.map(furtherLimit) ?? further),
     ],
     maxRequestsInQueue: rule.max_requests_in_queue ?? before.maxRequestsInQueue,
@@ -102,7 +107,7 @@ function furtherLimit(limit: FurtherLimitRule): Limit {
     // The schema has made sure that there is one of the two.
     maximum: limit.max_requests_per_window ?? limit.max_hits_per_window ?? 0,
     counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
-    algorithm: FIXED_WINDOW,
+    algorithm: algorithmIn(limit) ?? FIXED_WINDOW,
     keepsReleased: !limit.releases_return,
   };
 }

@@ -1,12 +1,9 @@
 import { z } from 'zod';
 
 import { nearestName } from '../common/nearest-name.js';
-import {
-  type Range,
-  wholeNumber as wholeNumberOfJson,
-  wholeNumberIn,
-} from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
+import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
+import { wholeNumber, yesOrNo } from './field-schemas.js';
 
 /** The name by which clients know the maximum per window of keys whose rules have no name. */
 export const DEFAULT_NAME = 'default';
@@ -32,6 +29,7 @@ const furtherLimitSchema = strictObject(
     window_millis: wholeNumber(BOUNDS.windowMillis),
     /** Whether a released approval gives back what it took. */
     releases_return: yesOrNo().default(true),
+    ...ALGORITHM_FIELDS,
   },
   'must be an object with name, window_millis and a maximum',
 )
@@ -43,7 +41,8 @@ const furtherLimitSchema = strictObject(
   .refine(({ name }) => name !== DEFAULT_NAME, {
     path: ['name'],
     error: `must not be ${DEFAULT_NAME}, which is the name of the key's own maximum`,
-  });
+  })
+  .check(checkAlgorithmFields);
 
 /** A further limit as the file has it. */
 export type FurtherLimitRule = z.infer<typeof furtherLimitSchema>;
@@ -59,6 +58,8 @@ export const ruleSchema = strictObject(
     max_requests_per_window: maximum.optional(),
     max_requests_in_queue: queue.optional(),
     window_millis: wholeNumber(BOUNDS.windowMillis).optional(),
+    /** Of the key's own limit. */
+    ...ALGORITHM_FIELDS,
     /** For metrics and explanations. */
     name: z
       .string('must be a string')
@@ -90,7 +91,7 @@ export const ruleSchema = strictObject(
       .optional(),
   },
   'must be an object with key_pattern',
-);
+).check(checkAlgorithmFields);
 
 /** A rule as the file has it. */
 export type Rule = z.infer<typeof ruleSchema>;
@@ -130,12 +131,4 @@ function missingList(
 
 function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {
   return new Set(limits.map(({ name }) => name)).size === limits.length;
-}
-
-function wholeNumber(range: Range) {
-  return wholeNumberOfJson(range, `must be ${wholeNumberIn(range)}`);
-}
-
-function yesOrNo() {
-  return z.boolean('must be true or false');
 }

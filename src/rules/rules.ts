@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import { WatchedFiles } from '../config/watched-files.js';
+import { algorithmOf } from '../limiter/algorithms.js';
 import { ownLimit } from '../limiter/limits.js';
 import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';
@@ -19,6 +20,9 @@ type RulesSettings = Pick<
   | 'CONFIG_FILE'
   | 'WINDOW_MILLIS'
   | 'MAX_REQUESTS'
+  | 'ALGORITHM'
+  | 'WINDOW_STEPS'
+  | 'BURST'
   | 'MAX_REQUESTS_IN_QUEUE'
   | 'MAX_REQUESTS_CEILING'
   | 'MAX_REQUESTS_IN_QUEUE_CEILING'
@@ -32,8 +36,10 @@ type RulesSettings = Pick<
 
 /** What applies to a key that no rule matches. */
 export function defaultPolicy(settings: RulesSettings): KeyPolicy {
+  const { ALGORITHM: name, WINDOW_STEPS: steps, BURST: burst } = settings;
+  const algorithm = algorithmOf(name, { steps, burst });
   return completed({
-    limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS)],
+    limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS, algorithm)],
     maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
     requestsCanSetRate: settings.REQUESTS_CAN_SET_RATE,
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,

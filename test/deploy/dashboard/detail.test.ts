@@ -150,6 +150,24 @@ describeInBrowser('a key in the dashboard', () => {
       expect(complaints).toEqual([]);
     });
 
+    test('has its algorithm, and those of its further limits, if they are no fixed windows', async () => {
+      const minute = { name: 'minute', max_hits_per_window: 9, window_millis: 60_000 };
+      const sliding = { ...minute, algorithm: 'sliding_window', steps: 20 };
+      const rule = { key_pattern: 'job', algorithm: 'token_bucket', burst: 3, limits: [sliding] };
+      const paced = await start({}, { rules: [rule] });
+      const { page, complaints } = await open(addressOf(paced, 'job'));
+      await untilText(page, '#limits', 'Algorithmtoken bucket, burst 3rule 1');
+      await untilText(
+        page,
+        '#limits',
+        'Limit minute9 hits per 1 min; sliding window, 20 stepsrule 1',
+      );
+      await page.goto(addressOf(paced, 'other'));
+      await untilText(page, '#limits', 'Approvals per window');
+      expect(await page.locator('#limits').textContent()).not.toContain('Algorithm');
+      expect(complaints).toEqual([]);
+    });
+
     test('can be checked, waited for and released by hand', async () => {
       const { page, complaints } = await open(addressOf(app, 'job'));
       await unfold(page, 'Try it');

@@ -246,6 +246,13 @@ describe('a command about rules', () => {
     ['requests_can_set_window: false', '  window: 1000 ms; to be set not by requests'],
     ['requests_can_pause: true', '  pauses: without the scope configure'],
     ['max_wait_millis: 1500', '  checks of gateways wait for up to 1500 ms'],
+    ['algorithm: sliding_window', '  algorithm: sliding_window, 10 steps'],
+    ['algorithm: token_bucket, burst: 5', '  algorithm: token_bucket, burst 5'],
+    ['algorithm: token_bucket', '  window: 1000 ms; to be set not by requests'],
+    [
+      'limits: [{ name: hour, max_hits_per_window: 9, window_millis: 3600000, algorithm: token_bucket }]',
+      '  limit hour: 9 hits per 3600000 ms; token_bucket, burst 1',
+    ],
     [
       'limits: [{ name: hour, max_hits_per_window: 9, window_millis: 3600000 }]',
       '  limit hour: 9 hits per 3600000 ms',

@@ -1,5 +1,5 @@
 import { parseSettings, type Settings, settingsSchema } from '../../../src/config/settings.js';
-import { DEFAULTS, refusal } from '../../support/settings.js';
+import { DEFAULTS, type Environment, refusal } from '../../support/settings.js';
 import { words } from '../../support/words.js';
 
 type Name = keyof Settings;
@@ -12,6 +12,8 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['SHUTDOWN_GRACE_MILLIS', 0, 3_600_000],
   ['WINDOW_MILLIS', 1, 366 * 24 * 60 * 60 * 1000],
   ['MAX_REQUESTS', 1, 1_000_000_000],
+  ['WINDOW_STEPS', 2, 60],
+  ['BURST', 1, 1_000_000_000],
   ['MAX_REQUESTS_IN_QUEUE', 0, 100_000],
   ['MAX_REQUESTS_CEILING', 1, 1_000_000_000],
   ['MAX_REQUESTS_IN_QUEUE_CEILING', 0, 100_000],
@@ -42,6 +44,12 @@ const YES_OR_NO: Name[] = [
   'LOG_5XX',
 ];
 
+/** Other settings that the numbers need. */
+const NUMBER_COMPANIONS: Readonly<Partial<Record<Name, Partial<Settings>>>> = {
+  WINDOW_STEPS: { ALGORITHM: 'sliding_window' },
+  BURST: { ALGORITHM: 'token_bucket', MAX_REQUESTS: 1_000_000_000 },
+};
+
 /** Other settings that the choices need. */
 const COMPANIONS = {
   REDIS_URL: 'redis://localhost',
@@ -49,6 +57,7 @@ const COMPANIONS = {
   CONFIG_FILE: '/rules.yaml',
 };
 const CHOICES: [name: Name, values: string[]][] = [
+  ['ALGORITHM', ['fixed_window', 'sliding_window', 'token_bucket']],
   ['UNKNOWN_KEYS', ['allow', 'deny']],
   ['RATE_LIMIT_HEADERS', ['off', 'draft', 'legacy']],
   ['REDIS_MODE', ['standalone', 'sentinel', 'cluster']],
@@ -81,7 +90,12 @@ test.each<[kind: string, tested: Name[], takes: RegExp]>([
 
 describe.each(WHOLE_NUMBERS)('%s', (name, min, max) => {
   test.each([min, max])('takes %d', (value) => {
-    expect(parseSettings({ [name]: String(value) })).toStrictEqual({ ...DEFAULTS, [name]: value });
+    const settings = { ...NUMBER_COMPANIONS[name], [name]: value };
+    const texts = Object.entries(settings).map(([one, its]) => [one, String(its)]);
+    expect(parseSettings(Object.fromEntries(texts) as Environment)).toStrictEqual({
+      ...DEFAULTS,
+      ...settings,
+    });
   });
 
   test.each([String(min - 1), String(max + 1), ...NO_WHOLE_NUMBERS])(

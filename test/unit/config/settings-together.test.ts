@@ -33,6 +33,8 @@ const GO_TOGETHER: [what: string, environment: Environment][] = [
   ],
   ['TLS to several nodes', { ...CLUSTER, REDIS_URL: 'rediss://a,rediss://b' }],
   ['a certificate and its key', { TLS_CERT_FILE: 'cert', TLS_KEY_FILE: 'key' }],
+  ['a sliding window and its steps', { ALGORITHM: 'sliding_window', WINDOW_STEPS: '20' }],
+  ['a token bucket and all of its maximum at once', { ALGORITHM: 'token_bucket', BURST: '100' }],
   ['two ports', { PORT: '1', ADMIN_PORT: '2' }],
   ['three free ports', { PORT: '0', ADMIN_PORT: '0', GRPC_PORT: '0' }],
 ];
@@ -111,5 +113,24 @@ test.each([
   [{ GRPC_PORT: '8080' }, 'GRPC_PORT: got 8080, takes another port than PORT'],
   [{ ADMIN_PORT: '1', GRPC_PORT: '1' }, 'GRPC_PORT: got 1, takes another port than ADMIN_PORT'],
 ])('two ports must differ: %j', (environment, message) => {
+  expect(refusal(environment)).toBe(message);
+});
+
+test.each([
+  [
+    { WINDOW_STEPS: '10' },
+    'WINDOW_STEPS: got 10, takes ALGORITHM=sliding_window, not fixed_window',
+  ],
+  [{ BURST: '1' }, 'BURST: got 1, takes ALGORITHM=token_bucket, not fixed_window'],
+  [
+    { ALGORITHM: 'token_bucket', WINDOW_STEPS: '20' },
+    'WINDOW_STEPS: got 20, takes ALGORITHM=sliding_window, not token_bucket',
+  ],
+  [
+    { ALGORITHM: 'sliding_window', BURST: '5' },
+    'BURST: got 5, takes ALGORITHM=token_bucket, not sliding_window',
+  ],
+  [{ ALGORITHM: 'token_bucket', BURST: '101' }, 'BURST: got 101, takes at most MAX_REQUESTS, 100'],
+])('an algorithm has its own settings only: %j', (environment, message) => {
   expect(refusal(environment)).toBe(message);
 });

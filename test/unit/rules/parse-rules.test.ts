@@ -88,7 +88,7 @@ test.each([
 
 test.each([
   ['"b\\n\\e": 7', 5, 'unknown field b\\u000a\\u001b'],
-  ['burst: 7', 5, 'unknown field burst'],
+  ['colour: 7', 5, 'unknown field colour'],
   ['max_wait_milli: 7', 5, 'unknown field max_wait_milli; did you mean max_wait_millis?'],
   ['limits: [{ window_milis: 7 }]', 16, 'unknown field window_milis; did you mean window_millis?'],
 ])('a rule with %j is rejected with its place in the file', (field, column, problem) => {
@@ -102,6 +102,9 @@ test.each([
   ['max_wait_millis: 2s', 22, 'a whole number from 0 to 31622400000'],
   ['max_corrected_hits: 0', 25, 'a whole number from 1 to 1000000000'],
   ['shadow: maybe', 13, 'true or false'],
+  ['algorithm: gcra', 16, 'one of fixed_window, sliding_window, token_bucket'],
+  ['steps: 61', 12, 'a whole number from 2 to 60'],
+  ['burst: 0', 12, 'a whole number from 1 to 1000000000'],
 ])('a rule with %j is rejected with what the field takes', (field, column, takes) => {
   const problem = `keys[0].${field.split(':')[0]} must be ${takes}`;
   expectRejected(`keys:\n  - key_pattern: a\n    ${field}`, 3, column, problem);
@@ -169,6 +172,60 @@ describe('further limits', () => {
     [{ releases_return: 'no' }, '.releases_return must be true or false'],
   ])('with %p are rejected', (field, problem) => {
     expect(() => parse([{ ...HOUR, ...field }])).toThrow(`keys[0].limits[0]${problem}`);
+  });
+});
+
+const BESIDE_STEPS = 'steps must have algorithm: sliding_window beside it';
+const BESIDE_BURST = 'burst must have algorithm: token_bucket beside it';
+
+describe('an algorithm', () => {
+  const LIMIT = { name: 'hour', window_millis: 3_600_000 };
+  const parse = (fields: object) =>
+    parseRules(JSON.stringify({ keys: [{ key_pattern: 'a', ...fields }] }));
+
+  test.each([
+    { algorithm: 'fixed_window', max_requests_per_window: 7 },
+    { algorithm: 'sliding_window', max_requests_per_window: 7 },
+    { algorithm: 'sliding_window', steps: 60, max_requests_per_window: 7 },
+    { algorithm: 'token_bucket', burst: 7, max_requests_per_window: 7 },
+  ])('can be %j, of a rule and of its limits', (fields) => {
+    expect(parse(fields)).toMatchObject([fields]);
+    expect(parse({ limits: [{ ...LIMIT, ...fields }] })).toMatchObject([{ limits: [fields] }]);
+  });
+
+  test('of a rule may have any burst if another rule has the maximum', () => {
+    const fields = { algorithm: 'token_bucket', burst: 1_000_000_000 };
+    expect(parse(fields)).toMatchObject([fields]);
+  });
+
+  test.each<[fields: object, problem: string]>([
+    [{ steps: 5 }, BESIDE_STEPS],
+    [{ algorithm: 'fixed_window', steps: 5 }, `${BESIDE_STEPS}, not fixed_window`],
+    [{ algorithm: 'token_bucket', steps: 5 }, `${BESIDE_STEPS}, not token_bucket`],
+    [{ burst: 5 }, BESIDE_BURST],
+    [{ algorithm: 'sliding_window', burst: 5 }, `${BESIDE_BURST}, not sliding_window`],
+    [
+      { algorithm: 'token_bucket', burst: 8 },
+      'burst must be at most max_requests_per_window, 7, not 8',
+    ],
+  ])('with %j is rejected, of a rule and of its limits', (fields, problem) => {
+    const limited = { ...fields, max_requests_per_window: 7 };
+    expect(() => parse(limited)).toThrow(`keys[0].${problem}`);
+    expect(() => parse({ limits: [{ ...LIMIT, ...limited }] })).toThrow(
+      `keys[0].limits[0].${problem}`,
+    );
+  });
+
+  test('of a limit of hits is rejected with a burst above these', () => {
+    const limit = { ...LIMIT, algorithm: 'token_bucket', burst: 8, max_hits_per_window: 7 };
+    expect(() => parse({ limits: [limit] })).toThrow(
+      'keys[0].limits[0].burst must be at most max_hits_per_window, 7, not 8',
+    );
+  });
+
+  test('that does not have a field is an error at the value of the field', () => {
+    const text = 'keys:\n  - key_pattern: a\n    algorithm: token_bucket\n    steps: 5';
+    expectRejected(text, 4, 12, `keys[0].${BESIDE_STEPS}, not token_bucket`);
   });
 });
 

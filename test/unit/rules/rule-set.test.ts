@@ -1,5 +1,5 @@
 import { parseSettings } from '../../../src/config/settings.js';
-import { ownLimit } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../src/rules/rules.js';
@@ -48,8 +48,15 @@ test('a later list of further limits replaces an earlier one as a whole, and an 
     { key_pattern: 'c', max_requests_per_window: 7 },
   );
   const furtherOf = (key: string) => rules.policyOf(key).limits.slice(1);
-  const ofDay = { name: 'day', windowMillis: 86_400_000, maximum: 9, counts: 'hits' };
-  const ofHour = { name: 'hour', windowMillis: 3_600_000, maximum: 3, counts: 'requests' };
+  const algorithm = FIXED_WINDOW;
+  const ofDay = { name: 'day', windowMillis: 86_400_000, maximum: 9, counts: 'hits', algorithm };
+  const ofHour = {
+    name: 'hour',
+    windowMillis: 3_600_000,
+    maximum: 3,
+    counts: 'requests',
+    algorithm,
+  };
   expect(furtherOf('a')).toEqual([{ ...ofHour, keepsReleased: false }]);
   expect(furtherOf('b')).toEqual([]);
   expect(furtherOf('c')).toEqual([
@@ -61,6 +68,53 @@ test('a later list of further limits replaces an earlier one as a whole, and an 
     '"default";q=100;w=1',
     '"default";q=7;w=1, "day";q=9;w=86400, "hour";q=3;w=3600',
   ]);
+});
+
+test('an algorithm with its numbers replaces an earlier one as a whole, and stays with other fields', () => {
+  const all = { key_pattern: '.*', key_pattern_is_regex: true };
+  const rules = ruleSet(
+    { ...all, algorithm: 'token_bucket', burst: 5 },
+    { key_pattern: 'a', max_requests_per_window: 7 },
+    { key_pattern: 'b', algorithm: 'token_bucket' },
+    { key_pattern: 'c', algorithm: 'sliding_window', steps: 20 },
+    { key_pattern: 'd', algorithm: 'sliding_window' },
+    { key_pattern: 'e', algorithm: 'fixed_window' },
+  );
+  const ownOf = (key: string) => rules.policyOf(key).limits[0];
+  expect(ownOf('a')).toEqual(ownLimit(1000, 7, { name: 'token_bucket', burst: 5 }));
+  expect(['b', 'c', 'd', 'e'].map((key) => ownOf(key).algorithm)).toEqual([
+    { name: 'token_bucket', burst: 1 },
+    { name: 'sliding_window', steps: 20 },
+    { name: 'sliding_window', steps: 10 },
+    FIXED_WINDOW,
+  ]);
+});
+
+test('a further limit has an algorithm of its own', () => {
+  const limit = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
+  const rules = ruleSet({
+    key_pattern: 'a',
+    algorithm: 'sliding_window',
+    limits: [limit, { ...limit, name: 'pace', algorithm: 'token_bucket', burst: 3 }],
+  });
+  expect(rules.policyOf('a').limits.map(({ algorithm }) => algorithm)).toEqual([
+    { name: 'sliding_window', steps: 10 },
+    FIXED_WINDOW,
+    { name: 'token_bucket', burst: 3 },
+  ]);
+});
+
+test('the algorithm of the settings applies to keys without one in a rule', () => {
+  const settings = parseSettings({ ALGORITHM: 'token_bucket', BURST: '3' });
+  const rules = new RuleSet(
+    parseRules(JSON.stringify({ keys: [{ key_pattern: 'a', max_requests_per_window: 7 }] })),
+    defaultPolicy(settings),
+  );
+  const algorithm = { name: 'token_bucket', burst: 3 };
+  expect(rules.policyOf('a').limits).toEqual([
+    ownLimit(1000, 7, { ...algorithm, name: 'token_bucket' }),
+  ]);
+  expect(rules.policyOf('b').limits).toMatchObject([{ maximum: 100, algorithm }]);
 });
 
 test('a later rule overrides an earlier one, even for the same key', () => {

@@ -17,8 +17,8 @@ export interface ExplainedKey {
   /** The limits by rules and settings. */
   readonly limits: Limits;
   readonly maxRequestsInQueue: number;
-  /** Those of the key's own limit, of its queue, and of its further limits. */
-  readonly sources: Readonly<Record<keyof Overridden | 'further', Source>>;
+  /** Those of the key's own limit, with its algorithm, of its queue, and of its further limits. */
+  readonly sources: Readonly<Record<keyof Overridden | 'algorithm' | 'further', Source>>;
   readonly requestsCanSet: {
     /** The greatest value that counts; undefined if none counts. */
     readonly maxRequests: number | undefined;
@@ -56,6 +56,7 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
       maxRequestsInQueue: overridden.maxRequestsInQueue
         ? BY_REQUEST
         : sourceOf('max_requests_in_queue'),
+      algorithm: sourceOf('algorithm'),
       further: sourceOf('limits'),
     },
     requestsCanSet: ceilingsOf(policy),
@@ -76,10 +77,12 @@ function explainRule({ index, rule }: Match): ExplainedRule {
 }
 
 function ceilingsOf(policy: KeyPolicy): ExplainedKey['requestsCanSet'] {
+  const canSetWindow =
+    policy.requestsCanSetWindow && policy.limits[0].algorithm.name === 'fixed_window';
   return {
     maxRequests: policy.requestsCanSetRate ? policy.maxRequestsCeiling : undefined,
     maxRequestsInQueue: policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : undefined,
-    windowMillis: policy.requestsCanSetWindow ? policy.windowMillisCeiling : undefined,
+    windowMillis: canSetWindow ? policy.windowMillisCeiling : undefined,
     holdMillis: policy.requestsCanHold ? policy.maxHoldMillis : undefined,
   };
 }

@@ -1,6 +1,6 @@
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, KeyLimits, Limiter, LimitsOf } from '../../../limiter/limiter.js';
-import { forEachLimit } from '../../../limiter/limits.js';
+import { capacityOf, forEachLimit } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
@@ -119,7 +119,10 @@ const SCORES: Readonly<Record<Sort, ScoreOf>> = {
 
 /** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
 export function fillOf({ limits }: Pick<InstanceState, 'limits'>): number {
-  const fills = limits.map(({ used, maximum }) => (maximum === 0 ? 1 : used / maximum));
+  const fills = limits.map((limit) => {
+    const capacity = capacityOf(limit);
+    return capacity === 0 ? 1 : limit.used / capacity;
+  });
   return Math.min(1, Math.max(...fills));
 }
 

@@ -12,6 +12,13 @@ const start = useApps();
 
 const redis = useRedis();
 
+const SLIDING = {
+  name: 'minute',
+  algorithm: 'sliding_window',
+  max_requests_per_window: 9,
+  window_millis: 60_000,
+};
+
 describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, settings) => {
   let app: TestApp;
   let prefix: string | undefined;
@@ -66,6 +73,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
           windowMillis: { by: 'rule', number: 2 },
           maxRequests: { by: 'request' },
           maxRequestsInQueue: { by: 'settings' },
+          algorithm: { by: 'settings' },
         },
         requestsCanSet: { maxRequests: 50 },
         isShadow: false,
@@ -88,6 +96,22 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     });
     const { explained } = (await detail('tenant-7')) as { explained: { requestsCanSet: object } };
     expect(explained.requestsCanSet).toEqual({ maxRequests: 50 });
+  });
+
+  test('has its algorithm, beside which requests may not set the length of its windows', async () => {
+    const rule = { key_pattern: 'paced', algorithm: 'token_bucket', burst: 3, limits: [SLIDING] };
+    const paced = await start(settings(), { rules: [rule] });
+    await send(paced.url, 'POST', ratePath('paced'));
+    const body: unknown = (await send(paced.url, 'GET', keyPath('/ui/data/key', 'paced'))).json();
+    const limits = [
+      { algorithm: { name: 'token_bucket', burst: 3 } },
+      { algorithm: { name: 'sliding_window', steps: 10 } },
+    ];
+    expect(body).toMatchObject({
+      limits,
+      explained: { limits, sources: { algorithm: { by: 'rule', number: 1 } } },
+    });
+    expect(body).not.toHaveProperty('explained.requestsCanSet.windowMillis');
   });
 
   test('has the rest of its pause, and whether a request has set the length of its windows', async () => {
