@@ -8,8 +8,9 @@ import { Scripts } from '../../dist/redis/scripts/scripts.js';
 export const naming = new KeyNaming('sluice:');
 
 /** The limits of a key, with a queue that is long enough. */
-export function keyLimits(windowMillis, maximum, further = []) {
-  return { limits: [ownLimit(windowMillis, maximum), ...further], maxRequestsInQueue: 400 };
+export function keyLimits(windowMillis, maximum, further = [], algorithm = undefined) {
+  const limits = [ownLimit(windowMillis, maximum, algorithm), ...further];
+  return { limits, maxRequestsInQueue: 400 };
 }
 
 /** The service's own scripts, called once each on one connection, for keys with these limits. */

@@ -1,7 +1,8 @@
-// What hits, holds and further limits cost Redis: its time for each check, one check a call, and its memory for each
+// What hits, holds, further limits and the kinds of limits cost Redis: its time for each check, one check a call, and its memory for each
 // approval.
 import { randomUUID } from 'node:crypto';
 
+import { FIXED_WINDOW } from '../../dist/limiter/limits.js';
 import { RedisServer } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { keyLimits, naming, scriptsOn } from '../lib/script-calls.mjs';
@@ -23,7 +24,21 @@ const CASES = [
   { name: '2 limits', limits: 2 },
   { name: '5 limits', limits: 5 },
   { name: '2 limits, 5 hits each', limits: 2, hits: 5 },
+  { name: 'a sliding window of 10 steps', limits: 1, algorithm: slidingWindow(10) },
+  { name: 'a sliding window of 60 steps', limits: 1, algorithm: slidingWindow(60) },
+  {
+    name: 'a token bucket',
+    limits: 1,
+    algorithm: { name: 'token_bucket', burst: MAX_REQUESTS },
+  },
 ];
+
+/** Short, so that the calls of a round are in all of its steps. */
+const SLIDING_MILLIS = 2000;
+
+function slidingWindow(steps) {
+  return { name: 'sliding_window', steps };
+}
 
 export async function terms({ redisProgram, rounds }) {
   const sides = [];
@@ -54,8 +69,9 @@ export async function terms({ redisProgram, rounds }) {
   }));
 }
 
-function limitsOf({ limits }) {
-  return keyLimits(WINDOW_MILLIS, MAX_REQUESTS, furtherLimits(limits - 1));
+function limitsOf({ limits, algorithm }) {
+  const millis = algorithm?.name === 'sliding_window' ? SLIDING_MILLIS : WINDOW_MILLIS;
+  return keyLimits(millis, MAX_REQUESTS, furtherLimits(limits - 1), algorithm);
 }
 
 function furtherLimits(count) {
@@ -63,6 +79,7 @@ function furtherLimits(count) {
     name: `limit-${i}`,
     windowMillis: WINDOW_MILLIS,
     maximum: MAX_REQUESTS,
+    algorithm: FIXED_WINDOW,
     counts: i % 2 === 0 ? 'requests' : 'hits',
     keepsReleased: false,
   }));

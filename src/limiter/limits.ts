@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 /**
  * How the approvals of a limit count.
  * - `fixed_window`: until their window ends. Up to twice the maximum may pass around its end.
@@ -56,6 +58,15 @@ export function ownLimit(
   algorithm: Algorithm = FIXED_WINDOW,
 ): Limit {
   return { name: undefined, windowMillis, maximum, algorithm, counts: 'hits', keepsReleased: false };
+}
+
+/** Whether two limits count by the same algorithm, with the same steps or burst. */
+export function isSameAlgorithm(
+  one: Pick<Limit, 'algorithm'>,
+  other: Pick<Limit, 'algorithm'>,
+): boolean {
+  // Nearly all limits share one object.
+  return one.algorithm === other.algorithm || isDeepStrictEqual(one.algorithm, other.algorithm);
 }
 
 /** How much may count of a limit at once. */

@@ -8,7 +8,7 @@ import type {
   KeyLimits,
   Quota,
 } from '../limiter.js';
-import { forEachLimit, type Limit } from '../limits.js';
+import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import { millisUntil, unlessPaused } from './limits/room-at.js';
 import { Window } from './limits/window.js';
@@ -314,8 +314,7 @@ export class Instance {
   }
 
   get #hasAlgorithmOfRules(): boolean {
-    const { algorithm } = this.policy.current.limits[0];
-    return isDeepStrictEqual(this.#rules.limits[0].algorithm, algorithm);
+    return isSameAlgorithm(this.#rules.limits[0], this.policy.current.limits[0]);
   }
 
   #takeRules(now: number, rules: KeyLimits): void {
@@ -335,7 +334,7 @@ export class Instance {
 
   /** Takes another kind of the own limit, or another window of one that has no boundary. */
   #takeOwn(now: number, before: Limit, own: Limit): void {
-    const isSame = isDeepStrictEqual(before.algorithm, own.algorithm);
+    const isSame = isSameAlgorithm(before, own);
     const isWindow = isSame && own.algorithm.name === 'fixed_window';
     if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return;
     this.approvals.takeOwn(now, own);
