@@ -1,5 +1,5 @@
 import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
-import { type Limit, ownLimit } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type Limit, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { Instance, type InstanceDecision } from '../../../src/limiter/memory/instance.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
@@ -131,6 +131,7 @@ export function rulesInForce({ window, max, queueMax, further }: StoredState): K
     name,
     windowMillis,
     maximum,
+    algorithm: FIXED_WINDOW,
     counts,
     keepsReleased,
   }));

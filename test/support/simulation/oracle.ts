@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
-import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -357,6 +357,7 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
   const own = { start: state.start, taken: state.approved, ...ownLimit(state.window, state.max) };
   return [own, ...state.further].map(({ start, taken, ...limit }) => ({
     ...limit,
+    algorithm: FIXED_WINDOW,
     used: taken,
     millisToWindowEnd: start + limit.windowMillis - now,
   }));
