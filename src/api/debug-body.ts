@@ -1,11 +1,23 @@
 import { z } from 'zod';
 
+import { ALGORITHM_NAMES } from '../limiter/algorithms.js';
 import type { InstanceState } from '../limiter/limiter.js';
-import type { LimitState } from '../limiter/limits.js';
+import type { Algorithm, LimitState } from '../limiter/limits.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
 
 const count = z.int().min(0);
+
+/** How the approvals of a limit count. */
+const algorithmFields = {
+  Algorithm: z
+    .enum(ALGORITHM_NAMES)
+    .exclude(['fixed_window'])
+    .optional()
+    .meta({ description: 'How approvals count. Left out for fixed windows.' }),
+  Steps: count.optional().meta({ description: 'The steps of a sliding window.' }),
+  Burst: count.optional().meta({ description: 'What a token bucket approves at once.' }),
+};
 
 /** A further limit of a key. It has one of the two maxima. */
 const furtherLimit = z.strictObject({
@@ -15,6 +27,7 @@ const furtherLimit = z.strictObject({
     .optional()
     .meta({ description: 'The approvals per window, each of which counts as 1.' }),
   MaxHitsPerWindow: count.optional().meta({ description: 'The hits per window.' }),
+  ...algorithmFields,
   NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
 });
 
@@ -27,8 +40,9 @@ export const instance = z
       MaxRequestsPerWindow: count.meta({ description: 'The approvals per window.' }),
       MaxRequestsInQueue: count.meta({ description: 'The places in the queue.' }),
     }),
+    ...algorithmFields,
     NumApprovedThisWindow: count.meta({
-      description: 'Approvals in the window that were not released.',
+      description: 'What counts now of the approvals.',
     }),
     NumDeniedThisWindow: count.meta({
       description: 'Denials of checks that did not ask to wait.',
@@ -84,6 +98,7 @@ export function debugBody({
       MaxRequestsPerWindow: own.maximum,
       MaxRequestsInQueue: maxRequestsInQueue,
     },
+    ...toAlgorithm(own.algorithm),
     NumApprovedThisWindow: own.used,
     NumDeniedThisWindow: denied,
     NumWaiting: waiting,
@@ -94,11 +109,23 @@ export function debugBody({
   };
 }
 
-function toLimit({ name = '', windowMillis, counts, maximum, used }: LimitState) {
+function toLimit({ name = '', windowMillis, counts, maximum, algorithm, used }: LimitState) {
   return {
     Name: name,
     WindowMillis: windowMillis,
     ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
+    ...toAlgorithm(algorithm),
     NumApprovedThisWindow: used,
   };
+}
+
+function toAlgorithm(algorithm: Algorithm): Pick<Instance, keyof typeof algorithmFields> {
+  switch (algorithm.name) {
+    case 'fixed_window':
+      return {};
+    case 'sliding_window':
+      return { Algorithm: algorithm.name, Steps: algorithm.steps };
+    case 'token_bucket':
+      return { Algorithm: algorithm.name, Burst: algorithm.burst };
+  }
 }

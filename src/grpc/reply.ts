@@ -65,8 +65,8 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
   if (nearest?.decision.quota && showsLimit) {
     addRateLimit(headers, nearest.decision.quota, nearest.policy, nearest.limit);
   }
-  const waits = denied.flatMap(({ decision, limit }) =>
-    decision.outcome === 'denied' ? [millisToRetry(decision, limit)] : [],
+  const waits = denied.flatMap(({ decision, limit, hits }) =>
+    decision.outcome === 'denied' ? [millisToRetry(decision, limit, hits)] : [],
   );
   if (waits.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...waits)));
   const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;

@@ -207,7 +207,7 @@ export interface ReleaseOptions {
 }
 
 /**
- * A rate limiter: exact fixed windows and a FIFO queue for each key.
+ * A rate limiter: exact limits and a FIFO queue for each key.
  *
  * Every method but `close` may reject with a StoreUnavailableError, and for a new key in a full store with a
  * StoreFullError. A denial is a {@link Decision}, never an error.

@@ -1,4 +1,4 @@
-import { exceededLimit, limitBelow } from '../limiter/exceeded-limit.js';
+import { exceededLimit, limitBelow, millisToFit } from '../limiter/exceeded-limit.js';
 import type { Decision, Quota } from '../limiter/limiter.js';
 import type { LimitQuota } from '../limiter/limits.js';
 import { type KeyPolicy, policyName } from '../rules/policy.js';
@@ -30,13 +30,15 @@ export function denyingLimit(
 /**
  * Returns when a check that was denied may be approved, in milliseconds from now on.
  * @param limit the limit that has denied it, if its key has several
+ * @param hits those of the check
  */
 export function millisToRetry(
   { reason, quota: { limits }, turnMillis }: Denial,
   limit: LimitQuota | undefined,
+  hits?: number,
 ): number {
   if (turnMillis !== undefined) return turnMillis;
-  if (reason !== 'paused') return (limit ?? limits[0]).resetMillis;
+  if (reason !== 'paused') return millisToFit(limit ?? limits[0], hits);
   // A limit that has room lets checks pass when the pause ends; a full one, when its window has ended as well.
   return Math.max(...limits.map(({ resetMillis }) => resetMillis));
 }

@@ -30,8 +30,13 @@ export const ERRORS = {
   },
   TOO_MANY_HITS: {
     kind: 'reject',
-    message: 'hits must be at most {max}, the maximum of {limit}, not {hits}',
-    when: 'a check asks for more hits than the maximum of the key or of one of its limits, so no window could approve it',
+    message: 'hits must be at most {max}, the {bound} of {limit}, not {hits}',
+    when: 'a check asks for more hits than the maximum, or the burst of a token bucket, of the key or of one of its limits, so it could never be approved',
+  },
+  WINDOW_NOT_SETTABLE: {
+    kind: 'reject',
+    message: 'windowMillis must not be set: the limit of the key is a {algorithm}',
+    when: 'a check sets `windowMillis`, and the limit of the key is a `sliding_window` or a `token_bucket`',
   },
   INVALID_KEY_LENGTH: {
     kind: 'reject',

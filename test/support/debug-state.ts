@@ -3,8 +3,15 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { send } from './http-client.js';
 import { until } from './until.js';
 
+/** How a limit counts that is no fixed window. */
+export interface DebugAlgorithm {
+  readonly Algorithm?: 'sliding_window' | 'token_bucket';
+  readonly Steps?: number;
+  readonly Burst?: number;
+}
+
 /** A further limit in the body of `GET /debug/{key}`. */
-export interface DebugLimit {
+export interface DebugLimit extends DebugAlgorithm {
   readonly Name: string;
   readonly WindowMillis: number;
   readonly MaxRequestsPerWindow?: number;
@@ -13,7 +20,7 @@ export interface DebugLimit {
 }
 
 /** The body of `GET /debug/{key}`. */
-export interface DebugState {
+export interface DebugState extends DebugAlgorithm {
   readonly Key: string;
   readonly Found: boolean;
   readonly Config?: {

@@ -11,8 +11,9 @@ import type {
   RejectedAmendment,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
-import { type LimitState, ownLimit } from '../../src/limiter/limits.js';
-import { type DebugState, debugState } from './debug-state.js';
+import { algorithmOf } from '../../src/limiter/algorithms.js';
+import { type Algorithm, type LimitState, ownLimit } from '../../src/limiter/limits.js';
+import { type DebugAlgorithm, type DebugState, debugState } from './debug-state.js';
 import { type Answer, begin, ratePath, send } from './http-client.js';
 import { ToldDecisions } from './told-decisions.js';
 
@@ -131,7 +132,7 @@ export class HttpLimiter implements Limiter {
 }
 
 /** What the body leaves out if it is 0 or empty. */
-type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits';
+type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits' | keyof DebugAlgorithm;
 type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
 function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
@@ -155,10 +156,14 @@ function reasonIn({ json }: Answer): UnavailableReason {
   throw new Error(error);
 }
 
+function algorithmIn({ Algorithm: name, Steps: steps, Burst: burst }: DebugAlgorithm): Algorithm {
+  return algorithmOf(name ?? 'fixed_window', { steps, burst });
+}
+
 /** @param inner the same state, of which HTTP does not show everything */
 function toInstance(body: KnownState, inner?: InstanceState): InstanceState {
   const own = {
-    ...ownLimit(body.Config.WindowMillis, body.Config.MaxRequestsPerWindow),
+    ...ownLimit(body.Config.WindowMillis, body.Config.MaxRequestsPerWindow, algorithmIn(body)),
     used: body.NumApprovedThisWindow,
     millisToWindowEnd: inner?.limits[0].millisToWindowEnd ?? NaN,
   };
@@ -169,6 +174,7 @@ function toInstance(body: KnownState, inner?: InstanceState): InstanceState {
       name: limit.Name,
       windowMillis: limit.WindowMillis,
       maximum: hits ?? requests!,
+      algorithm: algorithmIn(limit),
       counts: hits === undefined ? 'requests' : 'hits',
       used: limit.NumApprovedThisWindow,
       keepsReleased: hidden?.keepsReleased ?? false,

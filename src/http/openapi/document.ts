@@ -16,7 +16,7 @@ import {
   INSTANCES,
 } from './telling-paths.js';
 
-const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for requests that wait.
+const DESCRIPTION = `Exact limits by key, in fixed or sliding windows or at an even pace, and a fair queue for requests that wait.
 
 The body of an error has a message, and the key if the request has one. The examples list the messages by error code. Codes
 are in the log only.

@@ -13,7 +13,7 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
   windowMillis:
-    "The length of the key's windows from the next one on, for all later checks of any caller.",
+    "The length of the key's windows from the next one on, for all later checks of any caller. Only for a key whose own limit has fixed windows.",
   hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
   holdMillis:
     'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',

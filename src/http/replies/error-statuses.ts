@@ -14,6 +14,7 @@ export const HTTP_ERRORS = {
   INVALID_PARAMETER: { status: 400 },
   UNKNOWN_PARAMETER: { status: 400 },
   TOO_MANY_HITS: { status: 400 },
+  WINDOW_NOT_SETTABLE: { status: 400 },
   INVALID_KEY_LENGTH: { status: 400 },
   INVALID_ENCODING: { status: 400 },
   INVALID_TARGET: { status: 400, body: 'without key' },

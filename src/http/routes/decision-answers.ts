@@ -60,7 +60,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response: Response,
     key: string,
     denial: Denial,
-    { policy, limit }: Decided,
+    { policy, limit, hits }: Decided,
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
@@ -75,7 +75,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
     if (limit) response.locals.limit = limit.name;
-    headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit)));
+    headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit, hits)));
     const byLimit = limit ? `,"limit":"${limit.name}"` : '';
     const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}${byLimit}}`;
     send(response, DENIED_STATUS, JSON_TYPE, body, headers);

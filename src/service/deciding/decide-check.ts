@@ -35,6 +35,8 @@ export interface Decided {
   readonly policy: KeyPolicy;
   /** The limit that has denied the check, if its key has several. */
   readonly limit?: NamedLimit | undefined;
+  /** Those of the check, if it says how many. */
+  readonly hits?: number | undefined;
 }
 
 /**
@@ -87,7 +89,8 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     decision.then((decision) => {
       let decided: Decided;
       try {
-        decided = { decision, policy, limit: denyingLimit(decision, policy, check.hits) };
+        const { hits } = check;
+        decided = { decision, policy, limit: denyingLimit(decision, policy, hits), hits };
         record(decided, check, context);
       } catch (error) {
         fail(error);

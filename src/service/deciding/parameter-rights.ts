@@ -2,7 +2,10 @@ import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/l
 import type { KeyPolicy } from '../../rules/policy.js';
 import { type ServiceError, serviceError } from '../service-error.js';
 
-/** @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check */
+/**
+ * @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check,
+ *   WINDOW_NOT_SETTABLE if the key's own limit is of a kind whose window requests can't set
+ */
 export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
   const { maxRequests, maxRequestsInQueue, windowMillis } = check;
   if (maxRequests !== undefined) {
@@ -14,6 +17,8 @@ export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy)
     rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
   }
   if (windowMillis !== undefined) {
+    const { name: algorithm } = policy.limits[0].algorithm;
+    if (algorithm !== 'fixed_window') throw serviceError('WINDOW_NOT_SETTABLE', { algorithm });
     const max = policy.windowMillisCeiling;
     rejectForbidden('windowMillis', policy.requestsCanSetWindow, windowMillis, max);
   }

@@ -59,6 +59,15 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect(await approvedOf(key)).toBe(0);
   });
 
+  test('above the burst of a token bucket is denied, and takes nothing', async () => {
+    const bucket = { ALGORITHM: 'token_bucket', BURST: '3', MAX_REQUESTS: '10' };
+    const paced = await start({ ...settings(), ...bucket });
+    const { statuses } = await gatewayOf(paced).ask({ hits_addend: 4, descriptors: [of(key)] });
+
+    expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 3 }]);
+    expect(await debugState(paced.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
   test.each<[object, string]>([
     [{ hits_addend: 1_000_000_001 }, 'hits_addend must be at most 1000000000'],
     [

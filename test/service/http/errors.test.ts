@@ -71,7 +71,12 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   TOO_MANY_HITS: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=2&hits=3`),
-    values: () => ({ hits: 3, max: 2, limit: 'the key' }),
+    values: () => ({ hits: 3, max: 2, bound: 'maximum', limit: 'the key' }),
+  },
+  WINDOW_NOT_SETTABLE: {
+    environment: () => ({ ALGORITHM: 'token_bucket' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?windowMillis=60000`),
+    values: () => ({ algorithm: 'token_bucket' }),
   },
   INVALID_KEY_LENGTH: {
     provoke: (app, key) => send(app.url, 'POST', ratePath(key.padEnd(513, 'x'))),

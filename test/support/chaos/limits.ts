@@ -1,4 +1,4 @@
-import type { Limit } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type Limit } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
@@ -40,12 +40,24 @@ export const KEYS = {
 } as const;
 
 /** What is the same of a further limit in all rules. */
-export type FurtherKind = Omit<Limit, 'maximum' | 'algorithm'> & { readonly name: string };
+export type FurtherKind = Omit<Limit, 'maximum'> & { readonly name: string };
 
 /** The further limits of limited keys. */
 export const FURTHER: readonly FurtherKind[] = [
-  { name: 'tokens', windowMillis: 900, counts: 'hits', keepsReleased: false },
-  { name: 'starts', windowMillis: 1500, counts: 'requests', keepsReleased: true },
+  {
+    name: 'tokens',
+    windowMillis: 900,
+    algorithm: FIXED_WINDOW,
+    counts: 'hits',
+    keepsReleased: false,
+  },
+  {
+    name: 'starts',
+    windowMillis: 1500,
+    algorithm: FIXED_WINDOW,
+    counts: 'requests',
+    keepsReleased: true,
+  },
 ];
 
 /** Returns the name of a limit of a key among the maxima of keys. The key's own limit has none itself. */

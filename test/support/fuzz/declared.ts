@@ -150,7 +150,13 @@ export function rulesText(): string {
   });
 }
 
-function limitRule({ name, windowMillis, maximum, counts, keepsReleased }: Limit): object {
+function limitRule({
+  name,
+  windowMillis,
+  maximum,
+  counts,
+  keepsReleased,
+}: Omit<Limit, 'algorithm'>): object {
   return {
     name,
     window_millis: windowMillis,

@@ -18,6 +18,8 @@ test('the page lists the names in Redis that the code builds', () => {
     holds,
     holdsByLapse,
     names.limit('<name>'),
+    `${names.limit('<name>')}:0`,
+    `${state}:ids:0`,
     firstTurn,
     queue,
     waiting,

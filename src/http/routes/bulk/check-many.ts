@@ -67,7 +67,7 @@ class CheckCall extends BulkCall<CheckParts> {
     this.log.debug({ approvals: Object.keys(this.#requestIds).length }, 'approvals given back');
   }
 
-  #setResult({ decision, policy, limit }: Decided, index: number): void {
+  #setResult({ decision, policy, limit, hits }: Decided, index: number): void {
     if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
     const { outagePolicy } = decision;
     const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
@@ -84,7 +84,7 @@ class CheckCall extends BulkCall<CheckParts> {
     } else {
       this.noteError('RATE_LIMIT_EXCEEDED');
       const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
-      const seconds = retryAfterSeconds(millisToRetry(decision, limit));
+      const seconds = retryAfterSeconds(millisToRetry(decision, limit, hits));
       const start = `{"status":${DENIED_STATUS},"error":"${message}","retryAfter":${seconds}`;
       const byLimit = limit ? `,"limit":"${limit.name}"` : '';
       this.results[index] = `${start}${byLimit}${byPolicy}}`;

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { FurtherLimit } from '../../limits.js';
 import { lossesIn } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
+import { type FurtherLimit, furtherLimit } from '../../limits.js';
 import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
@@ -50,6 +50,7 @@ export function answersByOtherRules(evidence: Evidence): string[] {
   });
 }
 
-function isDeclared({ maximum: _, ...limit }: FurtherLimit): boolean {
+function isDeclared(given: FurtherLimit): boolean {
+  const { maximum: _, ...limit } = furtherLimit(given);
   return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
 }

@@ -1,6 +1,6 @@
 import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import type { Limit } from '../../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type Limit } from '../../../../src/limiter/limits.js';
 import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
@@ -48,12 +48,13 @@ function observedOf(
   return account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
 }
 
-type JudgedLimit = Omit<Limit, 'maximum' | 'algorithm'>;
+type JudgedLimit = Omit<Limit, 'maximum'>;
 
 /** The own limit of each key. */
 const OWN: JudgedLimit = {
   name: undefined,
   windowMillis: WINDOW_MILLIS,
+  algorithm: FIXED_WINDOW,
   counts: 'hits',
   keepsReleased: false,
 };

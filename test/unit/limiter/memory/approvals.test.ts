@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
 import { Window } from '../../../../src/limiter/memory/limits/window.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
@@ -9,6 +9,7 @@ const limitOf = (name: string): Limit => ({
   name,
   windowMillis: 1000,
   maximum: 100,
+  algorithm: FIXED_WINDOW,
   counts: 'hits',
   keepsReleased: false,
 });

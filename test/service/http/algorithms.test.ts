@@ -1,0 +1,209 @@
+import { type AppByRules, useAppsByRules } from '../../support/app-by-rules.js';
+import { checkMany } from '../../support/bulk-client.js';
+import { debugState } from '../../support/debug-state.js';
+import { type Answer, approve, bodyOf, ratePath, send } from '../../support/http-client.js';
+
+const serve = useAppsByRules();
+
+const MINUTE = 60_000;
+/** Six a minute, so one in ten seconds, and three at once. */
+const BUCKET = {
+  key_pattern: 'key',
+  algorithm: 'token_bucket',
+  burst: 3,
+  max_requests_per_window: 6,
+  window_millis: MINUTE,
+};
+const SLIDING = {
+  key_pattern: 'key',
+  algorithm: 'sliding_window',
+  steps: 6,
+  max_requests_per_window: 6,
+  window_millis: MINUTE,
+};
+
+const check = ({ url }: AppByRules, query = ''): Promise<Answer> =>
+  send(url, 'POST', ratePath('key') + query);
+
+const limitHeaders = ({ headers }: Answer): unknown[] => [
+  headers['ratelimit-policy'],
+  headers.ratelimit,
+];
+
+describe('the state of a key', () => {
+  test.each([
+    [BUCKET, { Algorithm: 'token_bucket', Burst: 3 }],
+    [SLIDING, { Algorithm: 'sliding_window', Steps: 6 }],
+  ])('has the algorithm of each of its limits: %j', async (own, algorithm) => {
+    const further = [
+      { name: 'slides', algorithm: 'sliding_window' },
+      { name: 'paces', algorithm: 'token_bucket' },
+      { name: 'fixed', algorithm: 'fixed_window' },
+    ].map((one) => ({ ...one, max_hits_per_window: 9, window_millis: MINUTE }));
+    const { url } = await serve([{ ...own, limits: further }]);
+    await approve(url, 'key');
+    const common = { WindowMillis: MINUTE, MaxHitsPerWindow: 9 };
+    const state = {
+      Key: 'key',
+      Config: { WindowMillis: MINUTE, MaxRequestsPerWindow: 6, MaxRequestsInQueue: 400 },
+      ...algorithm,
+      NumApprovedThisWindow: 1,
+      NumDeniedThisWindow: 0,
+      NumWaiting: 0,
+      Limits: [
+        {
+          Name: 'slides',
+          ...common,
+          Algorithm: 'sliding_window',
+          Steps: 10,
+          NumApprovedThisWindow: 1,
+        },
+        { Name: 'paces', ...common, Algorithm: 'token_bucket', Burst: 1, NumApprovedThisWindow: 1 },
+        { Name: 'fixed', ...common, NumApprovedThisWindow: 1 },
+      ],
+      Found: true,
+    };
+    expect(await debugState(url, 'key')).toStrictEqual(state);
+    const listed = (await send(url, 'GET', '/debug')).json();
+    expect(listed).toMatchObject({ Instances: { key: state } });
+  });
+
+  test('has what counts now, also if nothing has touched the key since', async () => {
+    const { url, clock } = await serve([BUCKET]);
+    await approve(url, 'key', '?hits=3');
+    await clock.advance(12_000);
+    expect(await debugState(url, 'key')).toMatchObject({ NumApprovedThisWindow: 2 });
+    await clock.advance(8000);
+    expect(await debugState(url, 'key')).toMatchObject({ NumApprovedThisWindow: 1 });
+  });
+});
+
+describe('a check with more hits than a burst is a 400 that names the burst', () => {
+  test('of the key', async () => {
+    const app = await serve([BUCKET]);
+    const error = 'hits must be at most 3, the burst of the key, not 4';
+    expect(bodyOf(await check(app, '?hits=4'))).toEqual([400, { error, key: 'key' }]);
+    expect(bodyOf(await check(app, '?hits=4&canWait=true'))).toEqual([400, { error, key: 'key' }]);
+    expect(await checkMany(app.url, [{ key: 'key', hits: 4 }])).toEqual([{ status: 400, error }]);
+    await approve(app.url, 'key', '?hits=3');
+  });
+
+  test('of a further limit', async () => {
+    const pace = {
+      name: 'pace',
+      algorithm: 'token_bucket',
+      burst: 3,
+      max_hits_per_window: 6,
+      window_millis: MINUTE,
+    };
+    const app = await serve([{ key_pattern: 'key', limits: [pace] }]);
+    const error = 'hits must be at most 3, the burst of the limit pace, not 4';
+    expect(bodyOf(await check(app, '?hits=4'))).toEqual([400, { error, key: 'key' }]);
+  });
+
+  test('but the maximum, if that is lower since a request has set it', async () => {
+    const app = await serve([BUCKET]);
+    const error = 'hits must be at most 2, the maximum of the key, not 3';
+    expect(bodyOf(await check(app, '?maxRequests=2&hits=3'))).toEqual([400, { error, key: 'key' }]);
+  });
+});
+
+describe.each([SLIDING, BUCKET])('windowMillis on a key with $algorithm', (rule) => {
+  const { algorithm } = rule;
+  const error = `windowMillis must not be set: the limit of the key is a ${algorithm}`;
+
+  test('is a 400 that names the algorithm, and counts nothing', async () => {
+    const app = await serve([rule]);
+    expect(bodyOf(await check(app, '?windowMillis=1000'))).toEqual([400, { error, key: 'key' }]);
+    expect(await debugState(app.url, 'key')).toEqual({ Key: 'key', Found: false });
+  });
+
+  test('is a 400 in a bulk request, and counts nothing', async () => {
+    const app = await serve([rule]);
+    const elements = [
+      { key: 'key', windowMillis: 1000 },
+      { key: 'other', windowMillis: 1000 },
+    ];
+    expect(await checkMany(app.url, elements)).toMatchObject([
+      { status: 400, error },
+      { status: 200 },
+    ]);
+    expect(await debugState(app.url, 'key')).toEqual({ Key: 'key', Found: false });
+  });
+
+  test('is taken if only a further limit is one', async () => {
+    const { algorithm: name, ...fixed } = rule;
+    const further = {
+      name: 'more',
+      max_hits_per_window: 9,
+      window_millis: MINUTE,
+      algorithm: name,
+    };
+    const own = { ...fixed, steps: undefined, burst: undefined };
+    const app = await serve([{ ...own, limits: [further] }]);
+    expect((await check(app, '?windowMillis=1000')).status).toBe(200);
+  });
+});
+
+describe('the headers', () => {
+  test('of a token bucket say what is left of the burst, and when one more hit fits', async () => {
+    const app = await serve([BUCKET]);
+    const policy = '"default";q=6;w=60';
+    expect(limitHeaders(await check(app, '?hits=2'))).toEqual([policy, '"default";r=1;t=10']);
+    await app.clock.advance(4000);
+    expect(limitHeaders(await check(app))).toEqual([policy, '"default";r=0;t=6']);
+  });
+
+  test('of a sliding window say when its oldest step ends', async () => {
+    const app = await serve([SLIDING]);
+    const policy = '"default";q=6;w=60';
+    expect(limitHeaders(await check(app))).toEqual([policy, '"default";r=5;t=70']);
+    await app.clock.advance(25_000);
+    expect(limitHeaders(await check(app))).toEqual([policy, '"default";r=4;t=45']);
+  });
+
+  test('in the older form have the same numbers', async () => {
+    const app = await serve([BUCKET], { RATE_LIMIT_HEADERS: 'legacy' });
+    expect((await check(app, '?hits=2')).headers).toMatchObject({
+      'x-ratelimit-limit': '6',
+      'x-ratelimit-remaining': '1',
+      'x-ratelimit-reset': '10',
+    });
+  });
+});
+
+describe('a denial by a token bucket', () => {
+  const retryAfter = async (app: AppByRules, query = ''): Promise<unknown> => {
+    const { status, headers } = await check(app, query);
+    expect(status).toBe(429);
+    return headers['retry-after'];
+  };
+
+  test('says when its hits fit', async () => {
+    const app = await serve([BUCKET]);
+    await check(app, '?hits=3');
+    expect(await retryAfter(app)).toBe('10');
+    expect(await retryAfter(app, '?hits=3')).toBe('30');
+    await app.clock.advance(12_000);
+    expect(await retryAfter(app, '?hits=2')).toBe('8');
+    expect(await checkMany(app.url, [{ key: 'key', hits: 3 }])).toMatchObject([
+      { status: 429, retryAfter: 18 },
+    ]);
+    await app.clock.advance(18_000);
+    await approve(app.url, 'key', '?hits=3');
+  });
+
+  test('names the limit in which its hits fit last', async () => {
+    const minute = { name: 'minute', max_hits_per_window: 4, window_millis: 15_000 };
+    const app = await serve([{ ...BUCKET, limits: [minute] }]);
+    await check(app, '?hits=3');
+    expect((await check(app, '?hits=2')).json()).toMatchObject({ limit: 'default' });
+    expect(await retryAfter(app, '?hits=2')).toBe('20');
+  });
+
+  test('of a wait that would be too long says when its turn would come', async () => {
+    const app = await serve([BUCKET]);
+    await check(app, '?hits=3');
+    expect(await retryAfter(app, '?hits=2&canWait=true&maxWaitMillis=19000')).toBe('20');
+  });
+});
