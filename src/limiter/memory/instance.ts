@@ -281,8 +281,12 @@ export class Instance {
   }
 
   /** The maximum of the own limit, which a request may have set. */
+  get #maximum(): number {
+    return this.#overriddenMax ?? this.#rules.limits[0].maximum;
+  }
+
   #setMaximum(): void {
-    this.approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
+    this.approvals.own.maximum = this.#maximum;
   }
 
   get #maxRequestsInQueue(): number {
@@ -324,8 +328,8 @@ export class Instance {
   #takeRules(now: number, rules: KeyLimits): void {
     const before = this.#rules;
     if (rules === before) return;
-    this.#takeOwn(now, before.limits[0], rules.limits[0]);
     this.#rules = rules;
+    this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
     this.#setMaximum();
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
