@@ -6,6 +6,7 @@
 --   parameter     the burst; in force is at most the maximum
 --   start         of its period, in ms since 1970: periods of the window's length follow back to back
 --   level, time   the level as it was when something was taken or given back last, in us since 1970
+--   pace_since    when the pace was last changed, in us since 1970; 0 if it was not
 --   drained       the level as of this call
 --   used          the same, rounded up
 --   generation    of its ids: the number of its periods so far
@@ -31,18 +32,19 @@ function token_bucket.begin(declared, start)
   return setmetatable({
     name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
     algorithm = 'token_bucket', parameter = declared.parameter, start = start, used = 0,
-    level = 0, time = start * 1000, drained = 0, now_us = start * 1000, generation = 0, kept_generation = 0,
+    level = 0, time = 0, pace_since = 0, drained = 0, now_us = start * 1000, generation = 0, kept_generation = 0,
   }, token_bucket)
 end
 
--- `<level>:<time>:<generation>`
+-- `<level>:<time>:<generation>:<since when the pace is the same>`
 function token_bucket:format()
-  return string.format('%.17g:%.0f:%.0f', self.level, self.time, self.generation)
+  return string.format('%.17g:%.0f:%.0f:%.0f', self.level, self.time, self.generation, self.pace_since)
 end
 
 function token_bucket:read(_, text)
-  local level, time, generation = string.match(text, '^([^:]+):(%d+):(%d+)$')
+  local level, time, generation, pace_since = string.match(text, '^([^:]+):(%d+):(%d+):(%d+)$')
   self.level, self.time, self.generation = tonumber(level), tonumber(time), tonumber(generation)
+  self.pace_since = tonumber(pace_since)
   self.kept_generation = self.generation
   self.drained, self.now_us = self.level, self.time
 end
@@ -92,9 +94,22 @@ function token_bucket:end_serving()
 end
 
 function token_bucket:set_level(state, level)
-  self.level, self.time = math.min(level, self:burst() + self.max), math.max(self.time, self.now_us)
+  -- Nothing drains with a maximum of 0, so the level then stays as it is.
+  local highest = self.max == 0 and math.huge or self:burst() + self.max
+  self.level, self.time = math.min(level, highest), math.max(self.time, self.now_us)
   self.drained, self.used = self.level, math.max(0, math.ceil(self.level - EPSILON))
   more.changed(state)
+end
+
+-- The level has drained at the old pace until now. One that has drained to 0 stays at 0 since then.
+local function change_pace(self, state)
+  if self.drained > 0 then
+    self:set_level(state, self.drained)
+  else
+    self.level = math.min(self.level, 0)
+    more.changed(state)
+  end
+  self.pace_since = self.now_us
 end
 
 function token_bucket:drop_ended_ids(keys, state)
@@ -110,11 +125,10 @@ function token_bucket:roll(_, now_ms)
   return has_rolled
 end
 
--- The level drains at the old pace until now.
 function token_bucket:set_max(state, max)
   if max ~= self.max then
-    self:set_level(state, self.drained)
     self.max = max
+    change_pace(self, state)
   end
 end
 
@@ -170,8 +184,12 @@ function token_bucket:find(keys, id)
   end
 end
 
--- Gives back what has not drained since it was taken: more would let two approvals through side by side.
+-- Gives back what has not drained since it was taken: more would let two approvals through side by side. How much has
+-- drained of what was taken at another pace is unknown, so nothing of that is given back.
 function token_bucket:return_hits(state, hits, time)
+  if time < self.pace_since then
+    return
+  end
   local left = hits - self:drains_in(math.max(0, self.now_us - time))
   if left > 0 and self.drained > 0 then
     self:set_level(state, math.max(0, self.drained - left))
@@ -237,7 +255,7 @@ end
 function token_bucket:begin_by(now_ms)
   local is_later = self.start > now_ms or self.time > (now_ms + 1) * 1000
   self.start = math.min(self.start, now_ms)
-  self.time = math.min(self.time, now_ms * 1000)
+  self.time, self.pace_since = math.min(self.time, now_ms * 1000), math.min(self.pace_since, now_ms * 1000)
   return is_later
 end
 
@@ -251,14 +269,20 @@ function token_bucket:sum()
 end
 
 function token_bucket:carry(state, sum)
-  self:set_level(state, math.min(sum, self:burst()))
+  if sum > 0 then
+    self:set_level(state, math.min(sum, self:burst()))
+  end
 end
 
--- The level drains at the old pace until now.
-function token_bucket:continue_as(limit, now_ms)
+function token_bucket:continue_as(limit, now_ms, state)
+  local max = limit.max
   limit.start, limit.generation, limit.kept_generation = self.start, self.generation, self.kept_generation
-  limit.now_us = self.now_us
-  limit.level, limit.time, limit.drained, limit.used = self.drained, self.now_us, self.drained, self.used
+  limit.now_us, limit.level, limit.time, limit.pace_since = self.now_us, self.level, self.time, self.pace_since
+  limit.max, limit.drained, limit.used = self.max, self.drained, self.used
+  if limit.window ~= self.window then
+    change_pace(limit, state)
+  end
+  limit:set_max(state, max)
   limit:roll(nil, now_ms)
 end
 

@@ -83,10 +83,13 @@ export class Instance {
     return this.#queue.size;
   }
 
-  /**
-   * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
-   */
+  /** When waiters may have room next, in whole milliseconds, as the times of operations are. */
   get roomAt(): number {
+    return Math.ceil(this.exactRoomAt);
+  }
+
+  /** The same to the microsecond: when all limits that are full have room, or, if none is, when any of them has more. */
+  get exactRoomAt(): number {
     const { limits } = this.approvals;
     const hits = this.#headHits;
     const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
@@ -254,7 +257,7 @@ export class Instance {
     const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
-    return Math.max(millisUntil(this.roomAt, now), ...turns);
+    return Math.max(millisUntil(this.exactRoomAt, now), ...turns);
   }
 
   /**
@@ -278,8 +281,12 @@ export class Instance {
   }
 
   /** The maximum of the own limit, which a request may have set. */
+  get #maximum(): number {
+    return this.#overriddenMax ?? this.#rules.limits[0].maximum;
+  }
+
   #setMaximum(): void {
-    this.approvals.own.maximum = this.#overriddenMax ?? this.#rules.limits[0].maximum;
+    this.approvals.own.maximum = this.#maximum;
   }
 
   get #maxRequestsInQueue(): number {
@@ -320,8 +327,8 @@ export class Instance {
   #takeRules(now: number, rules: KeyLimits): void {
     const before = this.#rules;
     if (rules === before) return;
-    this.#takeOwn(now, before.limits[0], rules.limits[0]);
     this.#rules = rules;
+    this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
     this.#setMaximum();
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;

@@ -227,7 +227,7 @@ class Comparison {
     const { limits } = instance.inspect(this.#now);
     const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
     same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
-    same('room is told', micros, 1000 * (instance.roomAt - this.#now));
+    same('room is told', micros, 1000 * (instance.exactRoomAt - this.#now));
   }
 
   #compare(): void {

@@ -38,7 +38,9 @@ export class TokenBucket implements CountedLimit {
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
-  #time: number;
+  #time = 0;
+  /** When the pace was last changed, in microseconds; 0 if it was not. */
+  #paceSince = 0;
   /** The level as of the current operation, and its time in microseconds. */
   #drained = 0;
   #now: number;
@@ -56,18 +58,16 @@ export class TokenBucket implements CountedLimit {
     this.#maximum = limit.maximum;
     this.#ids = new RecentIds(budget);
     this.#now = microsOf(now);
-    this.#time = this.#now;
   }
 
   get maximum(): number {
     return this.#maximum;
   }
 
-  /** The level drains at the old pace until now. */
   set maximum(maximum: number) {
     if (maximum === this.#maximum) return;
-    this.#setLevel(this.#drained);
     this.#maximum = maximum;
+    this.#changePace();
   }
 
   get start(): number {
@@ -183,18 +183,18 @@ export class TokenBucket implements CountedLimit {
     return this.countsAs(other) && other.algorithm.name === 'token_bucket';
   }
 
-  /** The level drains at the old pace until now. */
   change(now: number, limit: Limit): void {
-    this.#level = this.#drained;
-    this.#time = this.#now;
     this.limit = limit as BucketLimit;
-    this.#maximum = limit.maximum;
-    this.window.setLength(limit.windowMillis);
+    if (limit.windowMillis !== this.millis) {
+      this.window.setLength(limit.windowMillis);
+      this.#changePace();
+    }
+    this.maximum = limit.maximum;
     this.roll(now);
   }
 
   carry(sum: number): void {
-    this.#setLevel(Math.min(sum, this.#burst));
+    if (sum > 0) this.#setLevel(Math.min(sum, this.#burst));
   }
 
   state(now: number): LimitState {
@@ -270,9 +270,21 @@ export class TokenBucket implements CountedLimit {
   }
 
   #setLevel(level: number): void {
-    this.#level = Math.min(level, this.#burst + this.#maximum);
+    this.#level = Math.min(level, this.#highest);
     this.#time = Math.max(this.#time, this.#now);
     this.#drained = this.#level;
+  }
+
+  /** The highest level. Nothing drains with a maximum of 0, so the level then stays as it is. */
+  get #highest(): number {
+    return this.#maximum === 0 ? Infinity : this.#burst + this.#maximum;
+  }
+
+  /** The level has drained at the old pace until now. One that has drained to 0 stays at 0 since then. */
+  #changePace(): void {
+    if (this.#drained > 0) this.#setLevel(this.#drained);
+    else this.#level = Math.min(this.#level, 0);
+    this.#paceSince = this.#now;
   }
 
   /** What an approval took, and when; undefined if an empty bucket would have filled since. */
@@ -281,8 +293,12 @@ export class TokenBucket implements CountedLimit {
     return taken && this.#drainsIn(this.#now - taken.mark) <= this.#burst ? taken : undefined;
   }
 
-  /** Gives back what has not drained since it was taken: more would let two approvals through side by side. */
+  /**
+   * Gives back what has not drained since it was taken: more would let two approvals through side by side. How much has
+   * drained of what was taken at another pace is unknown, so nothing of that is given back.
+   */
   #returnHits(hits: number, takenAt: number): void {
+    if (takenAt < this.#paceSince) return;
     const left = hits - this.#drainsIn(Math.max(0, this.#now - takenAt));
     if (left > 0 && this.#drained > 0) this.#setLevel(Math.max(0, this.#drained - left));
   }
