@@ -45,7 +45,9 @@ const YES_OR_NO: Name[] = [
 ];
 
 /** Other settings that the numbers need. */
-const NUMBER_COMPANIONS: Readonly<Partial<Record<Name, Partial<Settings>>>> = {
+const NUMBER_COMPANIONS: Readonly<
+  Partial<Record<Name, Readonly<Record<string, string | number>>>>
+> = {
   WINDOW_STEPS: { ALGORITHM: 'sliding_window' },
   BURST: { ALGORITHM: 'token_bucket', MAX_REQUESTS: 1_000_000_000 },
 };
@@ -91,7 +93,7 @@ test.each<[kind: string, tested: Name[], takes: RegExp]>([
 describe.each(WHOLE_NUMBERS)('%s', (name, min, max) => {
   test.each([min, max])('takes %d', (value) => {
     const settings = { ...NUMBER_COMPANIONS[name], [name]: value };
-    const texts = Object.entries(settings).map(([one, its]) => [one, String(its)]);
+    const texts = Object.entries<string | number>(settings).map(([one, its]) => [one, `${its}`]);
     expect(parseSettings(Object.fromEntries(texts) as Environment)).toStrictEqual({
       ...DEFAULTS,
       ...settings,

@@ -51,6 +51,6 @@ export function answersByOtherRules(evidence: Evidence): string[] {
 }
 
 function isDeclared(given: FurtherLimit): boolean {
-  const { maximum: _, ...limit } = furtherLimit(given);
-  return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
+  const limit = furtherLimit(given);
+  return FURTHER.some((kind) => isDeepStrictEqual({ ...kind, maximum: limit.maximum }, limit));
 }
