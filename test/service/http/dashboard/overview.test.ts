@@ -75,6 +75,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
         {
           windowMillis: 3_600_000,
           maximum: 4,
+          algorithm: { name: 'fixed_window' },
           counts: 'hits',
           keepsReleased: false,
           used: 2,
