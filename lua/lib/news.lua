@@ -16,7 +16,7 @@ function news.are_due(keys, state, call)
   if state.has_news or state.serves_more or (state.granted and #state.granted > 0) then
     return true
   end
-  -- The time that replicas know may be that of a head that needs several hits.
+  -- Replicas may know a later time, at which several hits fit that the head needs.
   local has_earlier = state.known_room_at and (
     room.at(state, call) < state.known_room_at or (state.released_at and key_limits.have_pace(state))
   )

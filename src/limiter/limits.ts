@@ -57,7 +57,14 @@ export function ownLimit(
   maximum: number,
   algorithm: Algorithm = FIXED_WINDOW,
 ): Limit {
-  return { name: undefined, windowMillis, maximum, algorithm, counts: 'hits', keepsReleased: false };
+  return {
+    name: undefined,
+    windowMillis,
+    maximum,
+    algorithm,
+    counts: 'hits',
+    keepsReleased: false,
+  };
 }
 
 /** Whether two limits count by the same algorithm, with the same steps or burst. */

@@ -8,7 +8,10 @@ const OWN = '0:0:0';
 
 /** The part of a text of limits that has the further ones: a comma and the limit, for each. */
 export function encodeFurther(further: readonly FurtherLimit[]): string {
-  const text = encodeLimits({ limits: [ownLimit(0, 0), ...further.map(furtherLimit)], maxRequestsInQueue: 0 });
+  const text = encodeLimits({
+    limits: [ownLimit(0, 0), ...further.map(furtherLimit)],
+    maxRequestsInQueue: 0,
+  });
   return text.slice(OWN.length);
 }
 

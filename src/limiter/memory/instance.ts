@@ -10,7 +10,7 @@ import type {
 } from '../limiter.js';
 import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import { millisUntil, unlessPaused } from './limits/room-at.js';
+import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
@@ -27,9 +27,6 @@ export type InstanceDecision =
   | 'key_full'
   | 'store_full'
   | 'waiting';
-
-/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
-const LEAST_BETWEEN_SETTLES = 20;
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -91,15 +88,12 @@ export class Instance {
   /** The same to the microsecond: when all limits that are full have room, or, if none is, when any of them has more. */
   get exactRoomAt(): number {
     const { limits } = this.approvals;
-    const hits = this.#headHits;
-    const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
-    const isFull = full.length > 0;
-    const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-    const time = isFull ? Math.max(...times) : Math.min(...times);
-    let roomAt = unlessPaused(time, isFull, this.#pausedUntil);
-    if (limits.some(({ hasPace }) => hasPace)) {
-      roomAt = Math.max(roomAt, this.#servedAt + LEAST_BETWEEN_SETTLES);
-    }
+    const waited = {
+      hits: this.#headHits,
+      pausedUntil: this.#pausedUntil,
+      servedAt: this.#servedAt,
+    };
+    const roomAt = roomForWaiters(limits, waited);
     // The rules that come into force at the boundary may not have the limit that is full.
     const mayChange = limits.length > 1 || !this.#hasAlgorithmOfRules;
     if (!mayChange || !this.#awaitsBoundary) return roomAt;
@@ -400,11 +394,10 @@ export class Instance {
         this.approvals.add(now, waiter.requestId, waiter),
     );
     if (this.#queue.size === 0) this.approvals.endServing();
+    if (granted.length === 0) return NOBODY;
     // The limits that they count in may be newer than the last check.
-    if (granted.length > 0) {
-      this.#expires = Math.max(this.#expires, this.#idleAt);
-      this.#servedAt = Math.floor(now);
-    }
+    this.#expires = Math.max(this.#expires, this.#idleAt);
+    this.#servedAt = Math.floor(now);
     return granted;
   }
 }

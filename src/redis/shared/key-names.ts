@@ -75,6 +75,15 @@ export class KeyNames {
     return `${this.state}:limit:${name}`;
   }
 
+  /**
+   * What approvals take of a limit without fixed windows, by generation.
+   * @param name undefined for the key's own limit
+   */
+  recentIds(name: string | undefined): readonly string[] {
+    const base = name === undefined ? `${this.state}:ids` : this.limit(name);
+    return [`${base}:0`, `${base}:1`];
+  }
+
   /** The pub/sub channel of wakes. */
   get wakeChannel(): string {
     return this.state + this.#wakeSuffix;
@@ -87,17 +96,21 @@ export class KeyNames {
 }
 
 /** All names of a key with these limits and what is stored under each, for people who look into Redis. */
-export function storedNames(names: KeyNames, limits: readonly Pick<Limit, 'name'>[]): StoredName[] {
+export function storedNames(
+  names: KeyNames,
+  limits: readonly Pick<Limit, 'name' | 'algorithm'>[],
+): StoredName[] {
   return [
     { content: 'state', name: names.state },
     { content: 'approved request ids', name: names.requests },
     { content: 'hits of approvals', name: names.hits },
     { content: 'held approvals', name: names.holds },
     { content: 'held approvals by the time of their lapse', name: names.holdsByLapse },
-    ...limits.flatMap(({ name }) =>
-      name === undefined
-        ? []
-        : [{ content: `approvals in the limit ${name}`, name: names.limit(name) }],
+    ...limits.flatMap((limit) =>
+      namesOfIds(names, limit).map((name) => ({
+        content: limit.name === undefined ? 'what counts' : `approvals in the limit ${limit.name}`,
+        name,
+      })),
     ),
     ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
     { content: 'queue', name: names.queue },
@@ -106,6 +119,15 @@ export function storedNames(names: KeyNames, limits: readonly Pick<Limit, 'name'
     { content: 'window leader', name: `mutex:${names.leader}` },
     { content: 'channel of wakes', name: names.wakeChannel },
   ];
+}
+
+/** The names of the ids of a limit, besides the requests of the key. */
+function namesOfIds(
+  names: KeyNames,
+  { name, algorithm }: Pick<Limit, 'name' | 'algorithm'>,
+): readonly string[] {
+  if (algorithm.name !== 'fixed_window') return names.recentIds(name);
+  return name === undefined ? [] : [names.limit(name)];
 }
 
 /** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */

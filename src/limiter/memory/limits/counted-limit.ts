@@ -78,9 +78,9 @@ export interface CountedLimit {
   countsAs(limit: Limit): boolean;
   /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
   continuesAs(limit: Limit): boolean;
-  /** Takes other rules, as which it continues. What was approved goes on to count. */
+  /** Takes other rules, under which it continues. All that was approved goes on to count. */
   change(now: number, limit: Limit): void;
-  /** Takes what the approvals of a limit of another kind take, without their ids. */
+  /** Takes a sum that counts in a limit of another kind, without ids. */
   carry(sum: number): void;
 
   /** The queue is served, perhaps later than there was room. */

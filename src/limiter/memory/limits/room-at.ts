@@ -1,3 +1,8 @@
+import type { CountedLimit } from './counted-limit.js';
+
+/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
+const LEAST_BETWEEN_SETTLES = 20;
+
 /** What decides when a limit has more room. Times are milliseconds of a clock. */
 export interface LimitInWindow {
   readonly windowEnd: number;
@@ -29,4 +34,31 @@ export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: numbe
 /** Until a time, in whole microseconds, as Redis says it. A time since 1970 has no exact fractions of milliseconds. */
 export function millisUntil(time: number, now: number): number {
   return Math.round((time - now) * 1000) / 1000;
+}
+
+/** The head of a queue, and the times of its key by the same clock. */
+export interface WaitedFor {
+  /** What it needs. */
+  readonly hits: number;
+  /** -Infinity if there is no pause. */
+  readonly pausedUntil: number;
+  /** When a waiter was approved last; -Infinity if none was. */
+  readonly servedAt: number;
+}
+
+/**
+ * When the limits of a key have room for its waiters: when all that the head does not fit into have it, or, if it fits
+ * into all, when any of them has more.
+ */
+export function roomForWaiters(
+  limits: readonly CountedLimit[],
+  { hits, pausedUntil, servedAt }: WaitedFor,
+): number {
+  const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
+  const isFull = full.length > 0;
+  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
+  const time = isFull ? Math.max(...times) : Math.min(...times);
+  const roomAt = unlessPaused(time, isFull, pausedUntil);
+  const hasPace = limits.some((limit) => limit.hasPace);
+  return hasPace ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES) : roomAt;
 }

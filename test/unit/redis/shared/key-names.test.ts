@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
-import { type KeyNames, KeyNaming } from '../../../../src/redis/shared/key-names.js';
+import { FIXED_WINDOW, ownLimit } from '../../../../src/limiter/limits.js';
+import { type KeyNames, KeyNaming, storedNames } from '../../../../src/redis/shared/key-names.js';
 
 const naming = new KeyNaming('sluice:');
 
@@ -131,4 +132,17 @@ test.each([
   ['back\\slash', 'back\\\\slash{*}'],
 ])('statePattern takes the prefix %j literally', (prefix, pattern) => {
   expect(new KeyNaming(prefix).statePattern).toBe(pattern);
+});
+
+test('the names of a key depend on the algorithms of its limits', () => {
+  const bucket = { algorithm: { name: 'token_bucket', burst: 1 } } as const;
+  const namesWith = (limits: Parameters<typeof storedNames>[1]): string[] =>
+    storedNames(naming.namesOf('k'), limits).map(({ name }) => name.slice('sluice:{k}'.length));
+  const fixed = namesWith([ownLimit(1000, 1), { name: 'a', algorithm: FIXED_WINDOW }]);
+  expect(fixed).toContain(':limit:a');
+  expect(namesWith([bucket, { name: 'a', ...bucket }])).toEqual(
+    fixed.flatMap((name) =>
+      name === ':limit:a' ? [':ids:0', ':ids:1', ':limit:a:0', ':limit:a:1'] : [name],
+    ),
+  );
 });
