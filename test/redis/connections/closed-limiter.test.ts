@@ -1,4 +1,10 @@
+import { createLimiter } from '../../../src/app/create-limiter.js';
+import { parseSettings } from '../../../src/config/settings.js';
+import { withoutRules } from '../../../src/rules/rules.js';
 import { redisHarnessFactory } from '../../support/limiter-harness.js';
+import { recordLog } from '../../support/recorded-log.js';
+import { unobserved } from '../../support/unguarded.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -16,4 +22,21 @@ test('a limiter that is closed leaves no connection', async () => {
   expect(await connectionsOfLimiters()).toBeGreaterThan(0);
   await harness.close();
   await until(async () => (await connectionsOfLimiters()) === 0);
+});
+
+test('a limiter that is closed logs the failures of its last second', async () => {
+  const settings = parseSettings({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '100' });
+  const { logger, lines } = recordLog();
+  const rules = withoutRules(settings);
+  const { limiter } = await createLimiter(settings, rules, 'replica', logger, unobserved);
+  await limiter.ping();
+  await redis.client.client('PAUSE', 400);
+  for (const key of [uniqueKey(), uniqueKey()]) {
+    await expect(limiter.check({ key, canWait: false })).rejects.toThrow();
+  }
+  const failures = (): unknown[] =>
+    lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));
+  expect(failures()).toEqual([{ check: 1 }]);
+  await limiter.close();
+  expect(failures()).toMatchObject([{ check: 1 }, { check: 1 }]);
 });

@@ -42,6 +42,15 @@ test('a renewed connection to the primary is replaced at once', async () => {
   await connections.close();
 });
 
+test('a connection to the primary that has ended is made again', async () => {
+  const connections = await connected(settingsFor('standalone', redis.url));
+  const commands = connections.commands as Redis;
+  commands.disconnect();
+  await once(commands, 'end');
+  await once(commands, 'ready');
+  await connections.close();
+});
+
 test.each(['standalone', 'cluster'] as const)(
   'a command fails at once while nothing is connected, %s',
   async (mode) => {

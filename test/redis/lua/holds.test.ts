@@ -76,6 +76,7 @@ describe('a renewal', () => {
     expect(await replica.renewHold('a', { hits: 1, maxHoldMillis: 1499 })).toMatchObject({
       holdMillis: 1400,
     });
+    expect(await replica.renewHold('a', { maxHoldMillis: 1499 })).toEqual({ rejected: 'hold' });
   });
 
   test('to a longer hold puts off the expiry of every name', async () => {

@@ -138,6 +138,14 @@ describe('after Redis has lost a key', () => {
     expect((await key.stored()).state).toMatchObject({ approved: 2, max: 2, queueMax: 40 });
   });
 
+  test('a check of one that waits gives such a key back the limits that requests set', async () => {
+    const r1 = await waitAndLose();
+    await key.replica('r2', { limits: DEFAULTS }).check(['x']);
+    const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };
+    await r1.checkBatch([{ requestId: 'y', canWait: false }], {}, known);
+    expect((await key.stored()).state).toMatchObject({ max: 2, queueMax: 40 });
+  });
+
   test('a check with a limited wait estimates its turn by the newer rules', async () => {
     const r1 = await waitAndLose();
     const newer = key.replica('r1', { limits: { ...DEFAULTS, windowMillis: 30_000 } });

@@ -286,6 +286,17 @@ describe('a bound on the memory', () => {
     expect(await limiter.ping()).toBe('ok');
   });
 
+  test('gives back the memory of a key that a check finds idle', async () => {
+    // Shorter than the time between two sweeps, so that none of them finds the key.
+    const policies = policiesWith(() => ({ ...limits, windowMillis: 1 }));
+    limiter = new MemoryLimiter(policies, clock, { maxBytes: MAX_BYTES });
+    for (let keys = 0; keys < 100; keys += 1) {
+      await approve('a');
+      await clock.advance(5);
+    }
+    expect(await limiter.ping()).toBe('ok');
+  });
+
   test('leaves room for a check after a release', async () => {
     const id = await approve('a');
     await fillWith(() => 'a');

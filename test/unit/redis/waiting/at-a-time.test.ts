@@ -6,17 +6,17 @@ test('two jobs run at a time and the others follow in their order, even if one f
   const line = new AtATime(2);
   const begun: number[] = [];
   const ends: ((error?: Error) => void)[] = [];
-  const jobs = Array.from({ length: 5 }, (_, i) =>
+  const run = (i: number): Promise<number> =>
     line.run(() => {
       begun.push(i);
-      return new Promise<number>((resolve, reject) => {
+      return new Promise((resolve, reject) => {
         ends[i] = (error) => {
           if (error) reject(error);
           else resolve(i);
         };
       });
-    }),
-  );
+    });
+  const jobs = [0, 1, 2, 3, 4].map(run);
   const all = Promise.allSettled(jobs);
   await nextTick();
   expect(begun).toEqual([0, 1]);
@@ -31,5 +31,13 @@ test('two jobs run at a time and the others follow in their order, even if one f
   ends[4]!();
   const succeeded = (await all).map(({ status }) => status === 'fulfilled');
   expect(succeeded).toEqual([true, false, true, true, true]);
-  expect(await line.run(() => Promise.resolve('again'))).toBe('again');
+
+  const later = [5, 6, 7].map(run);
+  await nextTick();
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  ends[5]!();
+  ends[6]!();
+  await nextTick();
+  ends[7]!();
+  expect(await Promise.all(later)).toEqual([5, 6, 7]);
 });

@@ -59,7 +59,8 @@ function openRoom(maxWaiters: number): WaitingRoom {
           request,
           requestId,
           answer: (verdict) => {
-            const queueNews = verdict > APPROVED ? QUEUE_NEWS : undefined;
+            // All checks of a call have these news if one of them has a ticket.
+            const queueNews = QUEUE_NEWS;
             onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueNews });
             return quiet();
           },
