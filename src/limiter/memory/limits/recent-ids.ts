@@ -32,7 +32,7 @@ export class RecentIds {
     this.#generation = generation;
     this.#forget(this.#before);
     if (passed > 1) this.#forget(this.#current);
-    [this.#current, this.#before] = [new Map(), this.#current];
+    [this.#current, this.#before] = [new Map<string, Taken>(), this.#current];
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
