@@ -10,7 +10,7 @@ import type {
 } from '../limiter.js';
 import { forEachLimit, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import { millisUntil, unlessPaused } from './limits/room-at.js';
+import { millisUntil, roomAtOfAll } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
@@ -88,15 +88,10 @@ export class Instance {
     return Math.ceil(this.exactRoomAt);
   }
 
-  /** The same to the microsecond: when all limits that are full have room, or, if none is, when any of them has more. */
+  /** The same to the microsecond. */
   get exactRoomAt(): number {
     const { limits } = this.approvals;
-    const hits = this.#headHits;
-    const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
-    const isFull = full.length > 0;
-    const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-    const time = isFull ? Math.max(...times) : Math.min(...times);
-    let roomAt = unlessPaused(time, isFull, this.#pausedUntil);
+    let roomAt = roomAtOfAll(limits, this.#headHits, this.#pausedUntil);
     if (limits.some(({ hasPace }) => hasPace)) {
       roomAt = Math.max(roomAt, this.#servedAt + LEAST_BETWEEN_SETTLES);
     }
@@ -124,7 +119,7 @@ export class Instance {
     this.#expires = this.#idleAt;
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
-    this.#setMaximum();
+    this.approvals.own.maximum = this.#maximum;
     const granted = this.#grant(now);
     const decision = this.#decide(now, requestId, request);
     // After the check is decided, since they are told what is left then.
@@ -285,10 +280,6 @@ export class Instance {
     return this.#overriddenMax ?? this.#rules.limits[0].maximum;
   }
 
-  #setMaximum(): void {
-    this.approvals.own.maximum = this.#maximum;
-  }
-
   get #maxRequestsInQueue(): number {
     return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
   }
@@ -330,7 +321,7 @@ export class Instance {
     if (rules === before) return;
     this.#rules = rules;
     this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
-    this.#setMaximum();
+    this.approvals.own.maximum = this.#maximum;
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
     this.approvals.takeFurther(now, further);

@@ -1,3 +1,5 @@
+import type { CountedLimit } from './counted-limit.js';
+
 /** What decides when a limit has more room. Times are milliseconds of a clock. */
 export interface LimitInWindow {
   readonly windowEnd: number;
@@ -24,6 +26,22 @@ export function moreRoomAt({ windowEnd, firstLapse, held, maximum }: LimitInWind
 export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: number): number {
   const isPaused = pausedUntil > -Infinity;
   return isPaused && !isFull ? pausedUntil : Math.max(roomAt, pausedUntil);
+}
+
+/**
+ * When there is room in all limits: when all that are full have room, or, if none is, when any of them has more.
+ * @param hits that are waited for
+ * @param pausedUntil -Infinity if there is no pause
+ */
+export function roomAtOfAll(
+  limits: readonly CountedLimit[],
+  hits: number,
+  pausedUntil: number,
+): number {
+  const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
+  const isFull = full.length > 0;
+  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
+  return unlessPaused(isFull ? Math.max(...times) : Math.min(...times), isFull, pausedUntil);
 }
 
 /** Until a time, in whole microseconds, as Redis says it. A time since 1970 has no exact fractions of milliseconds. */

@@ -1,10 +1,4 @@
-import {
-  capacityOf,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import { capacityOf, type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { type CountedLimit, countsAlike } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
