@@ -227,7 +227,9 @@ function sliding_window:micros_to_turn(state, call, before, hits)
     return 0
   end
   local rounds = math.ceil(missing / self.max) - 1
-  local left, number = missing - rounds * self.max, self.number - self.steps
+  -- What a lowered maximum has no room for makes none when it ends to count.
+  local excess = math.max(0, self.used - self.max)
+  local left, number = missing - rounds * self.max + excess, self.number - self.steps
   while number < self.number and left > (self.sums[number] or 0) do
     left, number = left - (self.sums[number] or 0), number + 1
   end

@@ -85,7 +85,7 @@ export class Instance {
     return Math.ceil(this.exactRoomAt);
   }
 
-  /** The same to the microsecond: when all limits that are full have room, or, if none is, when any of them has more. */
+  /** The same to the microsecond. */
   get exactRoomAt(): number {
     const { limits } = this.approvals;
     const waited = {
@@ -118,7 +118,7 @@ export class Instance {
     this.#expires = this.#idleAt;
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
-    this.#setMaximum();
+    this.approvals.own.maximum = this.#maximum;
     const granted = this.#grant(now);
     const decision = this.#decide(now, requestId, request);
     // After the check is decided, since they are told what is left then.
@@ -279,10 +279,6 @@ export class Instance {
     return this.#overriddenMax ?? this.#rules.limits[0].maximum;
   }
 
-  #setMaximum(): void {
-    this.approvals.own.maximum = this.#maximum;
-  }
-
   get #maxRequestsInQueue(): number {
     return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
   }
@@ -323,7 +319,7 @@ export class Instance {
     if (rules === before) return;
     this.#rules = rules;
     this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
-    this.#setMaximum();
+    this.approvals.own.maximum = this.#maximum;
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
     this.approvals.takeFurther(now, further);

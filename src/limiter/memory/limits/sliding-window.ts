@@ -150,7 +150,9 @@ export class SlidingWindow implements CountedLimit {
     const missing = before + Math.min(this.#takenOf(hits), this.maximum) - free;
     if (missing <= 0) return 0;
     const rounds = Math.ceil(missing / this.maximum) - 1;
-    let left = missing - rounds * this.maximum;
+    // What a lowered maximum has no room for makes none when it ends to count.
+    const excess = Math.max(0, this.used - this.maximum);
+    let left = missing - rounds * this.maximum + excess;
     let number = this.#number - this.#steps;
     for (; number < this.#number; number += 1) {
       const sum = this.#sums.get(number) ?? 0;

@@ -1,0 +1,548 @@
+import { type Algorithm, FIXED_WINDOW, type LimitState } from '../../../src/limiter/limits.js';
+import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import type { WatchedCheck } from '../watched-check.js';
+import { type KeyUnderTest, useKey } from './use-key.js';
+
+const WINDOW = 1000;
+/** An approval of the step that begins at 0 counts until 1100. */
+const SLIDING: Algorithm = { name: 'sliding_window', steps: 10 };
+
+function bucket(burst: number): Algorithm {
+  return { name: 'token_bucket', burst };
+}
+
+function limitsOf(algorithm: Algorithm, maxRequests: number): DeclaredLimits {
+  return { windowMillis: WINDOW, maxRequests, maxRequestsInQueue: 20, algorithm };
+}
+
+/** A key under test, with times after the start of each test. */
+interface TimedKey extends KeyUnderTest {
+  /** Sets the limits before the first check. */
+  readonly use: (algorithm: Algorithm, maxRequests: number) => void;
+  /** Sets other rules, of which the limiter learns. */
+  readonly change: (limits: DeclaredLimits) => Promise<void>;
+  /** Moves the clock to this time. */
+  readonly at: (millis: number) => Promise<void>;
+  /** The key's own limit. */
+  readonly own: () => Promise<LimitState | undefined>;
+  readonly used: () => Promise<number | undefined>;
+  readonly amend: (requestId: string, hits: number) => Promise<unknown>;
+  /** Asserts that one check is denied right before this time, and approved at it. */
+  readonly expectRoomAt: (millis: number) => Promise<void>;
+}
+
+function useTimedKey(createHarness: HarnessFactory): TimedKey {
+  let limits: DeclaredLimits;
+  let now: number;
+  beforeEach(() => {
+    now = 0;
+  });
+  const key = useKey(createHarness, () => limits);
+  const { harness, inspect, outcome } = key;
+  const own = async (): Promise<LimitState | undefined> => (await inspect())?.limits[0];
+  const at = async (millis: number): Promise<void> => {
+    await harness.advance(millis - now);
+    now = millis;
+  };
+  return {
+    ...key,
+    use: (algorithm, maxRequests) => {
+      limits = limitsOf(algorithm, maxRequests);
+    },
+    change: async (changed) => {
+      limits = changed;
+      harness.limiter.limitsChanged();
+      await harness.quiet();
+    },
+    at,
+    own,
+    used: async () => (await own())?.used,
+    amend: (requestId, hits) => harness.limiter.amend(key.key, requestId, { hits }),
+    expectRoomAt: async (millis) => {
+      await at(millis - 1);
+      expect(await outcome()).toBe('denied');
+      await at(millis);
+      expect(await outcome()).toBe('approved');
+    },
+  };
+}
+
+/** Which of these have been approved. */
+function approvedOf(waiters: readonly WatchedCheck[]): boolean[] {
+  return waiters.map(({ settled }) => settled?.outcome === 'approved');
+}
+
+/** The behaviour of every limiter for limits that are no fixed windows. */
+export function describeAlgorithms(name: string, createHarness: HarnessFactory): void {
+  describe(`sliding windows: ${name}`, () => {
+    const key = useTimedKey(createHarness);
+    const { check, approve, wait, release, amend, at, used, expectRoomAt } = key;
+
+    test('have room again when a step ends to count, and never earlier', async () => {
+      key.use(SLIDING, 2);
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ algorithm: SLIDING, remaining: 1, resetMillis: 1100 }] },
+      });
+      await at(150);
+      expect(await check()).toMatchObject({
+        quota: { limits: [{ remaining: 0, resetMillis: 950 }] },
+      });
+      await expectRoomAt(1100);
+      await expectRoomAt(1200);
+      await expectRoomAt(2200);
+      expect(await used()).toBe(2);
+    });
+
+    test('with few steps have room again a window and a step later', async () => {
+      key.use({ name: 'sliding_window', steps: 2 }, 1);
+      await approve();
+      await expectRoomAt(1500);
+      await expectRoomAt(3000);
+    });
+
+    test('give back what is released to the step in which it was approved', async () => {
+      key.use(SLIDING, 3);
+      await approve({ hits: 2 });
+      await at(150);
+      const released = await approve();
+      expect(await release(released)).toBe(true);
+      expect(await release(released)).toBe(false);
+      expect(await used()).toBe(2);
+      await approve();
+      await at(1100);
+      expect(await used()).toBe(1);
+      await at(1200);
+      expect(await used()).toBe(0);
+    });
+
+    test('know an approval for as long as it counts', async () => {
+      key.use(SLIDING, 3);
+      const [first, second] = [await approve(), await approve()];
+      await at(1099);
+      expect(await release(first)).toBe(true);
+      await at(1100);
+      expect(await release(second)).toBe(false);
+      expect(await amend(second, 3)).toBeUndefined();
+      expect(await used()).toBe(0);
+    });
+
+    test('count the hits of an approval, and corrections of them, in its step', async () => {
+      key.use(SLIDING, 5);
+      const id = await approve({ hits: 3 });
+      await at(150);
+      expect(await amend(id, 1)).toEqual({});
+      expect(await used()).toBe(1);
+      await approve({ hits: 2 });
+      expect(await amend(id, 6)).toEqual({});
+      expect(await used()).toBe(8);
+      expect(await check({ hits: 6 })).toMatchObject({ reason: 'too_many_hits' });
+      await at(1100);
+      expect(await used()).toBe(2);
+    });
+
+    test('count held approvals while they are held', async () => {
+      key.use(SLIDING, 1);
+      const held = await approve({ holdMillis: 5000 });
+      await at(3000);
+      expect(await used()).toBe(1);
+      expect(await release(held)).toBe(true);
+      const next = await approve({ holdMillis: 2000 });
+      await expectRoomAt(5000);
+      expect(await release(next)).toBe(false);
+    });
+
+    test('that keep what is released count held and released approvals in their steps alone', async () => {
+      const starts: FurtherLimit = {
+        name: 'starts',
+        windowMillis: WINDOW,
+        maximum: 2,
+        algorithm: SLIDING,
+        counts: 'requests',
+        keepsReleased: true,
+      };
+      key.use(FIXED_WINDOW, 20);
+      await key.change({ ...limitsOf(FIXED_WINDOW, 20), further: [starts] });
+      await approve({ holdMillis: 5000, hits: 3 });
+      await release(await approve());
+      expect(await key.inspect()).toMatchObject({ limits: [{ used: 3 }, { used: 2 }] });
+      await expectRoomAt(1100);
+      expect(await key.inspect()).toMatchObject({ limits: [{ used: 4 }, { used: 1 }] });
+    });
+
+    test('serve waiters in their order when steps end', async () => {
+      key.use(SLIDING, 2);
+      await approve();
+      await at(150);
+      await approve();
+      const waiters = [await wait(), await wait({ hits: 2 }), await wait()];
+      await at(1099);
+      expect(approvedOf(waiters)).toEqual([false, false, false]);
+      await at(1100);
+      expect(approvedOf(waiters)).toEqual([true, false, false]);
+      await at(2199);
+      expect(approvedOf(waiters)).toEqual([true, false, false]);
+      await at(2200);
+      expect(approvedOf(waiters)).toEqual([true, true, false]);
+      await at(3300);
+      expect(approvedOf(waiters)).toEqual([true, true, true]);
+    });
+
+    test('deny a wait at once exactly if its turn comes later, after waiters and rounds', async () => {
+      key.use(SLIDING, 2);
+      await approve();
+      await at(150);
+      await approve();
+      const waiters: WatchedCheck[] = [];
+      for (const turnAt of [1100, 1200, 2200, 2300, 3300]) {
+        const millis = turnAt - 150;
+        expect(await check({ canWait: true, maxWaitMillis: millis - 1 })).toMatchObject({
+          reason: 'turn_too_late',
+          turnMillis: millis,
+        });
+        waiters.push(await wait({ maxWaitMillis: millis }));
+      }
+      await at(2299);
+      expect(approvedOf(waiters)).toEqual([true, true, true, false, false]);
+      await at(3300);
+      expect(approvedOf(waiters)).toEqual([true, true, true, true, true]);
+    });
+    test('expect the turn of a wait after all that is above a lowered maximum', async () => {
+      key.use(SLIDING, 4);
+      await approve({ hits: 2 });
+      await at(150);
+      await approve({ hits: 2 });
+      const late = { canWait: true, maxRequests: 1, maxWaitMillis: 1049 };
+      expect(await check(late)).toMatchObject({ reason: 'turn_too_late', turnMillis: 1050 });
+      const waiter = await wait({ maxWaitMillis: 1050 });
+      await at(1199);
+      expect(waiter.settled).toBeUndefined();
+      await at(1200);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('serve a waiter with more hits than a lowered maximum when nothing counts', async () => {
+      key.use(SLIDING, 4);
+      await approve();
+      await at(150);
+      await approve({ hits: 3 });
+      const waiter = await wait({ hits: 4 });
+      await check({ maxRequests: 2 });
+      await at(1199);
+      expect(waiter.settled).toBeUndefined();
+      await at(1200);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      expect(await used()).toBe(4);
+    });
+
+    test('are forgotten with a key that is idle', async () => {
+      key.use(SLIDING, 2);
+      await approve();
+      await at(3999);
+      expect(await used()).toBe(0);
+      await at(4000);
+      expect(await key.inspect()).toBeUndefined();
+    });
+  });
+
+  describe(`token buckets: ${name}`, () => {
+    const key = useTimedKey(createHarness);
+    const { check, outcome, approve, wait, release, amend, at, used, expectRoomAt } = key;
+
+    test('approve at an even pace', async () => {
+      key.use(bucket(1), 10);
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ algorithm: bucket(1), remaining: 0, resetMillis: 100 }] },
+      });
+      await expectRoomAt(100);
+      await expectRoomAt(200);
+      // What was not used in time is lost.
+      await at(950);
+      expect(await outcome()).toBe('approved');
+      await expectRoomAt(1050);
+    });
+
+    test('approve up to their burst at once', async () => {
+      key.use(bucket(5), 10);
+      expect(await check({ hits: 6 })).toMatchObject({ reason: 'too_many_hits' });
+      await approve({ hits: 4 });
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ remaining: 0, resetMillis: 100 }] },
+      });
+      await expectRoomAt(100);
+      await at(350);
+      expect(await check({ hits: 3 })).toMatchObject({
+        outcome: 'denied',
+        quota: { limits: [{ remaining: 2, resetMillis: 50 }] },
+      });
+      await at(400);
+      expect(await outcome({ hits: 3 })).toBe('approved');
+      expect(await used()).toBe(5);
+      await at(100_000);
+      expect(await outcome({ hits: 5 })).toBe('approved');
+      expect(await outcome()).toBe('denied');
+    });
+
+    test('serve the queue at the pace, each waiter at its exact time', async () => {
+      key.use(bucket(5), 10);
+      await approve({ hits: 5 });
+      const waiters = [await wait(), await wait({ hits: 3 }), await wait()];
+      for (const [i, time] of [100, 400, 500].entries()) {
+        await at(time - 1);
+        expect(approvedOf(waiters)).toEqual(waiters.map((_, of) => of < i));
+        await at(time);
+        expect(approvedOf(waiters)).toEqual(waiters.map((_, of) => of <= i));
+      }
+    });
+
+    test('deny a wait at once exactly if its turn comes later', async () => {
+      key.use(bucket(1), 10);
+      await approve();
+      const waiters: WatchedCheck[] = [];
+      for (const millis of [100, 200, 300]) {
+        expect(await check({ canWait: true, maxWaitMillis: millis - 1 })).toMatchObject({
+          reason: 'turn_too_late',
+          turnMillis: millis,
+        });
+        waiters.push(await wait({ maxWaitMillis: millis }));
+      }
+      await at(300);
+      expect(approvedOf(waiters)).toEqual([true, true, true]);
+    });
+
+    test('serve waiters whose times are fractions of a millisecond', async () => {
+      key.use(bucket(1), 30);
+      await approve();
+      const waiters = [await wait(), await wait(), await wait()];
+      await at(33);
+      expect(approvedOf(waiters)).toEqual([false, false, false]);
+      // Redis's clock in this test has whole milliseconds, so that a replica asks up to three times.
+      await at(35);
+      expect(approvedOf(waiters)).toEqual([true, false, false]);
+      await at(102);
+      expect(approvedOf(waiters)).toEqual([true, true, true]);
+    });
+
+    test('give back what has not drained of an approval that is released', async () => {
+      key.use(bucket(2), 10);
+      const id = await approve();
+      await approve();
+      await at(50);
+      expect(await release(id)).toBe(true);
+      expect(await release(id)).toBe(false);
+      await approve();
+      await expectRoomAt(150);
+    });
+
+    test('approve nothing sooner for a release of what has drained', async () => {
+      key.use(bucket(1), 10);
+      const first = await approve();
+      await at(100);
+      const second = await approve();
+      expect(await release(first)).toBe(true);
+      await at(201);
+      expect(await release(second)).toBe(false);
+      await approve();
+      await expectRoomAt(301);
+    });
+
+    test('keep the pace after a release of what was approved before it was lowered', async () => {
+      key.use(bucket(1), 100);
+      const id = await approve();
+      await at(10);
+      expect(await outcome({ maxRequests: 10 })).toBe('approved');
+      await at(20);
+      expect(await release(id)).toBe(true);
+      await expectRoomAt(110);
+    });
+
+    test('count corrections of hits: less by what has not drained, more from now on', async () => {
+      key.use(bucket(5), 10);
+      const id = await approve({ hits: 5 });
+      await at(100);
+      expect(await amend(id, 3)).toEqual({});
+      expect(await used()).toBe(3);
+      expect(await amend(id, 8)).toEqual({});
+      expect(await used()).toBe(8);
+      await expectRoomAt(500);
+    });
+
+    test('take what a hold needs once', async () => {
+      key.use(bucket(1), 10);
+      const held = await approve({ holdMillis: 10_000 });
+      await expectRoomAt(100);
+      await at(250);
+      expect(await release(held)).toBe(true);
+      await approve();
+      expect(await outcome()).toBe('denied');
+    });
+
+    test('drain at the old pace until another maximum is set', async () => {
+      key.use(bucket(5), 10);
+      await approve({ hits: 5 });
+      await at(200);
+      expect(await outcome({ hits: 2, maxRequests: 5 })).toBe('approved');
+      await expectRoomAt(400);
+      expect(await key.own()).toMatchObject({ maximum: 5, used: 5 });
+    });
+
+    test('keep what counts while the maximum is 0', async () => {
+      key.use(bucket(4), 10);
+      await approve({ hits: 4 });
+      expect(await check({ maxRequests: 0, canWait: true })).toMatchObject({
+        reason: 'queue_full',
+      });
+      await at(500);
+      expect(await check()).toMatchObject({ reason: 'limit_reached' });
+      expect(await outcome({ maxRequests: 10 })).toBe('denied');
+      await expectRoomAt(600);
+    });
+
+    test('serve a waiter with more hits than a lowered burst when they are empty', async () => {
+      key.use(bucket(5), 10);
+      await approve({ hits: 5 });
+      const waiter = await wait({ hits: 5 });
+      // The level is the new burst and the new maximum at most.
+      await check({ maxRequests: 2 });
+      expect(await used()).toBe(4);
+      await at(1999);
+      expect(waiter.settled).toBeUndefined();
+      await at(2000);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      expect(await used()).toBe(4);
+    });
+
+    test('keep a level that a request allows when the rules change', async () => {
+      key.use(bucket(50), 10);
+      await approve({ hits: 50, maxRequests: 100 });
+      await key.change(limitsOf(bucket(60), 10));
+      expect(await outcome({ hits: 11 })).toBe('denied');
+      expect(await key.own()).toMatchObject({ algorithm: bucket(60), maximum: 100, used: 50 });
+    });
+
+    test('let waiters have 30 ms more at once after a pause, and no more than that', async () => {
+      key.use(bucket(1), 100);
+      await approve();
+      await key.harness.limiter.pause(key.key, 500);
+      const waiters: WatchedCheck[] = [];
+      for (let i = 0; i < 9; i += 1) waiters.push(await wait());
+      const served = (): number => approvedOf(waiters).filter(Boolean).length;
+      const servedAt: [millis: number, count: number][] = [];
+      for (const millis of [499, 500, 519, 520, 539, 540, 559, 560]) {
+        await at(millis);
+        servedAt.push([millis, served()]);
+      }
+      expect(servedAt).toEqual([
+        [499, 0],
+        [500, 4],
+        [519, 4],
+        [520, 6],
+        [539, 6],
+        [540, 8],
+        [559, 8],
+        [560, 9],
+      ]);
+      await approve();
+      await expectRoomAt(570);
+      // Nobody waits, so what is not used in time is lost.
+      await at(2000);
+      await approve();
+      expect(await outcome()).toBe('denied');
+    });
+
+    test('are forgotten with a key that is idle', async () => {
+      key.use(bucket(1), 1);
+      await approve();
+      await at(3999);
+      expect(await used()).toBe(0);
+      await at(4000);
+      expect(await key.inspect()).toBeUndefined();
+    });
+  });
+
+  describe(`a change of the algorithm by rules: ${name}`, () => {
+    const key = useTimedKey(createHarness);
+    const { approve, release, outcome, at } = key;
+
+    // What counts after one more check, whether the id from before is found, and when there is room for four hits.
+    test.each<[from: Algorithm, to: Algorithm, used: number, isFound: boolean, roomAt: number]>([
+      [SLIDING, FIXED_WINDOW, 4, false, 1100],
+      [SLIDING, { name: 'sliding_window', steps: 5 }, 4, false, 1300],
+      [SLIDING, bucket(4), 4, false, 1100],
+      [bucket(4), FIXED_WINDOW, 4, false, 1100],
+      [bucket(4), SLIDING, 4, false, 1200],
+      [bucket(4), bucket(3), 3, true, 100],
+    ])(
+      'from %j to %j carries over what counts at once',
+      async (from, to, used, isFound, roomAt) => {
+        key.use(from, 4);
+        const id = await approve({ hits: 3 });
+        await at(100);
+        await key.change(limitsOf(to, 4));
+        await outcome();
+        expect(await key.own()).toMatchObject({ algorithm: to, used });
+        expect(await release(id)).toBe(isFound);
+        if (isFound) return;
+        await at(roomAt - 1);
+        expect(await outcome({ hits: 4 })).toBe('denied');
+        await at(roomAt);
+        expect(await outcome({ hits: 4 })).toBe('approved');
+      },
+    );
+
+    test.each([[SLIDING], [bucket(4)], [FIXED_WINDOW]])(
+      'from fixed windows to %j comes at the boundary, with what is held',
+      async (to) => {
+        key.use(FIXED_WINDOW, 4);
+        const id = await approve({ hits: 2 });
+        const held = await approve({ holdMillis: 3000 });
+        await at(100);
+        await key.change({ ...limitsOf(to, 4), windowMillis: 2000 });
+        expect(await outcome()).toBe('approved');
+        expect(await key.own()).toMatchObject({ algorithm: FIXED_WINDOW, used: 4 });
+        await at(1000);
+        expect(await outcome()).toBe('approved');
+        // A bucket takes what a hold needs when it is given.
+        const isBucket = to.name === 'token_bucket';
+        expect(await key.own()).toMatchObject({
+          algorithm: to,
+          windowMillis: 2000,
+          used: isBucket ? 1 : 2,
+        });
+        expect(await release(id)).toBe(false);
+        expect(await release(held)).toBe(true);
+        expect(await key.used()).toBe(1);
+      },
+    );
+
+    test('to fixed windows keeps what is held beyond them', async () => {
+      key.use(SLIDING, 2);
+      await approve({ holdMillis: 1500 });
+      await at(100);
+      await key.change(limitsOf(FIXED_WINDOW, 2));
+      await approve();
+      expect(await key.used()).toBe(2);
+      await at(1100);
+      await approve();
+      await key.expectRoomAt(1500);
+    });
+
+    test('serves waiters who have room by the new one', async () => {
+      key.use(SLIDING, 2);
+      await approve({ hits: 2 });
+      const waiters = [await key.wait(), await key.wait()];
+      await at(500);
+      await key.change(limitsOf(bucket(2), 2));
+      expect(approvedOf(waiters)).toEqual([false, false]);
+      await at(999);
+      expect(approvedOf(waiters)).toEqual([false, false]);
+      await at(1000);
+      expect(approvedOf(waiters)).toEqual([true, false]);
+      await at(1500);
+      expect(approvedOf(waiters)).toEqual([true, true]);
+    });
+  });
+}
