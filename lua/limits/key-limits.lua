@@ -118,6 +118,14 @@ function key_limits.have_pace(state)
   return false
 end
 
+-- A limit goes on as the limit of other rules, whose ids may be needed for longer.
+local function continue_as(keys, before, limit, call)
+  before:continue_as(limit, call.now_ms)
+  for _, name in ipairs(limit:built_names(keys)) do
+    redis.call('PEXPIREAT', name, digits(limit:kept_until()))
+  end
+end
+
 -- The own limit of rules comes into force, which is no fixed window or follows one that is none: another kind, or another
 -- length of the windows. What counts now goes on to count, as a sum without ids if the kind or its steps are others.
 function key_limits.take_own(keys, state, declared, call)
@@ -125,7 +133,7 @@ function key_limits.take_own(keys, state, declared, call)
   local own = kinds.begin(declared, call.now_ms)
   own:move(call.now_us)
   if before.algorithm == own.algorithm and before:can_continue_as(own) then
-    before:continue_as(own, call.now_ms)
+    continue_as(keys, before, own, call)
   else
     key_limits.forget_ids(keys, before)
     if own.algorithm ~= 'fixed_window' then
@@ -168,10 +176,7 @@ function key_limits.take_further(keys, state, rules, call)
     local continues = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
     if continues and kept.algorithm == limit.algorithm and kept:can_continue_as(limit) then
       before[limit.name] = nil
-      kept:continue_as(limit, call.now_ms)
-      for _, name in ipairs(limit:built_names(keys)) do
-        redis.call('PEXPIREAT', name, digits(limit:kept_until()))
-      end
+      continue_as(keys, kept, limit, call)
     else
       -- Ids may be left from before the key was idle.
       key_limits.forget_ids(keys, limit)

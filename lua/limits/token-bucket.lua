@@ -254,12 +254,13 @@ function token_bucket:carry(state, sum)
   self:set_level(state, math.min(sum, self:burst()))
 end
 
--- The level drains at the old pace until now.
+-- The level drains at the old pace until now. A period of another length that begins here ends no generation: its ids may
+-- count for as long as that period lasts.
 function token_bucket:continue_as(limit, now_ms)
   limit.start, limit.generation, limit.kept_generation = self.start, self.generation, self.kept_generation
   limit.now_us = self.now_us
   limit.level, limit.time, limit.drained, limit.used = self.drained, self.now_us, self.drained, self.used
-  limit:roll(nil, now_ms)
+  window.roll(limit, now_ms)
 end
 
 function token_bucket:can_continue_as()

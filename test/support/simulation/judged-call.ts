@@ -57,8 +57,8 @@ export function newlyApproved(
   after: Snapshot,
   beginsKey: boolean,
 ): string[] {
-  const isWindow = after.state?.algorithm.name === 'fixed_window';
-  const goesOn = isWindow ? stored.state?.start === after.state.start : !beginsKey;
+  // Only a fixed window ends as a whole.
+  const goesOn = after.state?.stored ? !beginsKey : stored.state?.start === after.state?.start;
   const inWindow = [...after.requests.keys()].filter((id) => !goesOn || !stored.requests.has(id));
   const held = [...after.holds].flatMap(([id, { lapsesAt }]) => {
     const before = stored.holds.get(id)?.lapsesAt ?? 0;

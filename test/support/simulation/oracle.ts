@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
-import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import { isSameAlgorithm, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
@@ -143,7 +144,8 @@ class Comparison {
     const isSet = overridden.includes('window') || windowMillis === nextWindow;
     const [own, ...further] = rulesInForce(state).limits;
     // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
-    const isOfCaller = isSet || ofCaller.limits[0].windowMillis === window;
+    const hasWindow = isSet || ofCaller.limits[0].windowMillis === window;
+    const isOfCaller = hasWindow && isSameAlgorithm(own, ofCaller.limits[0]);
     const maximum = overridden.includes('max') ? ofCaller.limits[0].maximum : own.maximum;
     return {
       limits: [{ ...own, windowMillis, maximum }, ...further],
@@ -227,7 +229,7 @@ class Comparison {
     const { limits } = instance.inspect(this.#now);
     const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
     same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
-    same('room is told', micros, 1000 * (instance.roomAt - this.#now));
+    same('room is told', micros, Math.round(1000 * millisUntil(instance.roomAt, this.#now)));
   }
 
   #compare(): void {

@@ -127,8 +127,9 @@ export function checkWindowsEnd(world: World): void {
           isHeldInto: !keepsReleased,
         }),
       ),
-    ].map(({ start, window, max, taken, held, isHeldInto, stored }, i) => {
-      const isAllHeld = isHeldInto && held >= max && stored?.kind !== 'token_bucket';
+    ].map(({ start, window, max, taken, held, stored, ...limit }, i) => {
+      const isHeldInto = limit.isHeldInto && stored?.kind !== 'token_bucket';
+      const isAllHeld = isHeldInto && held >= max;
       const ofHolds = isHeldInto ? lapses : [];
       const room = rooms[i];
       const windowEnd = room ? room.from + longest(room.at - room.from) : start + longest(window);

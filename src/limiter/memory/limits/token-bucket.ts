@@ -183,14 +183,16 @@ export class TokenBucket implements CountedLimit {
     return this.countsAs(other) && other.algorithm.name === 'token_bucket';
   }
 
-  /** The level drains at the old pace until now. */
+  /**
+   * The level drains at the old pace until now. A period of another length that begins here ends no generation: its ids
+   * may count for as long as that period lasts.
+   */
   change(now: number, limit: Limit): void {
     this.#level = this.#drained;
     this.#time = this.#now;
     this.limit = limit as BucketLimit;
     this.#maximum = limit.maximum;
-    this.window.setLength(limit.windowMillis);
-    this.roll(now);
+    this.window.change(now, limit.windowMillis);
   }
 
   carry(sum: number): void {
