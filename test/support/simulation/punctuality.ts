@@ -97,7 +97,8 @@ export function checkNobodyWaitsForNothing(world: World): void {
 /**
  * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
  * the end of a recovery or a pause. While held approvals take all of a maximum, the end of its window makes no room.
- * Of several limits that are full, the last that has room counts; if none is full, the first that has more. The judge
+ * Of several limits into which the head of the queue does not fit, the last that has room counts; if there is none, the
+ * first that has more. The judge
  * sees to it that only a replica that was late begins a recovery, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
@@ -107,8 +108,8 @@ export function checkWindowsEnd(world: World): void {
   // lost message may have told of that.
   const mayComeSooner = world.longestHold > 0 || world.longestPause > 0 || state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
-  const [head] = waiting.values();
-  const rooms = roomsOfOthers(world.stored.last, head?.hits ?? 1);
+  const [{ hits } = { hits: 1 }] = waiting.values();
+  const rooms = roomsOfOthers(world.stored.last, hits);
   for (const [id, { replica }] of waiting) {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
     const { clock } = world.replica(replica)!;
@@ -119,22 +120,23 @@ export function checkWindowsEnd(world: World): void {
     );
     const { held = 0 } = state.holds ?? {};
     const limits = [
-      { ...state, taken: state.approved, held, isHeldInto: true },
+      { ...state, taken: state.approved, wanted: hits, held, isHeldInto: true },
       ...state.further.map(
         ({ start, windowMillis, maximum, taken, counts, keepsReleased, stored }) => ({
           ...{ start, window: windowMillis, max: maximum, taken, stored },
+          wanted: counts === 'hits' ? hits : 1,
           held: counts === 'hits' ? held : holds.size,
           isHeldInto: !keepsReleased,
         }),
       ),
-    ].map(({ start, window, max, taken, held, stored, ...limit }, i) => {
+    ].map(({ start, window, max, taken, wanted, held, stored, ...limit }, i) => {
       const isHeldInto = limit.isHeldInto && stored?.kind !== 'token_bucket';
       const isAllHeld = isHeldInto && held >= max;
       const ofHolds = isHeldInto ? lapses : [];
       const room = rooms[i];
       const windowEnd = room ? room.from + longest(room.at - room.from) : start + longest(window);
       return {
-        isFull: room ? room.at > room.from : taken >= max,
+        isFull: room ? room.at > room.from : taken + wanted > max,
         windowEnd,
         roomAt: Math.min(...ofHolds, isAllHeld ? Infinity : windowEnd),
       };
