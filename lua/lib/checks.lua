@@ -185,7 +185,8 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     local is_first = queue.count_waiting(keys, state, call) == 0
     queue.join(keys, state, call, joining)
     serving.note_waiters(state)
-    state.head_hits = is_first and state.serving == 1 and joining[1].hits or state.head_hits
+    local waits_for_hits = is_first and state.serving == 1 and not room.is_closed(state)
+    state.head_hits = waits_for_hits and joining[1].hits or state.head_hits
   end
 end
 

@@ -68,15 +68,17 @@ function past_requests.remembered_until(state, call)
   return since > 0 and since + (generations.COUNT - 1) * call.lease or 0
 end
 
--- Sets when the sets to which ids were added expire.
+-- Sets when the sets to which ids were added expire. A token bucket may have ids although nothing of it counts: waiters
+-- are approved of what it has drained below 0.
 function past_requests.expire(keys, state, call, expire_at)
-  if state.own.used > 0 or state.hits == 1 then
+  local may_have_ids = state.own.used > 0 or state.own.algorithm ~= 'fixed_window'
+  if may_have_ids or state.hits == 1 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
   if state.hits == 1 then
     redis.call('PEXPIREAT', own_ids.built_name(keys), expire_at)
   end
-  if state.has_past or (generations.windows_share_set(call, state.own.window) and state.own.used > 0) then
+  if state.has_past or (may_have_ids and generations.windows_share_set(call, state.own.window)) then
     redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)
   end
 end

@@ -53,6 +53,10 @@ local function serve_queue(keys, state, call)
     took, is_blocked, state.head_hits = queue.take_heads(keys, state, call.now_ms, left, most, approve)
     taken = taken + took
   end
+  if not key_limits.fit(state, 1) then
+    -- More than what the head needs keeps it waiting.
+    state.head_hits = nil
+  end
   if tally.living > 0 then
     serving.note_waiters(state)
   else

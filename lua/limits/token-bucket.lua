@@ -274,6 +274,7 @@ function token_bucket:carry(state, sum)
   end
 end
 
+-- A period of another length that begins here ends no generation: its ids may count for as long as that period lasts.
 function token_bucket:continue_as(limit, now_ms, state)
   local max = limit.max
   limit.start, limit.generation, limit.kept_generation = self.start, self.generation, self.kept_generation
@@ -283,7 +284,7 @@ function token_bucket:continue_as(limit, now_ms, state)
     change_pace(limit, state)
   end
   limit:set_max(state, max)
-  limit:roll(nil, now_ms)
+  window.roll(limit, now_ms)
 end
 
 function token_bucket:can_continue_as()

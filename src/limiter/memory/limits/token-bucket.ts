@@ -177,14 +177,14 @@ export class TokenBucket implements CountedLimit {
     return this.countsAs(other) && other.algorithm.name === 'token_bucket';
   }
 
+  /** A period of another length that begins here ends no generation: its ids may count for as long as it lasts. */
   change(now: number, limit: Limit): void {
     this.limit = limit as BucketLimit;
     if (limit.windowMillis !== this.millis) {
-      this.window.setLength(limit.windowMillis);
+      this.window.change(now, limit.windowMillis);
       this.#changePace();
     }
     this.maximum = limit.maximum;
-    this.roll(now);
   }
 
   carry(sum: number): void {
