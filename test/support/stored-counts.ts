@@ -22,13 +22,18 @@ export interface StoredLevel {
   readonly level: number;
   readonly timeMicros: number;
   readonly generation: number;
+  /** Since when the pace is the same. */
+  readonly paceSinceMicros: number;
 }
 
 /**
  * @returns undefined for a fixed window
  * @throws Error if the text is none of the algorithm
  */
-export function readCounts(algorithm: Algorithm | undefined, text: string): StoredCounts | undefined {
+export function readCounts(
+  algorithm: Algorithm | undefined,
+  text: string,
+): StoredCounts | undefined {
   if (algorithm?.name === 'sliding_window') return readSteps(text);
   if (algorithm?.name === 'token_bucket') return readLevel(text);
   return undefined;
@@ -47,13 +52,15 @@ function readSteps(text: string): StoredSteps {
 }
 
 function readLevel(text: string): StoredLevel {
-  const [, level, time, generation] = /^(-?[\d.e+-]+):(\d+):(\d+)$/.exec(text) ?? [];
-  if (generation === undefined) throw new Error(`no token bucket: ${text}`);
+  const [, level, time, generation, paceSince] =
+    /^(-?[\d.e+-]+):(\d+):(\d+):(\d+)$/.exec(text) ?? [];
+  if (paceSince === undefined) throw new Error(`no token bucket: ${text}`);
   return {
     kind: 'token_bucket',
     level: Number(level),
     timeMicros: Number(time),
     generation: Number(generation),
+    paceSinceMicros: Number(paceSince),
   };
 }
 

@@ -31,7 +31,7 @@ export class Approvals {
   /** @param window of the key: the windows, or periods, of its own limit */
   constructor(
     now: number,
-    private readonly window: Window,
+    readonly window: Window,
     [own, ...further]: Limits,
     private readonly bounds: InstanceBounds,
     /** Holds the ids. */

@@ -13,6 +13,9 @@ import { generationsOf, type RecentId, type Snapshot } from './snapshot.js';
 /** Before and after all that is stored. */
 const LONG_AGO = 0;
 const FOREVER = 1e15;
+/** Ids that no request has: they bring a level to what is stored. */
+const DRAINED = 'drained';
+const LEVEL = 'level';
 /** More than any level. */
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
@@ -35,7 +38,7 @@ export function restoreLimits(
   for (const [i, { start, stored: counts }] of all.entries()) {
     if (!counts) continue;
     const rule = rules[i]!;
-    const window = i === 0 ? approvals['window'] : new Window(start, rule.windowMillis);
+    const window = i === 0 ? approvals.window : new Window(start, rule.windowMillis);
     window.restart(LONG_AGO, FOREVER);
     const create = (now: number, limit: Limit): CountedLimit =>
       createLimit(now, limit, window, approvals, Infinity, new MemoryBudget(Infinity));
@@ -92,22 +95,29 @@ function stepsAsStored(
 
 function bucketAsStored(
   rule: Limit,
-  { level, timeMicros, generation }: StoredLevel,
+  { level, timeMicros, generation, paceSinceMicros }: StoredLevel,
   generations: readonly Ids[],
   create: Create,
   window: Window,
   start: number,
 ): CountedLimit {
   const { windowMillis } = rule;
-  const unbounded: Limit = {
-    ...rule,
-    maximum: EVERYTHING,
-    algorithm: { name: 'token_bucket', burst: EVERYTHING },
+  // What was taken is known in hits.
+  const inHits: Limit = { ...rule, counts: 'hits' };
+  const limit = create(LONG_AGO, { ...inHits, maximum: EVERYTHING });
+  let hasPace = false;
+  const moveTo = (micros: number): void => {
+    if (!hasPace && micros >= paceSinceMicros) {
+      hasPace = true;
+      limit.roll(paceSinceMicros / 1000, windowMillis);
+      limit.change(paceSinceMicros / 1000, inHits);
+      window.restart(LONG_AGO, FOREVER);
+    }
+    limit.roll(micros / 1000, windowMillis);
   };
-  const limit = create(LONG_AGO, unbounded);
   const takeAll = (ids: Ids = new Map()): void => {
-    for (const [id, { mark, hits }] of ids) {
-      limit.roll(mark / 1000, windowMillis);
+    for (const [id, { mark, hits }] of [...ids].sort(([, a], [, b]) => a.mark - b.mark)) {
+      moveTo(mark);
       take(limit, id, hits);
     }
   };
@@ -116,10 +126,12 @@ function bucketAsStored(
   limit.roll(start, windowMillis);
   window.restart(LONG_AGO, FOREVER);
   takeAll(generations[generation % 2]);
-  limit.roll(timeMicros / 1000, windowMillis);
-  limit.carry(level);
+  moveTo(Math.max(timeMicros, paceSinceMicros));
   window.restart(start, windowMillis);
-  // From then on it drains at its pace.
+  limit.roll(timeMicros / 1000, windowMillis);
+  // In two steps, since a sum may be rounded.
+  take(limit, DRAINED, -limit.exactUsed);
+  take(limit, LEVEL, level);
   limit.change(timeMicros / 1000, rule);
   return limit;
 }

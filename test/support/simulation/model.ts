@@ -140,7 +140,7 @@ export class Model {
   /** Somebody is approved from the queue at this time, which leaves nothing but that time. */
   #serve(now: number): void {
     const instance = this.#instance;
-    const window = instance.approvals['window'];
+    const window = instance.approvals.window;
     const { start, millis } = window;
     window.restart(LONG_AGO, FOREVER);
     instance.pause(now - 1, 1);
