@@ -55,8 +55,8 @@ export class Instance {
    */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
-  /** When a waiter was approved last. */
-  #servedAt = -Infinity;
+  /** When a waiter was approved last; undefined if none was, which takes less memory than a number. */
+  #servedAt: number | undefined;
   /** When the pause ends; -Infinity if there is none. */
   #pausedUntil = -Infinity;
 

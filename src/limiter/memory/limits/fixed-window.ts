@@ -7,7 +7,6 @@ import type { Window } from './window.js';
 
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
 export class FixedWindow implements CountedLimit {
-  readonly hasPace = false;
   maximum: number;
   /** Held ids are among them only if the limit keeps what is released. */
   readonly #ids: ApprovedIds;
@@ -51,6 +50,10 @@ export class FixedWindow implements CountedLimit {
 
   get sum(): number {
     return this.#ids.hits + this.#carried;
+  }
+
+  get hasPace(): boolean {
+    return false;
   }
 
   get isFull(): boolean {

@@ -42,8 +42,8 @@ export interface WaitedFor {
   readonly hits: number;
   /** -Infinity if there is no pause. */
   readonly pausedUntil: number;
-  /** When a waiter was approved last; -Infinity if none was. */
-  readonly servedAt: number;
+  /** When a waiter was approved last; undefined if none was. */
+  readonly servedAt: number | undefined;
 }
 
 /**
@@ -52,7 +52,7 @@ export interface WaitedFor {
  */
 export function roomForWaiters(
   limits: readonly CountedLimit[],
-  { hits, pausedUntil, servedAt }: WaitedFor,
+  { hits, pausedUntil, servedAt = -Infinity }: WaitedFor,
 ): number {
   const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
   const isFull = full.length > 0;

@@ -14,7 +14,6 @@ type SlidingLimit = Limit & { readonly algorithm: { readonly name: 'sliding_wind
  * step late, and never early. `lua/limits/sliding-window.lua` has the same rules.
  */
 export class SlidingWindow implements CountedLimit {
-  readonly hasPace = false;
   maximum: number;
   readonly #ids: RecentIds;
   readonly #step: number;
@@ -64,6 +63,10 @@ export class SlidingWindow implements CountedLimit {
 
   get sum(): number {
     return total(this.#sums.values());
+  }
+
+  get hasPace(): boolean {
+    return false;
   }
 
   get isFull(): boolean {

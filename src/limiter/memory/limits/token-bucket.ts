@@ -27,7 +27,6 @@ type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket'
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
 export class TokenBucket implements CountedLimit {
-  readonly hasPace = true;
   readonly #ids: RecentIds;
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
@@ -86,6 +85,10 @@ export class TokenBucket implements CountedLimit {
 
   get sum(): number {
     return this.used;
+  }
+
+  get hasPace(): boolean {
+    return true;
   }
 
   get isFull(): boolean {
