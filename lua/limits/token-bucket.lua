@@ -179,6 +179,8 @@ end
 -- What an approval took, and when; nil if an empty bucket would have filled since.
 function token_bucket:find(keys, id)
   local taken, time = recent_ids.find(keys, self, id)
+  -- An approval from before the clock went back counts from then on.
+  time = taken and math.min(time, self.time)
   if taken and self:drains_in(self.now_us - time) <= self:burst() then
     return taken, time
   end

@@ -25,7 +25,8 @@ function limitByNow(
   if (stored?.kind === 'token_bucket') {
     const timeMicros = Math.min(stored.timeMicros, now * 1000);
     const isMoved = byNow.isMoved || stored.timeMicros > (now + 1) * 1000;
-    return { ...byNow, stored: { ...stored, timeMicros }, isMoved };
+    const paceSinceMicros = Math.min(stored.paceSinceMicros, now * 1000);
+    return { ...byNow, stored: { ...stored, timeMicros, paceSinceMicros }, isMoved };
   }
   if (stored?.kind !== 'sliding_window' || stored.stepStart <= now + windowMillis) return byNow;
   // All that counts moves into a step that begins now, and has no ids.

@@ -117,7 +117,8 @@ function bucketAsStored(
   };
   const takeAll = (ids: Ids = new Map()): void => {
     for (const [id, { mark, hits }] of [...ids].sort(([, a], [, b]) => a.mark - b.mark)) {
-      moveTo(mark);
+      // One from before the clock went back counts from then on.
+      moveTo(Math.min(mark, timeMicros));
       take(limit, id, hits);
     }
   };
