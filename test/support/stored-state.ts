@@ -1,8 +1,5 @@
-import type { Algorithm } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
-import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
-import { readCounts, stepsOf, type StoredCounts } from './stored-counts.js';
 
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
@@ -10,10 +7,6 @@ export interface StoredState {
   readonly window: number;
   readonly max: number;
   readonly queueMax: number;
-  /** Of its own limit. */
-  readonly algorithm: Algorithm;
-  /** What its own limit stores besides `start` and `approved`; undefined if it has fixed windows. */
-  readonly stored: StoredCounts | undefined;
   /** The maxima that requests have set. */
   readonly overridden: readonly ('window' | 'max' | 'queueMax')[];
   readonly approved: number;
@@ -35,8 +28,6 @@ export interface StoredState {
   readonly released: number;
   /** 0 if no waiter was served. */
   readonly served: number;
-  /** When a lease or a pause was set last. */
-  readonly setAt: number;
   /** Of all holds together; undefined if there is none. */
   readonly holds: StoredHolds | undefined;
   /** In the order of the rules. */
@@ -49,11 +40,9 @@ export interface StoredState {
 
 /** A further limit of a key. */
 export interface StoredLimit extends FurtherLimit {
-  /** When its window, or period, began. */
+  /** When its window began. */
   readonly start: number;
   readonly taken: number;
-  /** What it stores besides these; undefined if it has fixed windows. */
-  readonly stored: StoredCounts | undefined;
 }
 
 /** What the state says of the holds of a key. */
@@ -72,15 +61,8 @@ export function idleAt({
   window,
   further,
 }: Pick<StoredState, 'start' | 'window' | 'further'>): number {
-  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...further.map(countsUntil));
-}
-
-/** Until when a further limit may count what was approved by now: `counts_until` of the kinds in lua/limits. */
-function countsUntil({ start, windowMillis, algorithm }: StoredLimit): number {
-  if (algorithm?.name === 'token_bucket') return start + 3 * windowMillis;
-  if (algorithm?.name !== 'sliding_window') return start + windowMillis;
-  const { stepMillis, steps } = stepsOf(windowMillis, algorithm);
-  return start + windowMillis + (steps + 2) * stepMillis;
+  const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
+  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...windowsEnd);
 }
 
 /** The limits in a key's state. */
@@ -110,11 +92,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
-  const [{ algorithm }] = limitsIn(fields.limits ?? '').limits;
   return {
     ...limits,
-    algorithm,
-    stored: readCounts(algorithm, fields.own ?? '0'),
     start,
     approved: number('approved'),
     denied: number('denied'),
@@ -129,7 +108,6 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     isServing: number('serving') === 1,
     released: number('released'),
     served: number('served'),
-    setAt: number('set_at'),
     holds: readHolds(fields.holds ?? '0'),
     further,
     pausedUntil: number('paused_until'),
@@ -139,10 +117,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
 
 function readFurther(limits: string, field: string): StoredLimit[] {
   return furtherIn(limits).map((limit) => {
-    const [, start, taken, counts = ''] =
-      new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
-    const stored = readCounts(limit.algorithm, counts);
-    return { ...limit, start: Number(start), taken: Number(taken), stored };
+    const [, start, taken] = new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+)`).exec(field) ?? [];
+    return { ...limit, start: Number(start), taken: Number(taken) };
   });
 }
 

@@ -28,8 +28,7 @@ export function isExcused({ run, stored, after, approved }: JudgedCall): boolean
   const hasLapsed = (stored.leases[run.replica] ?? Infinity) <= now;
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
-  const ofOwn = stored.state?.stored ? [stored.requests] : [];
-  const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
+  const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
   return approved.some((id) => known.includes(id));
 }
 
