@@ -1,4 +1,3 @@
-import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
 import type { Random } from '../chaos/random.js';
 
@@ -59,7 +58,6 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
     name,
     windowMillis: random.pick(WINDOWS),
     maximum: random.whole(1, 4),
-    algorithm: FIXED_WINDOW,
     counts: random.pick(['hits', 'requests']),
     keepsReleased: random.chance(0.3),
   };
