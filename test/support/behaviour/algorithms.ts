@@ -258,7 +258,7 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       });
       await expectRoomAt(100);
       await expectRoomAt(200);
-      // What was not used in time is lost.
+      // Room that nobody uses in time is lost.
       await at(950);
       expect(await outcome()).toBe('approved');
       await expectRoomAt(1050);
