@@ -70,10 +70,11 @@ describeInBrowser('the page of the HTTP API', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('does not scroll sideways on a phone, even with an answer', async () => {
+  test('does not scroll sideways on a phone, even with an answer and an expanded schema', async () => {
     const { page, complaints } = await openDocs(PHONE);
     expect(await isWiderThanSeen(page)).toBe(false);
     await tryCheck(page, `${uniqueKey()}-${'long'.repeat(100)}`);
+    await page.getByRole('button', { name: 'Expand all' }).first().click();
     expect(await isWiderThanSeen(page)).toBe(false);
     expect(complaints).toEqual([]);
   });

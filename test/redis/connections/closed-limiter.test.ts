@@ -30,13 +30,15 @@ test('a limiter that is closed logs the failures of its last second', async () =
   const rules = withoutRules(settings);
   const { limiter } = await createLimiter(settings, rules, 'replica', logger, unobserved);
   await limiter.ping();
-  await redis.client.client('PAUSE', 400);
+  // Longer than the test: the pause ends with the command below.
+  await redis.client.client('PAUSE', 60_000, 'WRITE');
   for (const key of [uniqueKey(), uniqueKey()]) {
     await expect(limiter.check({ key, canWait: false })).rejects.toThrow();
   }
   const failures = (): unknown[] =>
     lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));
   expect(failures()).toEqual([{ check: 1 }]);
+  await redis.client.client('UNPAUSE');
   await limiter.close();
   expect(failures()).toMatchObject([{ check: 1 }, { check: 1 }]);
 });

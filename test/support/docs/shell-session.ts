@@ -83,7 +83,7 @@ export class ShellSession {
     const printed = (): string => this.#printed.slice(start);
     if (block.servesOn !== undefined) {
       await this.#serve(code, this.#replace(`localhost:${block.servesOn}`));
-      return { printed: '', expected: '' };
+      return { printed: printed(), expected: '' };
     }
     await this.#execute(code);
     if (block.prints === undefined) return { printed: '', expected: '' };
@@ -111,12 +111,16 @@ export class ShellSession {
     return this.bash.exitCode !== null || this.bash.signalCode !== null;
   }
 
-  /** Starts a service in the background, and returns when it serves. */
+  /**
+   * Starts a service in the background, and returns when it serves. The test has a time limit itself: beside other
+   * work, it takes minutes to build an image. Prints the log of a service that ends instead.
+   */
   async #serve(code: string, address: string): Promise<void> {
     const log = join(this.folder, 'served.log');
     // curl's own retries are at least a second apart.
-    const asking = `for i in {1..600}; do curl -s -o '${log}.health' ${address}/healthz && break; sleep 0.1; done`;
-    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking}`);
+    const asking = `curl -s -o '${log}.health' ${address}/healthz`;
+    const waiting = `{ kill -0 $! || { cat '${log}'; break; }; } 2> /dev/null; sleep 0.1`;
+    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\nuntil ${asking}; do ${waiting}; done`);
   }
 
   /** Returns when the code has ended, except for background jobs. */

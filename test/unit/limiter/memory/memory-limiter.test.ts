@@ -290,7 +290,7 @@ describe('a bound on the memory', () => {
     // Shorter than the time between two sweeps, so that none of them finds the key.
     const policies = policiesWith(() => ({ ...limits, windowMillis: 1 }));
     limiter = new MemoryLimiter(policies, clock, { maxBytes: MAX_BYTES });
-    for (let keys = 0; keys < 100; keys += 1) {
+    for (let round = 0; round < 100; round += 1) {
       await approve('a');
       await clock.advance(5);
     }

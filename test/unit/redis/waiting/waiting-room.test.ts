@@ -60,8 +60,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
           requestId,
           answer: (verdict) => {
             // All checks of a call have these news if one of them has a ticket.
-            const queueNews = QUEUE_NEWS;
-            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueNews });
+            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueNews: QUEUE_NEWS });
             return quiet();
           },
           fail: (error) => {
