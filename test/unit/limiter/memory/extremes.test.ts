@@ -63,7 +63,7 @@ function servedIn(millis: number, perSecond: number, late: number): number {
 }
 
 describe('the rate at which waiters are served', () => {
-  test.each([1, 50, 100, 1000])('is that of the rule over a minute: %i per second', (perSecond) => {
+  test.each([1, 50, 100, 1000])('follows the rule over a minute: %i per second', (perSecond) => {
     for (const late of [0, 1, 10]) {
       const served = servedIn(MINUTE, perSecond, late);
       expect({ late, isExact: Math.abs(served / (60 * perSecond) - 1) < 0.01 }).toEqual({

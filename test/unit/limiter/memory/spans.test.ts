@@ -45,7 +45,7 @@ class Subject {
   #checks = 0;
 
   constructor(
-    private readonly rules: Rules,
+    rules: Rules,
     private readonly onDenial: (hits: number) => void = () => undefined,
   ) {
     const { windowMillis, maximum: maxRequests, algorithm } = rules;
