@@ -287,7 +287,7 @@ export class ScriptHarness {
   }
 
   /**
-   * When Redis removes each key that exists, but for those of windows that have ended.
+   * When Redis removes each key that exists, but for those of windows and generations of ids.
    * @throws Error where one never would be removed
    */
   async expiry(): Promise<Record<string, number>> {
@@ -305,7 +305,17 @@ export class ScriptHarness {
       if (at !== undefined) expiry[name] = at;
     }
     await this.pastExpiry();
+    await this.recentExpiry(undefined);
+    for (const name of this.#limits) await this.recentExpiry(name);
     return expiry;
+  }
+
+  /**
+   * The same for the ids of a limit without fixed windows, by generation.
+   * @param name undefined for the key's own limit
+   */
+  recentExpiry(name: string | undefined): Promise<(number | undefined)[]> {
+    return Promise.all(this.names.recentIds(name).map((key) => this.#expiryOf(key)));
   }
 
   /** The same for the ids of windows that have ended, by the number of their turn. */

@@ -118,6 +118,7 @@ describeInBrowser('a key in the dashboard', () => {
     });
 
     test('says how long it is paused, and that a request has set the length of its windows', async () => {
+      await send(app.url, 'POST', ratePath('job'));
       await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
       await send(app.url, 'PUT', `${ratePath('job')}?pauseMillis=7200000`);
       const { page } = await open(addressOf(app, 'job'));

@@ -1,11 +1,11 @@
-import { describeAlgorithms } from '../../support/behaviour/algorithms.js';
+import { describeAlgorithms, describeExtremes } from '../../support/behaviour/algorithms.js';
 import { LIMITER_BEHAVIOURS } from '../../support/behaviour/limiter-behaviours.js';
 import { createMemoryHarness, redisHarnessFactory } from '../../support/limiter-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const createRedisHarness = redisHarnessFactory(useRedis());
 
-for (const describeBehaviour of [...LIMITER_BEHAVIOURS, describeAlgorithms]) {
+for (const describeBehaviour of [...LIMITER_BEHAVIOURS, describeAlgorithms, describeExtremes]) {
   describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
   describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 
+import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { DeclaredLimits } from '../../support/limits.js';
@@ -456,6 +457,93 @@ describe('after any calls of the scripts of a key with further limits', () => {
       const isFull = stored.further.some(({ taken, maximum }) => taken >= maximum);
       expect(isFull || stored.approved >= stored.max).toBe(true);
       return queue.length;
+    });
+  });
+});
+
+const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
+  fc.constant(FIXED_WINDOW),
+  fc.record({ name: fc.constant('sliding_window' as const), steps: fc.constantFrom(2, 10, 60) }),
+  fc.record({ name: fc.constant('token_bucket' as const), burst: fc.constantFrom(1, 3, 8) }),
+);
+
+/** Rules of a key with any algorithms. */
+const anyRules = fc.record({
+  algorithm,
+  maxRequests: fc.constantFrom(0, 2, 8),
+  further: fc.array(
+    fc.tuple(furtherLimit('a'), algorithm).map(([limit, its]) => ({ ...limit, algorithm: its })),
+    { maxLength: 1 },
+  ),
+});
+
+/** Calls about few ids by replicas whose rules have any algorithms, which change from call to call. */
+const callsWithAlgorithms = fc
+  .tuple(
+    fc.array(callAbout(requestIdOf(3)), { minLength: 10, maxLength: 40, size: 'max' }),
+    fc.array(anyRules, { minLength: 2, maxLength: 4 }),
+    fc.array(fc.nat({ max: 12 }), { minLength: 40, maxLength: 40 }),
+  )
+  .map(([sequence, rules, choices]) =>
+    // Most calls have the first rules.
+    sequence.map((each, i): Call => ({ ...each, limits: rules[choices[i]! - 9] ?? rules[0]! })),
+  );
+
+/** The ids that are stored of a limit without fixed windows. */
+async function recentIdsOf(name: string | undefined): Promise<number> {
+  const sizes = await Promise.all(key.names.recentIds(name).map((hash) => redis.client.hlen(hash)));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+describe('after any calls of the scripts of a key with any algorithms', () => {
+  // The harness itself fails if a name that exists has no expiry.
+  test('every name has an expiry, and a fixed window has no ids of the other kinds', async () => {
+    const example = holdAndQueue({ maxRequests: 1, algorithm: { name: 'token_bucket', burst: 1 } });
+    await afterAny(callsWithAlgorithms, example, extent(10, 60), async () => {
+      const { expiry } = await key.stored();
+      const state = readStoredState(await redis.client.hgetall(key.names.state));
+      let seen = Object.keys(expiry).length;
+      for (const limit of state ? [{ ...state, name: undefined }, ...state.further] : []) {
+        const ids = await recentIdsOf(limit.name);
+        seen += ids;
+        if (limit.stored === undefined) expect([limit.name, ids]).toEqual([limit.name, 0]);
+      }
+      return seen;
+    });
+  });
+
+  test('a sliding window counts what its ids and its holds take', async () => {
+    const sliding = { name: 'sliding_window', steps: 10 } as const;
+    const limits = { maxRequests: 8, algorithm: sliding };
+    const sequences = callsWithAlgorithms.map((sequence) =>
+      sequence.map((each): Call => {
+        const step = each.step.script === 'settle' ? { ...each.step, tickets: {} } : each.step;
+        // A clock that goes back by more than a window leaves sums without ids.
+        return { ...each, step, windowMillis: 1000, millis: Math.max(0, each.millis), limits };
+      }),
+    );
+    await afterAny(sequences, holdAndQueue(limits), extent(15, 100), async (script, now) => {
+      const state = readStoredState(await redis.client.hgetall(key.names.state));
+      if (state?.stored?.kind !== 'sliding_window') return 0;
+      // Then it counts as removed.
+      if (state.expires - key.startMillis <= now && !state.holds) return 0;
+      const { number, sums } = state.stored;
+      const hashes = await Promise.all(
+        key.names.recentIds(undefined).map((hash) => redis.client.hvals(hash)),
+      );
+      const bySteps = new Map<number, number>();
+      for (const text of hashes.flat()) {
+        const [mark, taken = 1] = text.split('*').map(Number);
+        // Only the latest eleven steps count.
+        if (mark! < number - 10) continue;
+        bySteps.set(mark!, (bySteps.get(mark!) ?? 0) + taken);
+      }
+      const positive = [...bySteps].filter(([, sum]) => sum > 0);
+      expect([script, new Map(positive)]).toEqual([script, sums]);
+      const held = state.holds?.held ?? 0;
+      const sum = positive.reduce((all, [, each]) => all + each, held);
+      expect([script, state.approved]).toEqual([script, sum]);
+      return positive.length;
     });
   });
 });

@@ -258,7 +258,7 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       });
       await expectRoomAt(100);
       await expectRoomAt(200);
-      // Room that nobody uses in time is lost.
+      // Time in which nothing is approved is lost.
       await at(950);
       expect(await outcome()).toBe('approved');
       await expectRoomAt(1050);
@@ -447,7 +447,7 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       ]);
       await approve();
       await expectRoomAt(570);
-      // Nobody waits, so what is not used in time is lost.
+      // Nobody waits, so time in which nothing is approved is lost.
       await at(2000);
       await approve();
       expect(await outcome()).toBe('denied');
@@ -543,6 +543,80 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(approvedOf(waiters)).toEqual([true, false]);
       await at(1500);
       expect(approvedOf(waiters)).toEqual([true, true]);
+    });
+  });
+}
+
+const BILLION = 1_000_000_000;
+const YEAR = 366 * 24 * 60 * 60 * 1000;
+
+/** The behaviour of every limiter for the greatest and the smallest numbers of such limits. */
+export function describeExtremes(name: string, createHarness: HarnessFactory): void {
+  describe(`the extremes of limits without fixed windows: ${name}`, () => {
+    const key = useTimedKey(createHarness);
+    const { check, outcome, approve, release, at, expectRoomAt } = key;
+    const use = (algorithm: Algorithm, maxRequests: number, windowMillis: number): Promise<void> =>
+      key.change({ ...limitsOf(algorithm, maxRequests), windowMillis });
+
+    test('a billion per second at once, and a million each millisecond', async () => {
+      await use(bucket(BILLION), BILLION, WINDOW);
+      await approve({ hits: BILLION - 1 });
+      await approve();
+      expect(await outcome()).toBe('denied');
+      await at(1);
+      expect(await outcome({ hits: 1_000_001 })).toBe('denied');
+      expect(await outcome({ hits: 1_000_000 })).toBe('approved');
+      expect(await key.used()).toBe(BILLION);
+    });
+
+    test('a billion per second one by one', async () => {
+      await use(bucket(1), BILLION, WINDOW);
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 0.001 }] } });
+      await expectRoomAt(1);
+    });
+
+    test('a billion per year one by one, each 31.6224 ms', async () => {
+      await use(bucket(1), BILLION, YEAR);
+      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 31.623 }] } });
+      await expectRoomAt(32);
+    });
+
+    test.each<[algorithm: Algorithm, resetMillis: number]>([
+      [SLIDING, 1.1 * YEAR],
+      // A billionth of a hit may lack, for what doubles round.
+      [bucket(1), 31_622_399_968.378],
+    ])('one per year: %j', async (algorithm, resetMillis) => {
+      await use(algorithm, 1, YEAR);
+      expect(await check()).toMatchObject({ quota: { limits: [{ remaining: 0, resetMillis }] } });
+      await at(1000);
+      const left = Math.round((resetMillis - 1000) * 1000) / 1000;
+      expect(await check()).toMatchObject({
+        outcome: 'denied',
+        quota: { limits: [{ remaining: 0, resetMillis: left }] },
+      });
+      expect(await check({ canWait: true, maxWaitMillis: Math.ceil(left) - 1 })).toMatchObject({
+        reason: 'turn_too_late',
+        turnMillis: left,
+      });
+    });
+
+    test('a billion in a sliding year', async () => {
+      await use(SLIDING, BILLION, YEAR);
+      await approve({ hits: BILLION - 1 });
+      const id = await approve();
+      expect(await outcome()).toBe('denied');
+      expect(await release(id)).toBe(true);
+      await approve();
+      expect(await key.used()).toBe(BILLION);
+    });
+
+    test.each([
+      [{ name: 'sliding_window', steps: 60 } as const, 2],
+      [bucket(1), 1],
+    ])('one per millisecond: %j', async (algorithm, roomAt) => {
+      await use(algorithm, 1, 1);
+      await approve();
+      await expectRoomAt(roomAt);
     });
   });
 }
