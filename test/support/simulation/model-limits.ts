@@ -87,7 +87,7 @@ function stepsAsStored(
     const before = limit.sum;
     for (const [id, { hits }] of ids.filter(([, each]) => each.mark === mark))
       take(limit, id, hits);
-    // What was carried over from other rules has no ids.
+    // Hits that were carried over from other rules have no ids.
     limit.carry((sums.get(mark) ?? 0) - (limit.sum - before));
   }
   return limit;
@@ -102,7 +102,7 @@ function bucketAsStored(
   start: number,
 ): CountedLimit {
   const { windowMillis } = rule;
-  // What was taken is known in hits.
+  // Approvals are stored with the hits that they took.
   const inHits: Limit = { ...rule, counts: 'hits' };
   const limit = create(LONG_AGO, { ...inHits, maximum: EVERYTHING });
   let hasPace = false;

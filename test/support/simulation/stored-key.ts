@@ -38,7 +38,7 @@ const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withd
 
 /** The number in KEYS of the first further limit. */
 const FIRST_LIMIT = 11;
-/** That of the ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
+/** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
 const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
 
 /**
