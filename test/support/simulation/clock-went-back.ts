@@ -24,8 +24,9 @@ function limitByNow(
   const byNow = { start: Math.min(start, now), stored, isMoved: start > now };
   if (stored?.kind === 'token_bucket') {
     const timeMicros = Math.min(stored.timeMicros, now * 1000);
+    const paceSinceMicros = Math.min(stored.paceSinceMicros, now * 1000);
     const isMoved = byNow.isMoved || stored.timeMicros > (now + 1) * 1000;
-    return { ...byNow, stored: { ...stored, timeMicros }, isMoved };
+    return { ...byNow, stored: { ...stored, timeMicros, paceSinceMicros }, isMoved };
   }
   if (stored?.kind !== 'sliding_window' || stored.stepStart <= now + windowMillis) return byNow;
   // All that counts moves into a step that begins now, and has no ids.
