@@ -96,8 +96,8 @@ local function take_own(keys, state, call)
   end
   local ended = { start = own.start, window = own.window }
   key_limits.take_own(keys, state, declared, call)
-  if declared.algorithm == 'fixed_window' then
-    -- The ids of its first window begin with that.
+  if declared.algorithm == 'fixed_window' or declared.window ~= ended.window then
+    -- The ids of its first window begin with that. Those of a period of another length are remembered in another way.
     past_requests.end_window(keys, state, call, ended, redis.call('EXISTS', keys.requests) == 1)
     state.rolled = true
   end
