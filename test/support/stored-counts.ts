@@ -1,8 +1,8 @@
 import type { Algorithm } from '../../src/limiter/limits.js';
 
 /**
- * What a limit stores of what counts, other than its window or period and what its approvals take together: the text
- * that `format` of the kinds in lua/limits writes. Times are ms since 1970, those of a bucket µs.
+ * What a limit stores of what counts, other than its window or period and what its approvals take together. The kinds
+ * in lua/limits write it with `format`. Times are ms since 1970, those of a bucket µs.
  */
 export type StoredCounts = StoredSteps | StoredLevel;
 
