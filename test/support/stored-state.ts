@@ -1,5 +1,8 @@
+import type { Algorithm } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
+import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
+import { readCounts, stepsOf, type StoredCounts } from './stored-counts.js';
 
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
@@ -7,6 +10,10 @@ export interface StoredState {
   readonly window: number;
   readonly max: number;
   readonly queueMax: number;
+  /** Of its own limit. */
+  readonly algorithm: Algorithm;
+  /** What its own limit stores besides `start` and `approved`; undefined if it has fixed windows. */
+  readonly stored: StoredCounts | undefined;
   /** The maxima that requests have set. */
   readonly overridden: readonly ('window' | 'max' | 'queueMax')[];
   readonly approved: number;
@@ -28,6 +35,8 @@ export interface StoredState {
   readonly released: number;
   /** 0 if no waiter was served. */
   readonly served: number;
+  /** When a lease or a pause was set last. */
+  readonly setAt: number;
   /** Of all holds together; undefined if there is none. */
   readonly holds: StoredHolds | undefined;
   /** In the order of the rules. */
@@ -40,9 +49,11 @@ export interface StoredState {
 
 /** A further limit of a key. */
 export interface StoredLimit extends FurtherLimit {
-  /** When its window began. */
+  /** When its window, or period, began. */
   readonly start: number;
   readonly taken: number;
+  /** What it stores besides these; undefined if it has fixed windows. */
+  readonly stored: StoredCounts | undefined;
 }
 
 /** What the state says of the holds of a key. */
@@ -61,8 +72,15 @@ export function idleAt({
   window,
   further,
 }: Pick<StoredState, 'start' | 'window' | 'further'>): number {
-  const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
-  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...windowsEnd);
+  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...further.map(countsUntil));
+}
+
+/** Until when a further limit may count what was approved by now: `counts_until` of the kinds in lua/limits. */
+function countsUntil({ start, windowMillis, algorithm }: StoredLimit): number {
+  if (algorithm?.name === 'token_bucket') return start + 3 * windowMillis;
+  if (algorithm?.name !== 'sliding_window') return start + windowMillis;
+  const { stepMillis, steps } = stepsOf(windowMillis, algorithm);
+  return start + windowMillis + (steps + 2) * stepMillis;
 }
 
 /** The limits in a key's state. */
@@ -92,8 +110,11 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
+  const [{ algorithm }] = limitsIn(fields.limits ?? '').limits;
   return {
     ...limits,
+    algorithm,
+    stored: readCounts(algorithm, fields.own ?? '0'),
     start,
     approved: number('approved'),
     denied: number('denied'),
@@ -108,6 +129,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     isServing: number('serving') === 1,
     released: number('released'),
     served: number('served'),
+    setAt: number('set_at'),
     holds: readHolds(fields.holds ?? '0'),
     further,
     pausedUntil: number('paused_until'),
@@ -117,8 +139,10 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
 
 function readFurther(limits: string, field: string): StoredLimit[] {
   return furtherIn(limits).map((limit) => {
-    const [, start, taken] = new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+)`).exec(field) ?? [];
-    return { ...limit, start: Number(start), taken: Number(taken) };
+    const [, start, taken, counts = ''] =
+      new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
+    const stored = readCounts(limit.algorithm, counts);
+    return { ...limit, start: Number(start), taken: Number(taken), stored };
   });
 }
 

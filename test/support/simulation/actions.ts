@@ -1,5 +1,5 @@
 import type { SimulatedReplica } from './replica.js';
-import { parseFurther } from './shape.js';
+import { parseAlgorithm, parseFurther } from './shape.js';
 import { LOSSES, type NewRules, type World } from './world.js';
 
 /** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
@@ -25,16 +25,18 @@ const option = (words: readonly string[], name: string): number | undefined => {
 };
 
 /**
- * Limits of a key; `most` is the greatest override that counts, -1 for none. A window, or further limits, that are left
- * out stay as they are.
+ * Limits of a key; `most` is the greatest override that counts, -1 for none. A window, an algorithm, or further limits,
+ * that are left out stay as they are.
  */
 function rulesIn(words: readonly string[]): NewRules | undefined {
   const [max, queue, windowMillis, most] = ['max', 'queue', 'window', 'most'].map((name) =>
     option(words, name),
   );
   if (max === undefined || queue === undefined) return undefined;
+  const algorithm = textOption(words, 'algorithm');
   const limits = textOption(words, 'limits');
   return {
+    ...(algorithm !== undefined && { algorithm: parseAlgorithm(algorithm) }),
     ...(limits !== undefined && { further: parseFurther(limits) }),
     ...(windowMillis !== undefined && { windowMillis }),
     maxRequests: max,
@@ -79,7 +81,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
-  /** rules A max=N queue=N [window=N] [most=N] [limits=...]: as `rulesIn` has it, other rules of the key there */
+  /** rules A max=N queue=N [window=N] [most=N] [algorithm=...] [limits=...]: as `rulesIn` has it, other rules of the key there */
   rules: (world, replica, words) => {
     const rules = rulesIn(words);
     if (!replica.isAlive || !rules) return false;
@@ -177,7 +179,7 @@ const WORLD_ACTIONS: Readonly<
 > = {
   /** pass N: milliseconds */
   pass: (world, [millis]) => world.pass(Number(millis)),
-  /** reload max=N queue=N [window=N] [most=N] [limits=...]: as `rules`, for all replicas at once */
+  /** reload max=N queue=N [window=N] [most=N] [algorithm=...] [limits=...]: as `rules`, for all replicas at once */
   reload: (world, words) => {
     const rules = rulesIn(words);
     const alive = world.replicas.filter(({ isAlive }) => isAlive);

@@ -1,13 +1,19 @@
+import { type Algorithm, capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
+import { luaNumber } from '../lua-constants.js';
+import type { StoredState } from '../stored-state.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
 import { isIdle, type Snapshot } from './snapshot.js';
 import { Violation } from './violation.js';
+
+/** While waiters are served, a bucket may have drained below 0 by what drains in this time. */
+const CREDIT_MILLIS = luaNumber('limits/token-bucket', 'CREDIT_MICROS') / 1000;
 
 /**
  * What was approved and given back, over all calls. It holds also if Redis loses memory: nobody is approved twice, or
  * beyond a maximum, unless Redis has lost what it knew of the approvals.
  */
 export class ApprovalsSeen {
-  /** Of the current window: the highest maximum that it has had, and the hits of each approval. */
+  /** Of the current window or period: the highest maximum that it has had, and the hits of each approval. */
   #window = { highest: 0, approved: new Map<string, number>() };
 
   constructor(private readonly world: JudgedWorld) {}
@@ -28,11 +34,15 @@ export class ApprovalsSeen {
     for (const id of approved) this.#approved(id, call);
     if (!state) return;
     this.#checkUnit(call);
-    const isSame = !beginsKey && stored.state?.start === state.start && !isIdle(after, run.now);
+    const isSame = !beginsKey && goesOn(stored.state, state) && !isIdle(after, run.now);
     // Held approvals stay, although the maximum may be lower in this window.
     const highest = hitsOf(heldIn(stored, run.now));
     if (!isSame) this.#window = { highest, approved: new Map() };
-    for (const [id, hits] of after.requests) this.#window.approved.set(id, hits);
+    for (const [id, hits] of after.requests) {
+      // Other limits have approvals of earlier periods.
+      const isOfPeriod = approved.includes(id) || this.#window.approved.has(id);
+      if (!state.stored || isOfPeriod) this.#window.approved.set(id, hits);
+    }
     this.#checkMaximum(call);
   }
 
@@ -60,7 +70,9 @@ export class ApprovalsSeen {
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
       const isServedByRelease = run.script === 'release' && stored.waiting.has(id);
-      const isStored = after.requests.has(id) || after.holds.has(id);
+      // What does not count any more stays in a limit that is no fixed window.
+      const isCounted = after.requests.has(id) && !after.state?.stored;
+      const isStored = isCounted || after.holds.has(id);
       const isApproved = after.state !== undefined && isStored && !isServedByRelease;
       if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
         throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
@@ -115,9 +127,12 @@ export class ApprovalsSeen {
     for (const { overrides, rules } of run.batches) {
       ofCall.push(overrides.maxRequests ?? 0, rules.limits[0].maximum);
     }
-    const maximumOfCall = Math.max(...ofCall, run.knownMaximum ?? 0);
+    const { algorithm, window } = after.state!;
+    const maximum = Math.max(...ofCall, run.knownMaximum ?? 0);
+    const maximumOfCall = mostInPeriod(algorithm, maximum, window);
     this.#window.highest = Math.max(this.#window.highest, maximumOfCall);
-    const held = heldIn(after, run.now);
+    const isBucket = algorithm.name === 'token_bucket';
+    const held = isBucket ? new Map<string, number>() : heldIn(after, run.now);
     const ids = new Map([...this.#window.approved, ...held]);
     const isAmended = [...ids.keys()].some((id) => this.world.clientOf(id)?.isAmended);
     const most = held.size > 0 && approved.length > 0 ? maximumOfCall : this.#window.highest;
@@ -137,6 +152,19 @@ export class ApprovalsSeen {
     );
     return windowEnd + Math.min(...promised);
   }
+}
+
+/** Whether the window or period is the same, and of the same limit. */
+function goesOn(before: StoredState | undefined, state: StoredState): boolean {
+  if (before?.start !== state.start) return false;
+  return !state.stored || (isSameAlgorithm(before, state) && before.window === state.window);
+}
+
+/** How much may be approved in a window, or in a period of that length. */
+function mostInPeriod(algorithm: Algorithm, maximum: number, windowMillis: number): number {
+  if (algorithm.name !== 'token_bucket') return maximum;
+  const credit = Math.ceil((CREDIT_MILLIS * maximum) / windowMillis);
+  return capacityOf({ algorithm, maximum }) + maximum + credit;
 }
 
 function heldIn({ holds }: Snapshot, now: number): ReadonlyMap<string, number> {

@@ -1,4 +1,5 @@
-import { idleAt } from '../stored-state.js';
+import { stepsOf } from '../stored-counts.js';
+import { idleAt, type StoredLimit } from '../stored-state.js';
 import { Violation } from './violation.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -13,23 +14,50 @@ export function lapseByNow({ lapsesAt, millis }: TimedHold, now: number): number
   return Math.min(lapsesAt, now + millis);
 }
 
+type TimedLimit = Pick<StoredLimit, 'start' | 'stored' | 'windowMillis' | 'algorithm'>;
+
+/** What a limit stores of times, as the first call after a step of the clock has to take it. */
+function limitByNow(
+  { start, stored, windowMillis, algorithm }: TimedLimit,
+  now: number,
+): Pick<StoredLimit, 'start' | 'stored'> & { readonly isMoved: boolean } {
+  const byNow = { start: Math.min(start, now), stored, isMoved: start > now };
+  if (stored?.kind === 'token_bucket') {
+    const timeMicros = Math.min(stored.timeMicros, now * 1000);
+    const paceSinceMicros = Math.min(stored.paceSinceMicros, now * 1000);
+    const isMoved = byNow.isMoved || stored.timeMicros > (now + 1) * 1000;
+    return { ...byNow, stored: { ...stored, timeMicros, paceSinceMicros }, isMoved };
+  }
+  if (stored?.kind !== 'sliding_window' || stored.stepStart <= now + windowMillis) return byNow;
+  // All that counts moves into a step that begins now, and has no ids.
+  const { steps } = stepsOf(windowMillis, algorithm);
+  const number = stored.number + steps + 1;
+  const sum = [...stored.sums.values()].reduce((all, each) => all + each, 0);
+  const sums = new Map(sum > 0 ? [[number, sum]] : []);
+  return { ...byNow, stored: { ...stored, stepStart: now, number, sums }, isMoved: true };
+}
+
 /**
  * What was stored before Redis's clock went back, as the first call after the step has to take it: windows that begin in
- * the future begin now with what was approved in them, and no hold lasts longer than its length from now on.
+ * the future begin now with what was approved in them, steps of more than a window later become one that begins now, and
+ * no hold lasts longer than its length from now on.
  */
 export function byNow(stored: Snapshot, now: number): Snapshot {
   const { state, holds } = stored;
   if (!state) return stored;
-  const start = Math.min(state.start, now);
-  const further = state.further.map((limit) => ({ ...limit, start: Math.min(limit.start, now) }));
-  const isMoved =
-    start < state.start || further.some((limit, i) => limit.start < state.further[i]!.start);
-  const expires = isMoved
-    ? Math.min(state.expires, idleAt({ start, window: state.window, further }))
+  const { window, algorithm } = state;
+  const own = limitByNow({ ...state, windowMillis: window, algorithm }, now);
+  const further = state.further.map((limit) => ({ ...limit, ...limitByNow(limit, now) }));
+  const isMoved = own.isMoved || further.some((limit) => limit.isMoved);
+  const isBack = isMoved || state.setAt > now;
+  const { start } = own;
+  const expires = isBack
+    ? Math.min(state.expires, idleAt({ start, window, further }))
     : state.expires;
+  const served = isBack ? Math.min(state.served, now) : state.served;
   return {
     ...stored,
-    state: { ...state, start, further, expires },
+    state: { ...state, start, stored: own.stored, further, expires, served },
     holds: new Map(
       [...holds].map(([id, hold]) => [id, { ...hold, lapsesAt: lapseByNow(hold, now) }]),
     ),
@@ -52,9 +80,15 @@ export function checkNothingLastsLonger(
   const fail = (what: string, millis: number): void => {
     throw new Violation('nothing lasts longer than it was set for', `${what} by ${millis} ms`);
   };
-  if (state.start > now) fail('the window', state.start - now);
-  for (const { name, start } of state.further) {
+  const own = { ...state, name: 'own', windowMillis: state.window };
+  for (const { name, start, stored, windowMillis } of [own, ...state.further]) {
     if (start > now) fail(`the window of ${name}`, start - now);
+    if (stored?.kind === 'sliding_window' && stored.stepStart > now + windowMillis) {
+      fail(`a step of ${name}`, stored.stepStart - now);
+    }
+    if (stored?.kind === 'token_bucket' && stored.timeMicros > (now + 1) * 1000) {
+      fail(`what has not drained of ${name}`, stored.timeMicros / 1000 - now);
+    }
   }
   for (const [id, hold] of holds) {
     const over = hold.lapsesAt - lapseByNow(hold, now);

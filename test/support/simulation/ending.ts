@@ -19,8 +19,9 @@ export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
   const { longestWindow, longestHold, longestPause } = world;
   const { leaseMillis } = world.shape;
+  // An approval counts in a sliding window for up to two of its lengths.
   const patience =
-    (world.clients.size + 8) * (longestWindow + longestHold) +
+    (world.clients.size + 8) * (2 * longestWindow + longestHold) +
     longestPause +
     3 * leaseMillis +
     OTHER_MILLIS;

@@ -1,7 +1,8 @@
 import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
-import { isIdle, type Snapshot } from './snapshot.js';
+import { LIMIT_NAMES } from './shape.js';
+import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
 
@@ -16,6 +17,8 @@ export function isExcused({ run, stored, after, approved }: JudgedCall): boolean
   if (state && run.lowestTicket < state.born * 1000) return true;
   // A length that a replica has told of counts from the next window on, also if it is the one of this window.
   if (stored.state && stored.state.nextWindow === stored.state.window) return true;
+  // After a step of Redis's clock. The clock of the embedded limiter never goes back.
+  if (hasLaterApprovals(stored) || hasLaterApprovals(after)) return true;
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
   if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
@@ -28,8 +31,22 @@ export function isExcused({ run, stored, after, approved }: JudgedCall): boolean
   const hasLapsed = (stored.leases[run.replica] ?? Infinity) <= now;
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
-  const known = [...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
+  const ofOwn = stored.state?.stored ? [stored.requests] : [];
+  const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
   return approved.some((id) => known.includes(id));
+}
+
+/** Whether a token bucket has approvals that are later than its level. */
+function hasLaterApprovals(snapshot: Snapshot): boolean {
+  const { state } = snapshot;
+  if (!state) return false;
+  const limits = [{ name: undefined, stored: state.stored }, ...state.further];
+  return limits.some(({ name, stored }) => {
+    if (stored?.kind !== 'token_bucket') return false;
+    const index = name === undefined ? 0 : 1 + LIMIT_NAMES.findIndex((each) => each === name);
+    const ids = generationsOf(snapshot, index).flatMap((each) => [...each.values()]);
+    return ids.some(({ mark }) => mark > stored.timeMicros);
+  });
 }
 
 /** Whether the rules of a caller may be older than the limits in force, which stay then for some time. */

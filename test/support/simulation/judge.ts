@@ -77,7 +77,7 @@ export class Judge {
     const stored = this.#found(run, change, isOpened);
     const beginsKey = findsNoKey(run, stored, after);
     if (isOpened && stored.state && after.state && beginsKey) this.#isTorn = false;
-    const approved = newlyApproved(run, stored, after);
+    const approved = newlyApproved(run, stored, after, beginsKey);
     const call: JudgedCall = {
       ...{ number: this.#calls, run, reply, stored, after, messages, approved, beginsKey },
       isTorn: this.#isTorn,

@@ -51,14 +51,19 @@ export function findsNoKey({ now }: ScriptRun, stored: Snapshot, { state }: Snap
 }
 
 /** Those that are approved after a call and were not before. */
-export function newlyApproved({ now }: ScriptRun, stored: Snapshot, after: Snapshot): string[] {
-  const isSameWindow = stored.state?.start === after.state?.start;
-  const inWindow = [...after.requests.keys()].filter(
-    (id) => !isSameWindow || !stored.requests.has(id),
-  );
+export function newlyApproved(
+  { now }: ScriptRun,
+  stored: Snapshot,
+  after: Snapshot,
+  beginsKey: boolean,
+): string[] {
+  // Only a fixed window ends as a whole.
+  const goesOn = after.state?.stored ? !beginsKey : stored.state?.start === after.state?.start;
+  const inWindow = [...after.requests.keys()].filter((id) => !goesOn || !stored.requests.has(id));
   const held = [...after.holds].flatMap(([id, { lapsesAt }]) => {
     const before = stored.holds.get(id)?.lapsesAt ?? 0;
     return lapsesAt > now && before <= now ? [id] : [];
   });
-  return [...inWindow, ...held];
+  // A token bucket has the ids of held approvals as well.
+  return [...new Set([...inWindow, ...held])];
 }

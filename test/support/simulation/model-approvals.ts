@@ -7,7 +7,8 @@ import type { Snapshot } from './snapshot.js';
 const OTHER = uuidOf('?');
 
 /**
- * Gives a key of the embedded limiter the approvals that Redis has stored.
+ * Gives a key of the embedded limiter the approvals that Redis has stored, but for those in limits that are no fixed
+ * windows: `restoreLimits` gives it these.
  * @param approvals of a key with its own limit, of which there are none
  * @param further limits, whose maxima are more than approvals take
  */
@@ -26,7 +27,9 @@ export function restoreApprovals(
   }
   restoreHolds(approvals, stored);
   const used = [state.approved, ...state.further.map(({ taken }) => taken)];
+  const counts = [state.stored, ...state.further.map((limit) => limit.stored)];
   for (const [i, limit] of approvals.limits.entries()) {
+    if (counts[i]) continue;
     const ids = i === 0 ? stored.requests : stored.limits.get(state.further[i - 1]!.name);
     for (const [id, hits] of ids ?? []) {
       // One with no hits was corrected.

@@ -7,6 +7,7 @@ import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
 import { idOf, uuidOf } from './model-ids.js';
 import { restoreApprovals } from './model-approvals.js';
+import { restoreLimits } from './model-limits.js';
 import { KEY } from './replica.js';
 import type { CheckBatchRun, CheckRun } from './script-run.js';
 import type { Snapshot, StoredWaiter } from './snapshot.js';
@@ -14,8 +15,13 @@ import type { StoredState } from '../stored-state.js';
 
 /** Before all that is stored, so that nothing ends at this time. */
 const LONG_AGO = 0;
+/** Longer than anything lasts. */
+const FOREVER = 1e15;
 /** More than anything takes that is stored, and less than the hits of a check that only sets limits. */
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
+
+/** How many hits are waited for before another one. */
+const MORE = [0, 1, 2, 3, 4, 6, 8];
 
 /** What the embedded limiter makes of a key: the model of the rules. Ids are those of the simulation. */
 export class Model {
@@ -52,9 +58,10 @@ export class Model {
   ): Model {
     const { state } = stored;
     const inForce = rulesInForce(state);
-    const unbounded = inForce.limits.map((limit) => ({ ...limit, maximum: EVERYTHING }));
+    const unbounded = inForce.limits.map(withoutBounds);
     const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
     const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] });
+    if (state.served > 0) model.#serve(state.served);
     restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);
@@ -72,6 +79,7 @@ export class Model {
     if (nextWindow > 0) set({ windowMillis: nextWindow });
     if (overridden.includes('max')) set({ maxRequests: max });
     if (overridden.includes('queueMax')) set({ maxRequestsInQueue: queueMax });
+    restoreLimits(model.#instance.approvals, stored, inForce.limits);
     return model;
   }
 
@@ -116,8 +124,31 @@ export class Model {
     return this.#instance.approvals.limits.map((limit) => limit.takenBy(uuidOf(id)));
   }
 
+  /** When what counts of each limit ends to count that is no fixed window: the times until more and more hits fit. */
+  roomOfLimits(now: number): unknown[] {
+    return this.#instance.approvals.limits.map((limit) => {
+      limit.roll(now, limit.millis);
+      const turns = MORE.map((hits) => limit.millisToTurn(now, hits, 1, limit.millis));
+      return [limit.used, limit.exactUsed, ...turns];
+    });
+  }
+
   hitsHeld(id: string): number | undefined {
     return this.#instance.approvals.holds?.hitsOf(uuidOf(id));
+  }
+
+  /** Somebody is approved from the queue at this time, which leaves nothing but that time. */
+  #serve(now: number): void {
+    const instance = this.#instance;
+    const window = instance.approvals.window;
+    const { start, millis } = window;
+    window.restart(LONG_AGO, FOREVER);
+    instance.pause(now - 1, 1);
+    instance.check(now - 1, uuidOf('?'), { key: KEY, canWait: true });
+    instance.settle(now);
+    for (const limit of instance.approvals.limits) limit.giveBack(uuidOf('?'), true);
+    window.restart(start, millis);
+    this.granted.length = 0;
   }
 
   /** A check of more hits than there can be is rejected, after it has set limits and served the queue. */
@@ -127,11 +158,26 @@ export class Model {
 }
 
 /** The limits of a key, as the rules that stay in force if no others may come. */
-export function rulesInForce({ window, max, queueMax, further }: StoredState): KeyLimits {
+export function rulesInForce({
+  window,
+  max,
+  queueMax,
+  algorithm: ofOwn,
+  further,
+}: StoredState): KeyLimits {
   const limits = further.map(({ name, windowMillis, maximum, algorithm, counts, keepsReleased }) =>
     furtherLimit({ name, windowMillis, maximum, algorithm, counts, keepsReleased }),
   );
-  return { limits: [ownLimit(window, max), ...limits], maxRequestsInQueue: queueMax };
+  return { limits: [ownLimit(window, max, ofOwn), ...limits], maxRequestsInQueue: queueMax };
+}
+
+function withoutBounds({ algorithm, ...limit }: Limit): Limit {
+  const isBucket = algorithm.name === 'token_bucket';
+  return {
+    ...limit,
+    maximum: EVERYTHING,
+    algorithm: isBucket ? { ...algorithm, burst: EVERYTHING } : algorithm,
+  };
 }
 
 function asLimits([own, ...further]: readonly Limit[]): KeyLimits['limits'] {

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
-import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import { isSameAlgorithm, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
@@ -12,7 +13,7 @@ import { hasOlderRules, isExcused } from './excused.js';
 import type { JudgedCall } from './judged-call.js';
 import { Model, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
-import { isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
+import { generationsOf, isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
 import type { StoredState } from '../stored-state.js';
 
@@ -143,7 +144,8 @@ class Comparison {
     const isSet = overridden.includes('window') || windowMillis === nextWindow;
     const [own, ...further] = rulesInForce(state).limits;
     // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
-    const isOfCaller = isSet || ofCaller.limits[0].windowMillis === window;
+    const hasWindow = isSet || ofCaller.limits[0].windowMillis === window;
+    const isOfCaller = hasWindow && isSameAlgorithm(own, ofCaller.limits[0]);
     const maximum = overridden.includes('max') ? ofCaller.limits[0].maximum : own.maximum;
     return {
       limits: [{ ...own, windowMillis, maximum }, ...further],
@@ -227,7 +229,7 @@ class Comparison {
     const { limits } = instance.inspect(this.#now);
     const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
     same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
-    same('room is told', micros, 1000 * (instance.exactRoomAt - this.#now));
+    same('room is told', micros, Math.round(1000 * millisUntil(instance.exactRoomAt, this.#now)));
   }
 
   #compare(): void {
@@ -251,14 +253,19 @@ class Comparison {
     const { overridden, nextWindow, window } = state;
     const names = state.further.map(({ name }) => name);
     const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
+    const readBack = this.#readBack(state);
     // What a key had that was idle stays until it expires.
     const namesBefore = beginsKey ? [] : stored.state!.further.map(({ name }) => name);
     const gone = namesBefore.filter((name) => !names.includes(name) && after.limits.has(name));
+    if (this.#isFixed(0) && generationsOf(after, 0).some((ids) => ids.size > 0)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     return {
       'who is approved': approved.toSorted(),
-      'limits are': limitsOf(state, this.#now),
+      'limits are': limitsOf(state, this.#now).map((limit, i) =>
+        this.#isFixed(i) ? limit : readBack.instance.inspect(this.#now).limits[i],
+      ),
+      'approvals count until': readBack.roomOfLimits(this.#now).filter((_, i) => !this.#isFixed(i)),
       'places are': state.queueMax,
       'requests have set limits': {
         maxRequests: overridden.includes('max'),
@@ -269,7 +276,10 @@ class Comparison {
       'the next window is': isSet && (nextWindow || window),
       'denials count': state.denied,
       'the key is paused': !this.#isRecovering && state.pausedUntil,
-      'approvals count': this.#ids.map((id) => [id, limits.map((taken) => taken?.get(id))]),
+      'approvals count': this.#ids.map((id) => {
+        const taken = readBack.takenBy(id);
+        return [id, limits.map((ids, i) => (this.#isFixed(i) ? ids?.get(id) : taken[i]))];
+      }),
       'what is left of limits that are gone is': gone,
       'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
       'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
@@ -285,13 +295,15 @@ class Comparison {
     const { instance, granted } = this.#model;
     const now = this.#now;
     const is = instance.inspect(now);
-    const isSameWindow = stored.state?.born === state.born && stored.state.start === state.start;
+    const isSameWindow =
+      stored.state?.born === state.born && now < stored.state.start + stored.state.window;
     const { holds } = instance.approvals;
     const gone = [...granted, ...(run.script === 'withdraw' ? run.requestIds : [])];
     const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
     return {
       'who is approved': [...this.#approved, ...granted].toSorted(),
       'limits are': is.limits,
+      'approvals count until': this.#model.roomOfLimits(now).filter((_, i) => !this.#isFixed(i)),
       'places are': is.maxRequestsInQueue,
       'requests have set limits': instance.examine(now, 0).overridden,
       'the next window is':
@@ -305,6 +317,17 @@ class Comparison {
       'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
       'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
     };
+  }
+
+  /** What the call has left, as the embedded limiter reads it. */
+  #readBack(state: StoredState): Model {
+    return Model.restored({ ...this.call.after, state }, new Map(), FOREVER);
+  }
+
+  /** Whether the limit is a fixed window, which is compared as it is stored. */
+  #isFixed(index: number): boolean {
+    const { stored, further } = this.call.after.state!;
+    return (index === 0 ? stored : further[index - 1]?.stored) === undefined;
   }
 
   /** All that count in a limit before or after the call. */
@@ -355,8 +378,13 @@ function amendmentReply(outcome: AmendOutcome): number {
 
 /** The limits that a state has, as the model tells its own. */
 function limitsOf(state: StoredState, now: number): LimitState[] {
-  const own = { start: state.start, taken: state.approved, ...ownLimit(state.window, state.max) };
-  const further = state.further.map((limit) => ({ ...limit, ...furtherLimit(limit) }));
+  const { start, approved, window, max, algorithm } = state;
+  const own = { start, taken: approved, ...ownLimit(window, max, algorithm) };
+  const further = state.further.map(({ start, taken, stored: _, ...limit }) => ({
+    start,
+    taken,
+    ...furtherLimit(limit),
+  }));
   return [own, ...further].map(({ start, taken, ...limit }) => ({
     ...limit,
     used: taken,

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../../../src/limiter/limits.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
@@ -30,6 +31,9 @@ const TWO_LIMITS: readonly FurtherLimit[] = [
   { name: 'a', windowMillis: 200, maximum: 3, counts: 'hits', keepsReleased: false },
   { name: 'b', windowMillis: 1000, maximum: 2, counts: 'requests', keepsReleased: true },
 ];
+
+const SLIDING: Algorithm = { name: 'sliding_window', steps: 3 };
+const BUCKET: Algorithm = { name: 'token_bucket', burst: 3 };
 
 /** A caller does not notice that Redis has lost a place of it, which makes up for other faults. */
 function withPlacesUntold(plant: () => () => void): () => () => void {
@@ -71,6 +75,41 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       aim: { fates: ['release'], shape: { further: TWO_LIMITS } },
       lua: 'limits/fixed-window.give_back',
       body: 'return original(self, keys, state, id, is_held, true)',
+    },
+  ],
+  'approvals count in each kind of limit as in the model': [
+    {
+      name: 'a step counts for one step too few',
+      aim: { shape: { algorithm: SLIDING } },
+      lua: 'limits/sliding-window.move',
+      body: `self.steps = self.steps - 1
+    local made_room = original(self, now_us)
+    self.steps = self.steps + 1
+    self.generation = self:generation_of(self.number)
+    return made_room`,
+    },
+    {
+      name: 'ids are forgotten with their generation',
+      aim: { fates: ['release'], shape: { algorithm: SLIDING, windowMillis: 200 } },
+      lua: 'limits/recent-ids.drop_ended',
+      body: `if limit.generation > limit.kept_generation then
+      redis.call('UNLINK', unpack(recent_ids.built_names(keys, limit)))
+    end
+    original(keys, state, limit)`,
+    },
+    {
+      name: 'a release gives a bucket back what has drained',
+      aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.return_hits',
+      body: 'original(self, state, hits, self.now_us)',
+    },
+    {
+      name: 'a bucket drains below 0 while nobody waits',
+      aim: { shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.move',
+      body: `original(self, now_us)
+    self:begin_serving()
+    return self:fits(1)`,
     },
   ],
   'approvals are held as in the model': [

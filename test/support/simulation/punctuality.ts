@@ -1,14 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { FIXED_WINDOW, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { SimulatedClient } from './client.js';
-import { rulesInForce } from './model.js';
+import { furtherLimit } from '../limits.js';
+import { luaNumber } from '../lua-constants.js';
+import { firstRoom } from './model-limits.js';
+import { Model, rulesInForce } from './model.js';
 import type { SimulatedReplica } from './replica.js';
+import type { Snapshot } from './snapshot.js';
 import type { World } from './world.js';
 import { Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
 const LONGEST_GRACE_MILLIS = 100;
+/** Between two settles of a key with an even pace. */
+const LEAST_BETWEEN_SETTLES_MILLIS = luaNumber('lib/room', 'LEAST_BETWEEN_SETTLES');
 /** A timer rings in the first whole millisecond of the world in which it is due. */
 const ROUNDED_MILLIS = 1;
 
@@ -62,11 +69,14 @@ export function checkRulesAreTaken(world: World): void {
   const isSet = state.overridden.includes('window');
   for (const [id, { replica }] of waiting) {
     const { limits, history } = world.replica(replica)!;
-    const mayCome = isSet || limits.windowMillis === state.window;
+    const isFixed = state.algorithm.name === 'fixed_window';
+    const { algorithm = FIXED_WINDOW, windowMillis } = limits;
+    const hasWindow = isSet || windowMillis === state.window;
+    const mayCome = !isFixed || (isSameAlgorithm({ algorithm }, state) && hasWindow);
     // Of rules of the same millisecond, either may be in force.
     if (!mayCome || history.loadedAt <= state.limitsSince || !world.isPunctual(replica)) continue;
     const [, ...further] = rulesInForce(state).limits;
-    if (isDeepStrictEqual(further, limits.further ?? [])) continue;
+    if (isDeepStrictEqual(further, (limits.further ?? []).map(furtherLimit))) continue;
     throw new Violation('new rules reach those who wait', `${id} waits by others`);
   }
 }
@@ -87,7 +97,8 @@ export function checkNobodyWaitsForNothing(world: World): void {
 /**
  * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
  * the end of a recovery or a pause. While held approvals take all of a maximum, the end of its window makes no room.
- * Of several limits that are full, the last that has room counts; if none is full, the first that has more. The judge
+ * Of several limits into which the head of the queue does not fit, the last that has room counts; if there is none, the
+ * first that has more. The judge
  * sees to it that only a replica that was late begins a recovery, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
@@ -97,6 +108,8 @@ export function checkWindowsEnd(world: World): void {
   // lost message may have told of that.
   const mayComeSooner = world.longestHold > 0 || world.longestPause > 0 || state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
+  const [{ hits } = { hits: 1 }] = waiting.values();
+  const rooms = roomsOfOthers(world.stored.last, hits);
   for (const [id, { replica }] of waiting) {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
     const { clock } = world.replica(replica)!;
@@ -107,18 +120,23 @@ export function checkWindowsEnd(world: World): void {
     );
     const { held = 0 } = state.holds ?? {};
     const limits = [
-      { ...state, taken: state.approved, held, isHeldInto: true },
-      ...state.further.map(({ start, windowMillis, maximum, taken, counts, keepsReleased }) => ({
-        ...{ start, window: windowMillis, max: maximum, taken },
-        held: counts === 'hits' ? held : holds.size,
-        isHeldInto: !keepsReleased,
-      })),
-    ].map(({ start, window, max, taken, held, isHeldInto }) => {
-      const windowEnd = start + longest(window);
+      { ...state, taken: state.approved, wanted: hits, held, isHeldInto: true },
+      ...state.further.map(
+        ({ start, windowMillis, maximum, taken, counts, keepsReleased, stored }) => ({
+          ...{ start, window: windowMillis, max: maximum, taken, stored },
+          wanted: counts === 'hits' ? hits : 1,
+          held: counts === 'hits' ? held : holds.size,
+          isHeldInto: !keepsReleased,
+        }),
+      ),
+    ].map(({ start, window, max, taken, wanted, held, stored, ...limit }, i) => {
+      const isHeldInto = limit.isHeldInto && stored?.kind !== 'token_bucket';
       const isAllHeld = isHeldInto && held >= max;
       const ofHolds = isHeldInto ? lapses : [];
+      const room = rooms[i];
+      const windowEnd = room ? room.from + longest(room.at - room.from) : start + longest(window);
       return {
-        isFull: taken >= max,
+        isFull: room ? room.at > room.from : taken + wanted > max,
         windowEnd,
         roomAt: Math.min(...ofHolds, isAllHeld ? Infinity : windowEnd),
       };
@@ -128,7 +146,8 @@ export function checkWindowsEnd(world: World): void {
       full.length > 0
         ? Math.max(...full.map((limit) => limit.roomAt))
         : Math.min(...limits.map((limit) => limit.roomAt));
-    const grace = clock.worldMillis(LONGEST_GRACE_MILLIS) + ROUNDED_MILLIS;
+    const grace =
+      clock.worldMillis(LONGEST_GRACE_MILLIS + LEAST_BETWEEN_SETTLES_MILLIS) + ROUNDED_MILLIS;
     const pausedUntil =
       state.pausedUntil === 0
         ? 0
@@ -142,6 +161,22 @@ export function checkWindowsEnd(world: World): void {
         `${id} waits on for ${over} ms`,
       );
   }
+}
+
+/** When each limit that is no fixed window was changed last, and when it has room then, unless a hold ends. */
+function roomsOfOthers(
+  last: Snapshot,
+  hits: number,
+): readonly ({ readonly from: number; readonly at: number } | undefined)[] {
+  const { state } = last;
+  const stored = state ? [state.stored, ...state.further.map((limit) => limit.stored)] : [];
+  if (!state || stored.every((each) => each === undefined)) return [];
+  const { limits } = Model.restored({ ...last, state }, new Map(), Infinity).instance.approvals;
+  return stored.map((counts, i) => {
+    if (!counts) return undefined;
+    const from = counts.kind === 'sliding_window' ? counts.stepStart : counts.timeMicros / 1000;
+    return { from, at: firstRoom(limits[i]!, from, hits) };
+  });
 }
 
 /** Until something is to be done that takes its time; infinite where nothing is. */

@@ -81,8 +81,8 @@ export class SimulatedReplica {
   constructor(private readonly parts: ReplicaParts) {
     const { name, index, shape, naming, scripts, now, lock } = parts;
     this.name = name;
-    const { windowMillis, maxRequests, maxRequestsInQueue, further } = shape;
-    this.limits = { windowMillis, maxRequests, maxRequestsInQueue, further };
+    const { windowMillis, maxRequests, maxRequestsInQueue, algorithm, further } = shape;
+    this.limits = { windowMillis, maxRequests, maxRequestsInQueue, algorithm, further };
     this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
     this.connection = new Connection(now);
     this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);

@@ -4,8 +4,10 @@ import type { Random } from '../chaos/random.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
 import {
+  drawAlgorithm,
   drawFurther,
   drawLimit,
+  formatAlgorithm,
   formatFurther,
   LIMIT_NAMES,
   REPLICA_NAMES,
@@ -43,7 +45,9 @@ const FATES = [
 ] as const;
 /** Drawn apart. */
 const CLOCK_BACK = 'clock back';
-export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number] | typeof CLOCK_BACK;
+const ALGORITHMS = 'algorithms';
+export type Fate =
+  (typeof SLOW_FATES)[number] | (typeof FATES)[number] | typeof CLOCK_BACK | typeof ALGORITHMS;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -61,6 +65,7 @@ export class Scheduler {
   readonly #fates = new Set<Fate>();
   /** Of the steps of Redis's clock. */
   readonly #clockRandom: Random;
+  readonly #algorithmRandom: Random;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -73,8 +78,10 @@ export class Scheduler {
     const possible = world.shape.isPrompt ? FATES : [...FATES, ...SLOW_FATES];
     const chance = random.pick(FATE_CHANCES);
     this.#clockRandom = random.fork('clock');
+    this.#algorithmRandom = random.fork('algorithms');
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
+    if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
     if (!this.#has(CLOCK_BACK)) return;
     for (const fate of TIMED_FATES)
       if (this.#clockRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
@@ -95,7 +102,8 @@ export class Scheduler {
   }
 
   get #changesRules(): boolean {
-    return this.#has('rules') || this.#has('windows') || this.#has('limits');
+    const fates: readonly Fate[] = ['rules', 'windows', 'limits', ALGORITHMS];
+    return fates.some((fate) => this.#has(fate));
   }
 
   #ofWorld(): Choice[] {
@@ -276,6 +284,9 @@ export class Scheduler {
       const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
       if (this.#has('windows')) words.push(`window=${random.pick(WINDOWS)}`);
       if (random.chance(0.5)) words.push(`most=${random.whole(-1, 3)}`);
+      if (this.#has(ALGORITHMS)) {
+        words.push(`algorithm=${formatAlgorithm(drawAlgorithm(this.#algorithmRandom))}`);
+      }
       if (this.#has('limits')) words.push(`limits=${formatFurther(this.#limits())}`);
       this.#lastRules = words.join(' ');
     }

@@ -1,5 +1,7 @@
-import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
+import { type Algorithm, FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
+import { encodeLimits, limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { Random } from '../chaos/random.js';
+import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
 
 /** What a world is made of, before anything happens in it. */
 export interface WorldShape {
@@ -8,6 +10,8 @@ export interface WorldShape {
   readonly leaseMillis: number;
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  /** Of the own limit, by the rules that all replicas begin with. */
+  readonly algorithm: Algorithm;
   /** The further limits by the rules that all replicas begin with. */
   readonly further: readonly FurtherLimit[];
   /** By how much the clock of each replica runs faster than Redis's, in thousandths: timers come early or late. */
@@ -39,6 +43,7 @@ export function drawShape(random: Random): WorldShape {
     leaseMillis: random.pick([600, 1500, 3000]),
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),
+    algorithm: drawAlgorithm(random.fork('algorithm')),
     further: drawFurther(random.fork('further')),
     drift: Array.from({ length: replicas }, () =>
       drifts ? random.whole(-1000 * DRIFT, 1000 * DRIFT) : 0,
@@ -54,13 +59,34 @@ export function drawFurther(random: Random): FurtherLimit[] {
 }
 
 export function drawLimit(random: Random, name: string): FurtherLimit {
+  const algorithm = drawAlgorithm(random.fork(name));
   return {
     name,
     windowMillis: random.pick(WINDOWS),
     maximum: random.whole(1, 4),
+    ...(algorithm !== FIXED_WINDOW && { algorithm }),
     counts: random.pick(['hits', 'requests']),
     keepsReleased: random.chance(0.3),
   };
+}
+
+/** Most limits have fixed windows. */
+export function drawAlgorithm(random: Random): Algorithm {
+  if (random.chance(0.6)) return FIXED_WINDOW;
+  return random.chance(0.5)
+    ? { name: 'sliding_window', steps: random.whole(2, 5) }
+    : { name: 'token_bucket', burst: random.pick([1, 1, 2, 3]) };
+}
+
+/** An algorithm as `<name>[:<steps or burst>]`. */
+export function formatAlgorithm(algorithm: Algorithm): string {
+  const own = ownLimit(0, 0, algorithm);
+  const text = encodeLimits({ limits: [own], maxRequestsInQueue: 0 });
+  return algorithm.name === 'fixed_window' ? algorithm.name : text.slice(text.indexOf('=') + 1);
+}
+
+export function parseAlgorithm(text: string): Algorithm {
+  return limitsIn(`0:0:0,=${text}`).limits[0].algorithm;
 }
 
 /** The limits as `<name>=<window>:<maximum>:<what it counts>[:kept]`, with a comma between two; `none` for none. */
@@ -73,14 +99,18 @@ export function parseFurther(text: string): FurtherLimit[] {
 }
 
 const FORMAT =
-  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, limits (\S+))?$/;
+  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, algorithm ([\w:]+))?(?:, limits (\S+))?$/;
 
 export function formatShape(shape: WorldShape): string {
   const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
+  const algorithm =
+    shape.algorithm.name === 'fixed_window'
+      ? ''
+      : `, algorithm ${formatAlgorithm(shape.algorithm)}`;
   const further = shape.further.length === 0 ? '' : `, limits ${formatFurther(shape.further)}`;
   return (
     `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +
-    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}${further}`
+    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}${algorithm}${further}`
   );
 }
 
@@ -88,13 +118,15 @@ export function formatShape(shape: WorldShape): string {
 export function parseShape(text: string): WorldShape {
   const match = FORMAT.exec(text.trim());
   if (!match) throw new Error(`no shape of a world: ${text}`);
-  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue, further = ''] = match;
+  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue, algorithm, further = ''] =
+    match;
   return {
     replicas: Number(replicas),
     windowMillis: Number(windowMillis),
     leaseMillis: Number(leaseMillis),
     maxRequests: Number(max),
     maxRequestsInQueue: Number(queue),
+    algorithm: parseAlgorithm(algorithm ?? FIXED_WINDOW.name),
     further: parseFurther(further),
     drift: drift!.split(' ').map(Number),
     isPrompt: kind === 'prompt',

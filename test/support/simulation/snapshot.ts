@@ -1,3 +1,4 @@
+import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { readQueue, type StoredQueue } from '../stored-queue.js';
 import { readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
@@ -15,6 +16,8 @@ export interface RawSnapshot {
   readonly replicas: readonly string[] | Record<string, never>;
   /** Of each further limit, in the order of `LIMIT_NAMES`. */
   readonly limits: readonly (readonly string[] | Record<string, never>)[];
+  /** The ids of limits that are no fixed windows: two generations of the own one, and of each of `LIMIT_NAMES`. */
+  readonly recent: readonly (readonly string[] | Record<string, never>)[];
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
@@ -24,6 +27,13 @@ export interface RawSnapshot {
 export interface StoredHold {
   readonly lapsesAt: number;
   readonly millis: number;
+  readonly hits: number;
+}
+
+/** An approval in a limit that is no fixed window. */
+export interface RecentId {
+  /** Its step, or its time in µs. */
+  readonly mark: number;
   readonly hits: number;
 }
 
@@ -39,12 +49,14 @@ export interface StoredWaiter {
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
 export interface Snapshot {
   readonly state: StoredState | undefined;
-  /** The hits of the approvals in the window, by their ids. */
+  /** The hits of the approvals in the own limit, by their ids: of its window, or of the last two generations. */
   readonly requests: ReadonlyMap<string, number>;
   /** The held approvals, also those that have lapsed since the last call. */
   readonly holds: ReadonlyMap<string, StoredHold>;
-  /** By the name of each further limit that has any: what approvals take of its window, by their ids. */
+  /** By the name of each further limit that has any: what approvals take of it, by their ids. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** The approvals in limits that are no fixed windows, by their ids: as `RawSnapshot` has them. */
+  readonly recent: readonly ReadonlyMap<string, RecentId>[];
   /** By their ids, in the order of their tickets. */
   readonly waiting: ReadonlyMap<string, StoredWaiter>;
   readonly leases: Readonly<Record<string, number>>;
@@ -58,6 +70,7 @@ export const NOTHING_STORED: Snapshot = {
   requests: new Map(),
   holds: new Map(),
   limits: new Map(),
+  recent: [],
   waiting: new Map(),
   leases: {},
   isConsistent: true,
@@ -86,17 +99,60 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
   const queue = tryReadQueue(raw);
   const hits = toRecord(list(raw.hits));
   const state = readStoredState(fields);
-  return {
+  const snapshot = {
     state,
     requests: new Map(list(raw.requests).map((id) => [id, Number(hits[id] ?? 1)])),
     // A hash may be left from a state that was lost.
     holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
     limits: readLimits(raw.limits),
+    recent: [],
     waiting: queue ? readWaiters(list(raw.queue), queue) : new Map(),
     leases: queue?.leases ?? {},
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
   };
+  return withRecent(snapshot, raw.recent.map(readRecent));
+}
+
+/** A snapshot with these approvals in limits that are no fixed windows. */
+export function withRecent(
+  { requests, limits, ...snapshot }: Snapshot,
+  recent: Snapshot['recent'],
+): Snapshot {
+  const { algorithm = FIXED_WINDOW } = snapshot.state ?? {};
+  const ofAll = new Map(limits);
+  for (const [i, name] of LIMIT_NAMES.entries()) {
+    const ids = hitsIn(generationsOf({ recent }, i + 1));
+    if (ids.size > 0) ofAll.set(name, ids);
+  }
+  const isFixed = algorithm.name === 'fixed_window';
+  const ofOwn = isFixed ? requests : hitsIn(generationsOf({ recent }, 0));
+  return { ...snapshot, requests: ofOwn, limits: ofAll, recent };
+}
+
+/**
+ * The approvals in a limit that is no fixed window, by their ids, in two generations.
+ * @param index 0 for the own limit, or the position in `LIMIT_NAMES`, from 1 on
+ */
+export function generationsOf(
+  { recent }: Pick<Snapshot, 'recent'>,
+  index: number,
+): readonly ReadonlyMap<string, RecentId>[] {
+  return recent.slice(2 * index, 2 * index + 2);
+}
+
+function hitsIn(generations: readonly ReadonlyMap<string, RecentId>[]): Map<string, number> {
+  const all = generations.flatMap((ids) => [...ids]);
+  return new Map(all.map(([id, { hits }]) => [id, hits]));
+}
+
+function readRecent(hash: RawSnapshot['recent'][number]): Map<string, RecentId> {
+  return new Map(
+    Object.entries(toRecord(list(hash))).map(([id, text]) => {
+      const [mark, hits = 1] = text.split('*').map(Number);
+      return [id, { mark: mark!, hits }];
+    }),
+  );
 }
 
 export function sentMessages(raw: RawSnapshot): readonly string[] {

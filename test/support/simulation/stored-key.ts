@@ -10,8 +10,10 @@ import {
   NOTHING_STORED,
   type RawSnapshot,
   readSnapshot,
+  type RecentId,
   sentMessages,
   type Snapshot,
+  withRecent,
 } from './snapshot.js';
 
 const CLOCK = ':clock';
@@ -36,6 +38,8 @@ const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withd
 
 /** The number in KEYS of the first further limit. */
 const FIRST_LIMIT = 11;
+/** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
+const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -71,9 +75,10 @@ local expiry = {}
 for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
 end
-local limits = {}
+local limits, recent = {}, {}
 for i = ${FIRST_LIMIT}, #KEYS do
-  limits[#limits + 1] = redis.call('HGETALL', KEYS[i])
+  local ids = i < ${FIRST_RECENT} and limits or recent
+  ids[#ids + 1] = redis.call('HGETALL', KEYS[i])
 end
 local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
@@ -82,7 +87,8 @@ return cjson.encode({
   hits = redis.call('HGETALL', KEYS[9]),
   holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, expiry = expiry, sent = sent
+  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, recent = recent,
+  expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */
@@ -106,7 +112,8 @@ export class StoredKey {
     names: KeyNames,
   ) {
     const limits = LIMIT_NAMES.map((name) => names.limit(name));
-    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits];
+    const recent = [`${names.state}:ids`, ...limits].flatMap((name) => [`${name}:0`, `${name}:1`]);
+    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits, ...recent];
   }
 
   /** What there was after the last command. */
@@ -164,14 +171,20 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
   const limits = [...snapshot.limits].filter(
     ([name]) => !expired.includes(FIRST_LIMIT + LIMIT_NAMES.findIndex((each) => each === name)),
   );
-  return {
-    ...snapshot,
-    limits: new Map(limits),
-    ...(state && { state: undefined }),
-    ...(requests && { requests: new Map() }),
-    ...((state! || holds!) && { holds: new Map() }),
-    ...(hasNoQueue && { waiting: new Map(), leases: {} }),
-  };
+  const recent = snapshot.recent.map((ids, i) =>
+    expired.includes(FIRST_RECENT + i) ? new Map<string, RecentId>() : ids,
+  );
+  return withRecent(
+    {
+      ...snapshot,
+      limits: new Map(limits),
+      ...(state && { state: undefined }),
+      ...(requests && { requests: new Map() }),
+      ...((state! || holds!) && { holds: new Map() }),
+      ...(hasNoQueue && { waiting: new Map(), leases: {} }),
+    },
+    recent,
+  );
 }
 
 function script(text: string): { readonly text: string; readonly sha1: string } {

@@ -36,18 +36,18 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+  everything: Array.from({ length: 21 }, (_, i) => i + 1),
   state: [1],
-  requests: [2],
+  requests: [2, 14, 15],
   queue: [3],
   waiting: [4],
   replicas: [5],
   past: [6, 7, 8],
   holds: [10],
-  limits: [11, 12, 13],
+  limits: [11, 12, 13, 16, 17, 18, 19, 20, 21],
 };
 
-/** Rules of the key. A length of windows, or further limits, that are left out stay as they are. */
+/** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
 export type NewRules = Omit<DeclaredLimits, 'windowMillis'> &
   Partial<Pick<DeclaredLimits, 'windowMillis'>>;
 
@@ -154,8 +154,8 @@ export class World {
       };
       return;
     }
-    const { windowMillis, further } = replica.limits;
-    replica.limits = { windowMillis, further, ...rules };
+    const { windowMillis, algorithm, further } = replica.limits;
+    replica.limits = { windowMillis, algorithm, further, ...rules };
     this.rules.add(replica.limits);
     replica.history.loadedAt = this.redisNow;
     replica.room.limitsChanged();

@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
+import type { Limit, LimitQuota, LimitState } from '../../limits.js';
 import type { Holds } from '../holds.js';
 
 /** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
@@ -25,8 +25,8 @@ export interface CountedLimit {
   readonly exactUsed: number;
   /** What the approvals take that are not held. */
   readonly sum: number;
-  /** Its kind. */
-  readonly algorithm: Algorithm['name'];
+  /** Whether it lets waiters go at an even pace. */
+  readonly hasPace: boolean;
   /** Whether it has no room for one hit. */
   readonly isFull: boolean;
 

@@ -1,10 +1,4 @@
-import {
-  type Algorithm,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
@@ -58,8 +52,8 @@ export class FixedWindow implements CountedLimit {
     return this.#ids.hits + this.#carried;
   }
 
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
+  get hasPace(): boolean {
+    return false;
   }
 
   get isFull(): boolean {

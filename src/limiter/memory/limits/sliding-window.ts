@@ -1,10 +1,4 @@
-import {
-  type Algorithm,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
@@ -71,8 +65,8 @@ export class SlidingWindow implements CountedLimit {
     return total(this.#sums.values());
   }
 
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
+  get hasPace(): boolean {
+    return false;
   }
 
   get isFull(): boolean {

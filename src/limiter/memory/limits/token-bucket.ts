@@ -1,11 +1,4 @@
-import {
-  type Algorithm,
-  capacityOf,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import { capacityOf, type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { type CountedLimit, countsAlike } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
@@ -94,8 +87,8 @@ export class TokenBucket implements CountedLimit {
     return this.used;
   }
 
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
+  get hasPace(): boolean {
+    return true;
   }
 
   get isFull(): boolean {
