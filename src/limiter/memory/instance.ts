@@ -7,9 +7,15 @@ import type {
   InstanceState,
   KeyLimits,
   Quota,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
 } from '../limiter.js';
+import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
+import type { CountedLimit } from './limits/counted-limit.js';
+import { FixedWindow } from './limits/fixed-window.js';
 import { millisUntil, unlessPaused } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
@@ -177,6 +183,29 @@ export class Instance {
     this.#isNew = false;
     this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
     this.#serveQueue(now);
+  }
+
+  /** Takes what a vendor says remains of a limit, by the rules as they are now. */
+  reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
+    this.#roll(now);
+    this.#takeMaxima(now);
+    const rejected = rejectionOf(this.#rules.limits, report);
+    if (!rejected) this.#takeReport(now, report);
+    this.#serveQueue(now);
+    const { maximum = 0, used = 0 } = this.#limitNamed(report.limit) ?? {};
+    return rejected ?? { remaining: Math.max(0, maximum - used) };
+  }
+
+  #takeReport(now: number, { limit: name, remaining, resetMillis }: RemainingReport): void {
+    const limit = this.#limitNamed(name);
+    if (limit instanceof FixedWindow) limit.report(now, remaining, resetMillis);
+    this.#isNew = false;
+    this.#expires = this.#idleAt;
+  }
+
+  #limitNamed(name: string | undefined): CountedLimit | undefined {
+    const index = this.#rules.limits.findIndex((limit) => limit.name === name);
+    return this.approvals.limits[index];
   }
 
   /** Changes an approval that still counts, and renews its hold. */

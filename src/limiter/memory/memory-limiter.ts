@@ -18,9 +18,13 @@ import type {
   Policies,
   Quota,
   RejectedAmendment,
+  RejectedReport,
   ReleaseOptions,
+  Remaining,
+  RemainingReport,
   StoreCondition,
 } from '../limiter.js';
+import { rejectionOf } from '../rejected-report.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
@@ -159,6 +163,21 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (!entry) return;
     entry.instance.pause(now, millis);
     this.#settleWhenRoom(entry);
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async reportRemaining(
+    key: string,
+    report: RemainingReport,
+  ): Promise<Remaining | RejectedReport> {
+    const now = this.#now();
+    const found = this.#find(key, now);
+    const rejected = found ? undefined : rejectionOf(this.policyOf(key).limits, report);
+    if (rejected) return rejected;
+    const entry = found ?? this.#create(key, now);
+    const reported = entry.instance.reportRemaining(now, report);
+    this.#settleWhenRoom(entry);
+    return reported;
   }
 
   giveBack(key: string, requestId: string): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
-import type { Amendment, InstanceDetail } from '../../../src/limiter/limiter.js';
+import type { Amendment, InstanceDetail, RemainingReport } from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -40,6 +40,7 @@ type Step =
   | { readonly kind: 'release'; readonly which: number }
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
+  | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };
@@ -103,6 +104,15 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         kind: fc.constant('pause' as const),
         key: fc.nat({ max: KEYS - 1 }),
         millis: fc.constantFrom(0, 30, 100, 150, 450),
+      }),
+      fc.record({
+        kind: fc.constant('report' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        report: fc.record({
+          limit: fc.constantFrom(undefined, undefined, undefined, 'a', 'a', 'b'),
+          remaining: fc.nat({ max: 4 }),
+          resetMillis: fc.constantFrom(undefined, 1, 30, 60, 100, 130, 250, 900),
+        }),
       }),
       fc.record({
         kind: fc.constant('amend' as const),
@@ -192,6 +202,11 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
+    if (step.kind === 'report') {
+      const reported = await limiter.reportRemaining(this.#keys[step.key]!, step.report);
+      await this.harness.quiet();
+      return reported;
+    }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
       this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
@@ -221,7 +236,7 @@ class Subject {
   /** The outcome of each check so far, without request ids, which differ between limiters. */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {
-      if (failure) { process.stderr.write(String((failure as any).cause?.stack ?? (failure as any).cause ?? failure.stack) + '\n'); return failure.name; }
+      if (failure) return failure.name;
       if (!settled) return 'waiting';
       return { ...settled, requestId: undefined };
     });

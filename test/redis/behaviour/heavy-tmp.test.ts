@@ -1,0 +1,308 @@
+import fc from 'fast-check';
+
+import type { FurtherLimit } from '../../support/further-limits.js';
+import type { Amendment, InstanceDetail, RemainingReport } from '../../../src/limiter/limiter.js';
+import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { extent } from '../../support/extent.js';
+import {
+  createMemoryHarness,
+  type HarnessFactory,
+  type LimiterHarness,
+  redisHarnessFactory,
+} from '../../support/limiter-harness.js';
+import type { DeclaredLimits } from '../../support/limits.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
+
+const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const KEYS = 2;
+/** Fewer than wait in some sequences. */
+const MOST_QUEUED = 3;
+/** Lower than some maxima. */
+const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
+
+type Step =
+  | {
+      readonly kind: 'check';
+      readonly key: number;
+      readonly canWait: boolean;
+      readonly noPlace: boolean;
+      readonly maxWaitMillis: number | undefined;
+      readonly hits: number | undefined;
+      readonly holdMillis: number | undefined;
+      readonly maxRequests: number | undefined;
+      readonly maxRequestsInQueue: number | undefined;
+      readonly windowMillis: number | undefined;
+    }
+  /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
+  | { readonly kind: 'disconnect'; readonly which: number }
+  | { readonly kind: 'release'; readonly which: number }
+  | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
+  | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
+  | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
+  | { readonly kind: 'advance'; readonly millis: number }
+  /** A key has other limits from now on. */
+  | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };
+
+const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
+  fc.constant(FIXED_WINDOW),
+  fc.record({
+    name: fc.constant('sliding_window' as const),
+    steps: fc.constantFrom(2, 3, 10, 60),
+  }),
+  fc.record({ name: fc.constant('token_bucket' as const), burst: fc.integer({ min: 1, max: 4 }) }),
+);
+
+const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
+  fc.record({
+    name: fc.constant(name),
+    windowMillis: fc.constantFrom(30, 100, 250, 700),
+    maximum: fc.integer({ min: 1, max: 5 }),
+    algorithm,
+    counts: fc.constantFrom('hits', 'requests'),
+    keepsReleased: fc.boolean(),
+  });
+
+const further = fc.oneof(
+  fc.constant(undefined),
+  fc.tuple(furtherLimit('a')),
+  fc.tuple(furtherLimit('b')),
+  fc.tuple(furtherLimit('a'), furtherLimit('b')),
+);
+
+const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('check' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      canWait: fc.boolean(),
+      noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+      maxWaitMillis: fc.option(
+        fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+        { nil: undefined },
+      ),
+      hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      holdMillis,
+      maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+      maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+      windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
+      fc.record({
+        kind: fc.constant('release' as const),
+        which: fc.nat({ max: 4 }),
+      }),
+      fc.record({
+        kind: fc.constant('pause' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        millis: fc.constantFrom(0, 30, 100, 150, 450),
+      }),
+      fc.record({
+        kind: fc.constant('report' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        report: fc.record({
+          limit: fc.constantFrom(undefined, undefined, undefined, 'a', 'a', 'b'),
+          remaining: fc.nat({ max: 4 }),
+          resetMillis: fc.constantFrom(undefined, 1, 30, 60, 100, 130, 250, 900),
+        }),
+      }),
+      fc.record({
+        kind: fc.constant('report' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        report: fc.record({
+          limit: fc.constantFrom(undefined, undefined, undefined, 'a', 'a', 'b'),
+          remaining: fc.nat({ max: 4 }),
+          resetMillis: fc.constantFrom(undefined, 1, 30, 60, 100, 130, 250, 900),
+        }),
+      }),
+      fc.record({
+        kind: fc.constant('report' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        report: fc.record({
+          limit: fc.constantFrom(undefined, undefined, undefined, 'a', 'a', 'b'),
+          remaining: fc.nat({ max: 4 }),
+          resetMillis: fc.constantFrom(undefined, 1, 30, 60, 100, 130, 250, 900),
+        }),
+      }),
+      fc.record({
+        kind: fc.constant('amend' as const),
+        which: fc.nat({ max: 4 }),
+        amendment: fc.record({
+          hits: fc.option(fc.nat({ max: 6 }), { freq: 2, nil: undefined }),
+          holdMillis,
+          maxHits: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 2, nil: undefined }),
+          maxHoldMillis: fc.constantFrom(undefined, undefined, 0, 100, 350),
+        }),
+      }),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      millis: fc.oneof(
+        fc.integer({ min: 1, max: 500 }),
+        fc.constantFrom(99, 100, 101, 399, 400, 401),
+      ),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('limit' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      limits: fc.record({
+        windowMillis: fc.constantFrom(30, 100, 150, 400),
+        maxRequests: fc.nat({ max: 4 }),
+        maxRequestsInQueue: fc.nat({ max: 4 }),
+        algorithm,
+        further,
+        ceilings: fc.option(
+          fc.record({
+            maxRequests: fc.integer({ min: -1, max: 5 }),
+            maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+            windowMillis: fc.constantFrom(-1, 30, 100, 200, 1000),
+          }),
+          { nil: undefined },
+        ),
+      }),
+    }),
+  },
+);
+
+/** One limiter under a sequence of steps, and its visible state. */
+class Subject {
+  readonly #keys = Array.from({ length: KEYS }, uniqueKey);
+  readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
+  readonly #checks: {
+    readonly key: string;
+    readonly check: WatchedCheck;
+  }[] = [];
+
+  private constructor(private readonly harness: LimiterHarness) {}
+
+  static async create(createHarness: HarnessFactory): Promise<Subject> {
+    const limitsOf = (key: string): DeclaredLimits => subject.limitsOf(key);
+    const subject: Subject = new Subject(await createHarness(limitsOf, BOUNDS));
+    return subject;
+  }
+
+  limitsOf(key: string): DeclaredLimits {
+    return this.#limits[this.#keys.indexOf(key)]!;
+  }
+
+  close(): Promise<void> {
+    return this.harness.close();
+  }
+
+  async run(step: Step): Promise<unknown> {
+    const { limiter } = this.harness;
+    if (step.kind === 'advance') {
+      await this.harness.advance(step.millis);
+      return undefined;
+    }
+    if (step.kind === 'limit') {
+      this.#limits[step.key] = step.limits;
+      limiter.limitsChanged();
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'pause') {
+      await limiter.pause(this.#keys[step.key]!, step.millis);
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'report') {
+      const reported = await limiter.reportRemaining(this.#keys[step.key]!, step.report);
+      await this.harness.quiet();
+      return reported;
+    }
+    if (step.kind === 'check') {
+      const key = this.#keys[step.key]!;
+      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'disconnect') {
+      const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
+      const disconnecting = undecided.at(-1 - step.which);
+      disconnecting?.check.disconnect();
+      await this.harness.quiet();
+      return undefined;
+    }
+    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
+    );
+    const chosen = approved.at(-1 - step.which);
+    if (!chosen) return undefined;
+    const isFound =
+      step.kind === 'amend'
+        ? await limiter.amend(chosen.key, chosen.requestId, step.amendment)
+        : await limiter.release(chosen.key, chosen.requestId);
+    await this.harness.quiet();
+    return isFound;
+  }
+
+  /** The outcome of each check so far, without request ids, which differ between limiters. */
+  decisions(): unknown[] {
+    return this.#checks.map(({ check: { settled, failure } }) => {
+      if (failure) return failure.name;
+      if (!settled) return 'waiting';
+      return { ...settled, requestId: undefined };
+    });
+  }
+
+  /** What can be seen of each key, in short and in detail. */
+  async states(): Promise<unknown[]> {
+    const { limiter } = this.harness;
+    const states = this.#keys.map(async (key) => {
+      const state = await limiter.inspect(key);
+      const detail = await limiter.examine(key, MOST_QUEUED);
+      return [state && { ...state, key: undefined }, detail && withoutNames(detail)];
+    });
+    return Promise.all(states);
+  }
+}
+
+/** Leaves out what only one of the limiters has: the names of the key, of replicas and in the store, and leases. */
+function withoutNames(detail: InstanceDetail): unknown {
+  return {
+    ...detail,
+    key: undefined,
+    names: undefined,
+    queue: detail.queue.map(({ waitedMillis }) => waitedMillis),
+    replicas: detail.replicas.map(({ places }) => places),
+  };
+}
+
+describe('the embedded and the Redis limiter', () => {
+  const redis = useRedis();
+  const createRedisHarness = redisHarnessFactory(redis);
+
+  test('agree on every decision and every state after any sequence of steps', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
+        const memory = await Subject.create(createMemoryHarness);
+        const inRedis = await Subject.create(createRedisHarness);
+        try {
+          for (const step of steps) {
+            expect(await inRedis.run(step)).toEqual(await memory.run(step));
+            expect(inRedis.decisions()).toEqual(memory.decisions());
+            expect(await inRedis.states()).toEqual(await memory.states());
+          }
+        } finally {
+          await Promise.all([memory.close(), inRedis.close()]);
+        }
+      }),
+      { numRuns: Number(process.env.RUNS ?? 300), ...(process.env.SEED ? { seed: Number(process.env.SEED) } : {}), interruptAfterTimeLimit: 90000, endOnFailure: process.env.END === '1' },
+    );
+  }, 300_000);
+});
