@@ -9,9 +9,12 @@ import type {
   InstanceState,
   Limiter,
   RejectedAmendment,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
-import { type LimitState, ownLimit } from '../../src/limiter/limits.js';
+import { FIXED_WINDOW, type LimitState, ownLimit } from '../../src/limiter/limits.js';
 import { type DebugState, debugState } from './debug-state.js';
 import { type Answer, begin, ratePath, send } from './http-client.js';
 import { ToldDecisions } from './told-decisions.js';
@@ -71,6 +74,26 @@ export class HttpLimiter implements Limiter {
   async pause(key: string, millis: number): Promise<void> {
     const answer = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
     expectBody(answer, 200, { key, pauseMillis: millis });
+  }
+
+  async reportRemaining(
+    key: string,
+    { limit = 'default', remaining, resetMillis }: RemainingReport,
+  ): Promise<Remaining | RejectedReport> {
+    const query = queryOf({ remaining, resetMillis, limit });
+    const answer = await send(this.url, 'PUT', ratePath(key) + query);
+    const body = answer.json() as { readonly error: string; readonly remaining: number };
+    if (answer.status !== 400) {
+      expectBody(answer, 200, { key, limit, remaining: body.remaining });
+      return { remaining: body.remaining };
+    }
+    expectBody(answer, 400, { error: body.error, key });
+    const [, names] =
+      /limit must be one of the limits of the key: default,? ?(.*)/.exec(body.error) ?? [];
+    if (names !== undefined)
+      return { rejected: 'limit', further: names.split(', ').filter(Boolean) };
+    const [, algorithm] = /limit must name a fixed window; .* is a (.*)/.exec(body.error) ?? [];
+    return { rejected: 'algorithm', algorithm } as RejectedReport;
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
@@ -134,7 +157,9 @@ export class HttpLimiter implements Limiter {
 type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits';
 type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
-function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
+function queryOf(
+  parameters: Readonly<Record<string, number | boolean | string | undefined>>,
+): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return `?${given.map(([name, value]) => `${name}=${value}`).join('&')}`;
 }
@@ -171,6 +196,7 @@ function toInstance(body: KnownState, inner?: InstanceState): InstanceState {
       maximum: hits ?? requests!,
       counts: hits === undefined ? 'requests' : 'hits',
       used: limit.NumApprovedThisWindow,
+      algorithm: hidden?.algorithm ?? FIXED_WINDOW,
       keepsReleased: hidden?.keepsReleased ?? false,
       millisToWindowEnd: hidden?.millisToWindowEnd ?? NaN,
     };

@@ -14,28 +14,13 @@ import type {
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import type { CountedLimit } from './limits/counted-limit.js';
+import type { InstanceDecision } from './instance-decision.js';
 import { FixedWindow } from './limits/fixed-window.js';
-import { millisUntil, unlessPaused } from './limits/room-at.js';
+import { millisUntil, roomOfAll } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-
-export type InstanceDecision =
-  | 'approved'
-  | 'denied'
-  | 'queue_full'
-  | 'too_many_hits'
-  | 'paused'
-  | 'turn_too_late'
-  | 'no_place'
-  | 'key_full'
-  | 'store_full'
-  | 'waiting';
-
-/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
-const LEAST_BETWEEN_SETTLES = 20;
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -89,20 +74,10 @@ export class Instance {
     return this.#queue.size;
   }
 
-  /**
-   * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
-   */
+  /** When waiters may have room next. */
   get roomAt(): number {
     const { limits } = this.approvals;
-    const hits = this.#headHits;
-    const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
-    const isFull = full.length > 0;
-    const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-    const time = isFull ? Math.max(...times) : Math.min(...times);
-    let roomAt = unlessPaused(time, isFull, this.#pausedUntil);
-    if (limits.some(({ hasPace }) => hasPace)) {
-      roomAt = Math.max(roomAt, this.#servedAt + LEAST_BETWEEN_SETTLES);
-    }
+    const roomAt = roomOfAll(limits, this.#headHits, this.#pausedUntil, this.#servedAt);
     // The rules that come into force at the boundary may not have the limit that is full.
     const mayChange = limits.length > 1 || !this.#hasAlgorithmOfRules;
     if (!mayChange || !this.#awaitsBoundary) return roomAt;
@@ -189,23 +164,16 @@ export class Instance {
   reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
     this.#roll(now);
     this.#takeMaxima(now);
-    const rejected = rejectionOf(this.#rules.limits, report);
-    if (!rejected) this.#takeReport(now, report);
+    const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
+    const limit = this.approvals.limits[index];
+    if (limit instanceof FixedWindow) {
+      limit.report(now, report);
+      this.#isNew = false;
+      this.#expires = this.#idleAt;
+    }
     this.#serveQueue(now);
-    const { maximum = 0, used = 0 } = this.#limitNamed(report.limit) ?? {};
-    return rejected ?? { remaining: Math.max(0, maximum - used) };
-  }
-
-  #takeReport(now: number, { limit: name, remaining, resetMillis }: RemainingReport): void {
-    const limit = this.#limitNamed(name);
-    if (limit instanceof FixedWindow) limit.report(now, remaining, resetMillis);
-    this.#isNew = false;
-    this.#expires = this.#idleAt;
-  }
-
-  #limitNamed(name: string | undefined): CountedLimit | undefined {
-    const index = this.#rules.limits.findIndex((limit) => limit.name === name);
-    return this.approvals.limits[index];
+    const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
+    return rejectionOf(this.#rules.limits, report) ?? { remaining };
   }
 
   /** Changes an approval that still counts, and renews its hold. */

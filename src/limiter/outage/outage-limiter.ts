@@ -114,10 +114,7 @@ export class OutageLimiter implements Limiter {
     }
   }
 
-  async reportRemaining(
-    key: string,
-    report: RemainingReport,
-  ): Promise<Remaining | RejectedReport> {
+  async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
     try {
       return await this.primary.reportRemaining(key, report);
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { RemainingReport } from '../../limiter.js';
 import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
@@ -81,10 +82,10 @@ export class FixedWindow implements CountedLimit {
   }
 
   /**
-   * A vendor says that this much remains of the limit. It counts if it leaves less than what counts here.
-   * @param resetMillis for how long, from now on; by default until the window ends, which lasts at least as long
+   * Takes what a vendor says remains of the limit, if that is less than what is left here. The window lasts at least until
+   * the vendor's limit resets.
    */
-  report(now: number, remaining: number, resetMillis?: number): void {
+  report(now: number, { remaining, resetMillis }: RemainingReport): void {
     const floor = Math.max(0, this.maximum - remaining);
     const { used } = this;
     if (floor < used || (floor === used && this.#surplus === 0)) return;

@@ -1,3 +1,8 @@
+import type { CountedLimit } from './counted-limit.js';
+
+/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
+const LEAST_BETWEEN_SETTLES = 20;
+
 /** What decides when a limit has more room. Times are milliseconds of a clock. */
 export interface LimitInWindow {
   readonly windowEnd: number;
@@ -29,4 +34,25 @@ export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: numbe
 /** Until a time, in whole microseconds, as Redis says it. A time since 1970 has no exact fractions of milliseconds. */
 export function millisUntil(time: number, now: number): number {
   return Math.round((time - now) * 1000) / 1000;
+}
+
+/**
+ * When waiters may have room next: when all limits that are full have room, or, if none is, when any of them has more.
+ * @param hits those of the head of the queue
+ * @param pausedUntil as for `unlessPaused`
+ * @param servedAt when a waiter was approved last
+ */
+export function roomOfAll(
+  limits: readonly CountedLimit[],
+  hits: number,
+  pausedUntil: number,
+  servedAt: number,
+): number {
+  const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
+  const isFull = full.length > 0;
+  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
+  const time = isFull ? Math.max(...times) : Math.min(...times);
+  const roomAt = unlessPaused(time, isFull, pausedUntil);
+  const hasPace = limits.some((limit) => limit.hasPace);
+  return hasPace ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES) : roomAt;
 }
