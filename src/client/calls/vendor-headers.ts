@@ -1,7 +1,8 @@
+import type { ReportedLimits } from '../options.js';
 import { structuredItems, wholeNumber } from './structured-items.js';
 
 /** What a vendor counts. */
-export type VendorUnit = 'requests' | 'tokens' | 'inputTokens' | 'outputTokens';
+export type VendorUnit = keyof ReportedLimits;
 
 /** What a vendor says about one of its limits. */
 export interface VendorRemaining {
