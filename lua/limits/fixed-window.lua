@@ -69,8 +69,8 @@ function fixed_window:move(now_us, state)
   return is_over
 end
 
--- A vendor says that this much remains of the limit for so many ms from now on, or until the window ends if `millis` is
--- nil. It counts if it leaves less than what counts here. The window then lasts at least as long.
+-- Takes what a vendor says remains of the limit, if that is less than what is left here. The report ends in `millis` ms, or
+-- with the window if that is nil. The window lasts at least as long.
 function fixed_window:report(state, call, remaining, millis)
   local floor = math.max(0, self.max - remaining)
   if floor < self.used or (floor == self.used and self.surplus == 0) then

@@ -12,7 +12,7 @@ interface ReportParts extends PauseRights {
 /**
  * Takes a vendor's report of how much remains of a limit.
  * @param report as for `Limiter.reportRemaining`; the limit `default` is the key's own
- * @returns what is left of the limit now
+ * @returns how much is left of the limit now
  * @throws ServiceError INVALID_PARAMETER if the key has no such limit or it is no fixed window; as a pause
  */
 export type ReportRemaining = (
