@@ -8,7 +8,6 @@
 
 local digits = require 'lib/digits'
 local stored = require 'lib/stored'
-local window = require 'limits/window'
 
 local full_memory = {}
 
@@ -17,7 +16,7 @@ local function ends_something(state, now_ms)
     return true
   end
   for _, limit in ipairs(state.limits) do
-    if not window.is_current(limit.start, limit.window, now_ms) then
+    if not limit:is_current(now_ms) then
       return true
     end
   end

@@ -254,6 +254,7 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   if not hits_before then
     return nil
   end
+  local used_before = key_limits.used_of_all(state)
   millis = millis or millis_before
   if millis <= longest then
     lapses = call.now_ms + millis
@@ -264,7 +265,7 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   key_limits.amend(keys, state, id, hits, true)
-  if hits < hits_before then
+  if key_limits.used_of_all(state) < used_before then
     given_back.note(state, call)
   end
   return lapses - call.now_ms

@@ -17,7 +17,6 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
-local window = require 'limits/window'
 
 local instance = {}
 
@@ -140,7 +139,7 @@ function instance.open(keys, call, state)
     end
     more.changed(state)
   end
-  if not window.is_current(state.own.start, state.own.window, call.now_ms) then
+  if not state.own:is_current(call.now_ms) then
     begin_window(keys, state, call)
   end
   key_limits.drop_ended_ids(keys, state)

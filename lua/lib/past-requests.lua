@@ -61,7 +61,7 @@ end
 -- When the ids approved in this window may be forgotten, and those that this call has remembered, which can be after
 -- the end of the instance. The state, which has the generation, is kept for as long.
 function past_requests.remembered_until(state, call)
-  local since = generations.windows_share_set(call, state.own.window) and state.own.start + state.own.window or 0
+  local since = generations.windows_share_set(call, state.own.window) and state.own:ends() or 0
   if state.has_past then
     since = math.max(since, call.now_ms)
   end

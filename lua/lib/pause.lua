@@ -1,7 +1,7 @@
 -- A pause of a key: until it ends nobody is approved, and waiters keep their places. `paused_until` is when it ends, in
--- ms since 1970; 0 means no pause. `set_at` is when a pause was set, a hold was given or renewed, or the lease of a
--- replica with waiters was renewed by a check or a settle last. If that is in the future, Redis's clock has gone back
--- since, as in a failover to a host with another time.
+-- ms since 1970; 0 means no pause. `set_at` is when a pause or a report was set, a hold was given or renewed, or the lease
+-- of a replica with waiters was renewed by a check or a settle last. If that is in the future, Redis's clock has gone
+-- back since, as in a failover to a host with another time.
 
 local more = require 'lib/more'
 

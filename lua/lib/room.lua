@@ -66,7 +66,7 @@ function room.micros_to(keys, state, call)
   local time = room.at(state, call)
   -- The rules that come into force at the boundary may not have the limit that is full.
   if not is_plain(state, call) and in_force.awaits_boundary(keys, state, call) then
-    time = math.min(time, math.max(state.own.start + state.own.window, closed_until(state)))
+    time = math.min(time, math.max(state.own:ends(), closed_until(state)))
   end
   return math.ceil(time * 1000) - call.now_us
 end

@@ -6,9 +6,10 @@
 --   released                              since an approval was released or corrected downwards (lib/given-back)
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
---                                         more than one hit or is held, in a pause, while a request has set the
---                                         next window's length, and in a key with further limits or whose own
---                                         limit is no fixed window. A field that says nothing is 0
+--                                         more than one hit or is held, in a pause, while a vendor's report is in
+--                                         force or a request has set the next window's length, and in a key with
+--                                         further limits or whose own limit is no fixed window. A field that says
+--                                         nothing is 0
 
 local digits = require 'lib/digits'
 local key_limits = require 'limits/key-limits'
@@ -44,7 +45,7 @@ end
 
 -- When the key is removed if nobody checks it again: not before the last of its windows ends.
 function stored.idle_time(state)
-  local at = window.idle_at(state.own.start, state.own.window)
+  local at = window.idle_after(state.own:ends(), state.own.window)
   for i = 2, #state.limits do
     at = math.max(at, state.limits[i]:counts_until())
   end

@@ -8,6 +8,9 @@
 --   start                 of its window, in ms since 1970
 --   used                  what the approvals take, held ones included unless the limit keeps what is released
 --   carried               what it took over from a limit of another kind, which is among `used`
+--   surplus               what a vendor counts besides, by its report, which is among `used`; 0 without a report
+--   floor                 what counts at least while the report is in force
+--   reported_until        when the report ends, in ms since 1970. The window lasts at least as long
 --   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
 
 local digits = require 'lib/digits'
@@ -21,22 +24,69 @@ fixed_window.__index = fixed_window
 function fixed_window.begin(declared, start, ids)
   return setmetatable({
     name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    algorithm = 'fixed_window', start = start, used = 0, carried = 0, ids = ids,
+    algorithm = 'fixed_window', start = start, used = 0, carried = 0, surplus = 0, floor = 0, reported_until = 0,
+    ids = ids,
   }, fixed_window)
 end
 
--- What a kind has to store besides `start` and `used`, as a text, or nil.
+-- What a kind has to store besides `start` and `used`, as a text, or nil: `<carried>`, and during a report
+-- `<carried>:<surplus>:<floor>:<reported until>`.
 function fixed_window:format()
+  if self.surplus > 0 then
+    return string.format('%.0f:%.0f:%.0f:%.0f', self.carried, self.surplus, self.floor, self.reported_until)
+  end
   return self.carried > 0 and digits(self.carried) or nil
 end
 
 function fixed_window:read(_, text)
-  self.carried = tonumber(text)
+  local carried, surplus, floor, reported_until = string.match(text, '^(%d+):?(%d*):?(%d*):?(%d*)$')
+  self.carried, self.surplus = tonumber(carried), tonumber(surplus) or 0
+  self.floor, self.reported_until = tonumber(floor) or 0, tonumber(reported_until) or 0
+end
+
+-- When its window ends, in ms since 1970.
+function fixed_window:ends()
+  return math.max(self.start + self.window, self.reported_until)
+end
+
+local function forget_report(self)
+  self.used = self.used - self.surplus
+  self.surplus, self.floor, self.reported_until = 0, 0, 0
+end
+
+-- Whether a report is in force that ends before the window.
+local function ends_report_first(self)
+  return self.surplus > 0 and self.reported_until < self:ends()
 end
 
 -- Moves on to the time of a call, inside of a period. Returns whether there may be more room.
-function fixed_window:move()
-  return false
+function fixed_window:move(now_us, state)
+  local is_over = ends_report_first(self) and now_us >= self.reported_until * 1000
+  if is_over then
+    forget_report(self)
+    more.changed(state)
+  end
+  return is_over
+end
+
+-- Takes what a vendor says remains of the limit, if that is less than what is left here. The report ends in `millis` ms, or
+-- with the window if that is nil. The window lasts at least as long.
+function fixed_window:report(state, call, remaining, millis)
+  local floor = math.max(0, self.max - remaining)
+  if floor < self.used or (floor == self.used and self.surplus == 0) then
+    return
+  end
+  self.reported_until = millis and call.now_ms + millis or self:ends()
+  self.surplus, self.floor, self.used = self.surplus + floor - self.used, floor, floor
+  state.set_at = call.now_ms
+  more.changed(state)
+end
+
+-- During a report, what was given back counts for the vendor, so that a later approval counts on top of the floor.
+local function keep_floor(self)
+  if self.used < self.floor then
+    self.surplus, self.used = self.surplus + self.floor - self.used, self.floor
+  end
 end
 
 -- Drops the ids of approvals that do not count any more, inside of a period.
@@ -65,7 +115,7 @@ function fixed_window:held(state)
 end
 
 function fixed_window:is_current(now_ms)
-  return window.is_current(self.start, self.window, now_ms)
+  return now_ms >= self.start and now_ms < self:ends()
 end
 
 -- Moves to the window that holds `now_ms`, in which held approvals count first. `length`: of the next windows. It
@@ -74,10 +124,14 @@ function fixed_window:roll(state, now_ms, length)
   if self:is_current(now_ms) then
     return false
   end
-  self.start = window.start_of(self.start, self.window, now_ms)
+  if self.carried > 0 or self.surplus > 0 then
+    more.changed(state)
+  end
+  self.start = window.start_of(self:ends(), self.window, now_ms)
   if self.window ~= length then
     self.window, self.start = length, window.start_of(self.start, length, now_ms)
   end
+  forget_report(self)
   self.used, self.carried = self:held(state), 0
   return true
 end
@@ -109,7 +163,7 @@ end
 
 -- How much a window may have: its maximum, but no more ids than are kept.
 function fixed_window:capacity(state, call)
-  return self.ids.have_one_each(state, self) and math.min(self.max, call.max_ids) or self.max
+  return self.surplus == 0 and self.ids.have_one_each(state, self) and math.min(self.max, call.max_ids) or self.max
 end
 
 function fixed_window:is_full(state, call)
@@ -139,10 +193,11 @@ function fixed_window:take_all(keys, state, call, ids)
   self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
 end
 
--- This number of hits and ids more are held.
+-- This number of hits and ids more are held. The caller marks the state as changed.
 function fixed_window:hold(hits, ids)
   if not self.keeps then
     self.used = self.used + (self.counts == 'hits' and hits or ids)
+    keep_floor(self)
   end
 end
 
@@ -151,11 +206,15 @@ end
 function fixed_window:give_back(keys, state, id, is_held, is_unused)
   local may_give_back = self:keeps_id_of(is_held) and (is_unused or not self.keeps)
   local taken = may_give_back and self.ids.remove(keys, state, self, id) or nil
-  self.used = self.used - (taken or 0)
+  if taken then
+    self.used = self.used - taken
+    keep_floor(self)
+    more.changed(state)
+  end
   return taken ~= nil
 end
 
--- The same for ids that have one hit each. Returns how many of them counted.
+-- The same for ids that have one hit each, without a report. Returns how many of them counted.
 function fixed_window:give_all_back(keys, ids)
   local removed = self.ids.remove_all(keys, ids)
   self.used = self.used - removed
@@ -173,15 +232,17 @@ function fixed_window:amend(keys, state, id, hits, is_held)
   if before then
     self.ids.write(keys, state, self, id, self:taken_of(hits), before)
     self.used = self.used + self:taken_of(hits) - before
+    keep_floor(self)
+    more.changed(state)
   end
   return before ~= nil
 end
 
--- When it has more room, in ms since 1970: when its window ends or a hold lapses. While held approvals take all of the
--- maximum, the window's end makes no room. Where a kind can say it: when there is room for a number of hits, which the
--- head of the queue needs; without one, when one more hit fits.
+-- When it has more room, in ms since 1970: when its window or a report ends or a hold lapses. While held approvals take
+-- all of the maximum, the window's end makes no room. Where a kind can say it: when there is room for a number of hits,
+-- which the head of the queue needs; without one, when one more hit fits.
 function fixed_window:room_at(state)
-  local window_end, first_lapse = self.start + self.window, state.first_lapse
+  local window_end, first_lapse = self.surplus > 0 and self.reported_until or self:ends(), state.first_lapse
   if self.keeps or first_lapse == 0 then
     return window_end
   end
@@ -196,12 +257,22 @@ function fixed_window:micros_to_turn(state, call, before, hits, later)
   if missing <= 0 then
     return 0
   end
-  return window.micros_to_missing(self.start, self.window, call.now_us, missing, most, later)
+  if ends_report_first(self) then
+    local opens = math.max(0, most - self.used + self.surplus) - math.max(0, most - self.used)
+    if missing <= opens then
+      return self.reported_until * 1000 - call.now_us
+    end
+    missing = missing - opens
+  end
+  return window.micros_to_missing(self:ends(), call.now_us, missing, most, later)
 end
 
 -- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.
--- Returns whether it was one.
-function fixed_window:begin_by(now_ms)
+-- A report lasts as long as it still had to at `set_at`, if that is in the future. Returns whether it was one.
+function fixed_window:begin_by(now_ms, set_at)
+  if self.reported_until > set_at and set_at > now_ms then
+    self.reported_until = self.reported_until - set_at + now_ms
+  end
   local is_later = self.start > now_ms
   self.start = math.min(self.start, now_ms)
   return is_later
@@ -209,6 +280,7 @@ end
 
 -- Nothing is approved any more.
 function fixed_window:clear()
+  forget_report(self)
   self.used, self.carried = 0, 0
 end
 
@@ -233,6 +305,7 @@ end
 -- some were approved in it.
 function fixed_window:continue_as(limit, now_ms)
   limit.start, limit.used, limit.carried = self.start, self.used, self.carried
+  limit.surplus, limit.floor, limit.reported_until = self.surplus, self.floor, self.reported_until
   if not limit:is_current(now_ms) then
     limit.start = window.start_of(limit.start, limit.window, now_ms)
   end
@@ -240,7 +313,7 @@ end
 
 -- Until when anything may count that was approved by now, in ms since 1970.
 function fixed_window:counts_until()
-  return self.start + self.window
+  return self:ends()
 end
 
 -- The names of its ids that are built, for `unpack`.
@@ -250,7 +323,7 @@ end
 
 -- Until when its ids may be needed, in ms since 1970.
 function fixed_window:kept_until()
-  return window.idle_at(self.start, self.window)
+  return window.idle_after(self:ends(), self.window)
 end
 
 -- It is full until its window ends, in `millis_left`, as far as a caller knows. At least a millisecond is left.

@@ -62,6 +62,15 @@ function key_limits.format_further(state)
   return table.concat(texts, ',')
 end
 
+-- The limit with this name among those of a state or of rules: the key's own limit for ''; nil if there is none.
+function key_limits.named(limits, name)
+  for _, limit in ipairs(limits) do
+    if (limit.name or '') == name then
+      return limit
+    end
+  end
+end
+
 -- The names that the limits have built, for `unpack`.
 function key_limits.built_names(keys, state)
   local names = {}
@@ -82,7 +91,7 @@ end
 function key_limits.move(state, now_us)
   local may_have_room = false
   for _, limit in ipairs(state.limits) do
-    may_have_room = limit:move(now_us) or may_have_room
+    may_have_room = limit:move(now_us, state) or may_have_room
   end
   return may_have_room
 end

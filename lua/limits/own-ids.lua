@@ -16,9 +16,11 @@ function own_ids.built_name(keys)
   return keys.requests .. ':hits'
 end
 
--- Whether the set has as many ids as the window has hits: no approval has several, is held, or was carried over.
+-- Whether the set has as many ids as the window has hits: no approval has several, is held, or was carried over, and no
+-- report is in force.
 function own_ids.have_one_each(state)
-  return state.hits == 0 and state.first_lapse == 0 and state.own.ids == own_ids and state.own.carried == 0
+  local own = state.own
+  return state.hits == 0 and state.first_lapse == 0 and own.ids == own_ids and own.carried == 0 and own.surplus == 0
 end
 
 function own_ids.count(keys, state)

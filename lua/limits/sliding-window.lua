@@ -56,6 +56,15 @@ function sliding_window:generation_of(number)
   return math.floor(number / (self.steps + 1))
 end
 
+-- When its period ends.
+function sliding_window:ends()
+  return self.start + self.window
+end
+
+function sliding_window:is_current(now_ms)
+  return window.is_current(self.start, self.window, now_ms)
+end
+
 function sliding_window:taken_of(hits)
   return self.counts == 'hits' and hits or 1
 end

@@ -49,6 +49,15 @@ function token_bucket:read(_, text)
   self.drained, self.now_us = self.level, self.time
 end
 
+-- When its period ends.
+function token_bucket:ends()
+  return self.start + self.window
+end
+
+function token_bucket:is_current(now_ms)
+  return window.is_current(self.start, self.window, now_ms)
+end
+
 function token_bucket:taken_of(hits)
   return self.counts == 'hits' and hits or 1
 end

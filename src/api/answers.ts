@@ -24,13 +24,22 @@ export const amendment = z
   })
   .meta({ id: 'Amendment' });
 
-/** The body of the answer to a pause. */
-export const pause = z
+/** The body of the answer to a pause, or to a report of what remains of a limit. */
+export const keyChange = z
   .strictObject({
     key: z.string(),
-    pauseMillis: count.meta({ description: 'Milliseconds until the pause ends; 0 if it is over.' }),
+    pauseMillis: count
+      .optional()
+      .meta({ description: 'Of a pause: milliseconds until it ends; 0 if it is over.' }),
+    limit: z
+      .string()
+      .optional()
+      .meta({ description: 'Of a report: the name of the limit, if the request has named it.' }),
+    remaining: count
+      .optional()
+      .meta({ description: 'Of a report: what is left of the limit now.' }),
   })
-  .meta({ id: 'Pause' });
+  .meta({ id: 'KeyChange' });
 
 /** The body of an error. `key` is missing if the request has none. Only denials have `limit`. */
 export const errorBody = z

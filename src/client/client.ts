@@ -6,6 +6,7 @@ import type {
   ReleaseElement,
   ReleaseResult,
 } from '../api/bulk-schemas.js';
+import { approvalOf } from './calls/approval.js';
 import { decisionIn, decisionOf, demandSuccess, isFound, isReleased } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
@@ -16,6 +17,7 @@ import {
   demandKnown,
   PERMIT_OPTIONS,
   RENEW_OPTIONS,
+  REPORT_OPTIONS,
   REQUEST_OPTIONS,
   unknownOption,
   WAIT_OPTIONS,
@@ -25,18 +27,18 @@ import type { Hold } from './calls/renewals.js';
 import {
   type AmendElement,
   isAddress,
-  type PauseElement,
+  type KeyElement,
   Service,
   type WaitElement,
 } from './calls/service.js';
 import type { Approval, Decision } from './decision.js';
-import { SluiceDeniedError } from './errors.js';
 import type {
   AskOptions,
   CheckOptions,
   ClientOptions,
   PermitOptions,
   RenewOptions,
+  ReportOptions,
   RequestOptions,
   WaitOptions,
   WithPermitOptions,
@@ -60,7 +62,7 @@ export class SluiceClient {
   readonly #waits: Handling<WaitElement, Decision, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
-  readonly #pauses: Handling<PauseElement, void, void>;
+  readonly #keyChanges: Handling<KeyElement, void, void>;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small */
   constructor(options: ClientOptions['url'] | ClientOptions) {
@@ -129,11 +131,13 @@ export class SluiceClient {
       send: (request) =>
         void sendAlone(request, isFound, (signal) => service.amend(request.element, signal)),
     };
-    this.#pauses = {
+    this.#keyChanges = {
       ...changing,
       read: () => undefined,
       send: (request) =>
-        void sendAlone(request, demandSuccess, (signal) => service.pause(request.element, signal)),
+        void sendAlone(request, demandSuccess, (signal) =>
+          service.changeKey(request.element, signal),
+        ),
     };
   }
 
@@ -213,7 +217,25 @@ export class SluiceClient {
   pause(key: string, millis: number, options: RequestOptions = NO_OPTIONS): Promise<void> {
     const wrong = faultIn(REQUEST_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, pauseMillis: millis }, this.#pauses, options).value;
+    return new PendingRequest({ key, pauseMillis: millis }, this.#keyChanges, options).value;
+  }
+
+  /**
+   * Reports how much remains of a quota that Sluice does not count alone, such as a vendor's. If Sluice believes that
+   * more remains, only so much is approved from now on, until the quota resets. A report never makes room.
+   * @param remaining a whole number of 0 or more
+   * @throws as `check`; SluiceError with the status 400 if the limit is not a fixed window
+   */
+  reportRemaining(
+    key: string,
+    remaining: number,
+    options: ReportOptions = NO_OPTIONS,
+  ): Promise<void> {
+    const wrong = faultIn(REPORT_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
+    const { resetMillis, limit } = options;
+    const element = { key, remaining, resetMillis, limit };
+    return new PendingRequest(element, this.#keyChanges, options).value;
   }
 
   /**
@@ -255,12 +277,7 @@ export class SluiceClient {
   /** @throws as `permit` */
   async #approval(key: string, options: PermitOptions): Promise<Approval> {
     demandKnown(options, PERMIT_OPTIONS);
-    const { wait = true, maxWaitMillis, ...asking } = options;
-    const decision = await (wait
-      ? this.wait(key, { ...asking, maxWaitMillis })
-      : this.check(key, asking));
-    if (decision.approved) return decision;
-    throw new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit);
+    return approvalOf(this, key, options);
   }
 
   #holdOf(key: string, requestId: string, holdMillis: number): Hold {

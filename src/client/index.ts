@@ -14,6 +14,8 @@ export type {
   ClientOptions,
   PermitOptions,
   RenewOptions,
+  ReportedLimits,
+  ReportOptions,
   RequestOptions,
   WaitOptions,
   WithPermitOptions,

@@ -1,7 +1,9 @@
+import { approvalOf } from './calls/approval.js';
 import { isNeverSent } from './calls/exchange.js';
 import { ASKING_OPTIONS, demandKnown } from './calls/known-options.js';
+import { OWN_LIMIT, RemainingReports } from './calls/remaining-reports.js';
 import type { SluiceClient } from './client.js';
-import type { PermitOptions } from './options.js';
+import type { PermitOptions, ReportedLimits } from './options.js';
 
 /** How a limited `fetch` asks. */
 export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
@@ -12,6 +14,13 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
    * is ignored: the next such answer asks for it again. `false` by default.
    */
   readonly pausesKey?: boolean | undefined;
+  /**
+   * Whether an answer whose headers say that less remains than Sluice believes is reported to Sluice, at most once a
+   * second for each key and limit. With `true`, the requests that remain are reported to the key's own limit. An object
+   * has the names of the limits that requests and tokens are reported to; the key's own limit is `default`. For a limit
+   * that is not a fixed window, the key is paused if nothing remains. A report that fails is ignored. `false` by default.
+   */
+  readonly reportsRemaining?: boolean | ReportedLimits | undefined;
   /** The `fetch` to send with. The global `fetch` by default. */
   readonly fetch?: typeof fetch | undefined;
 }
@@ -22,7 +31,14 @@ const KNOWN_OPTIONS: Readonly<Record<keyof LimitedFetchOptions, true>> = {
   wait: true,
   keyOf: true,
   pausesKey: true,
+  reportsRemaining: true,
   fetch: true,
+};
+const KNOWN_UNITS: Readonly<Record<keyof ReportedLimits, true>> = {
+  requests: true,
+  tokens: true,
+  inputTokens: true,
+  outputTokens: true,
 };
 /** The longest pause that Sluice takes. */
 const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
@@ -36,23 +52,38 @@ const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
   demandKnown(options, KNOWN_OPTIONS);
-  const { keyOf, pausesKey = false, fetch: send = fetch, ...asking } = options;
+  const { keyOf, pausesKey = false, reportsRemaining = false, ...others } = options;
+  const { fetch: send = fetch, ...asking } = others;
+  const reports = reportsTo(client, reportsRemaining);
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
     if (key === undefined) return send(input, init);
     const signal = init?.signal ?? request?.signal;
-    const requestId = await client.permit(key, { ...asking, signal });
+    const quota = reports !== undefined;
+    const approval = await approvalOf(client, key, { ...asking, signal, quota });
     const answer = await send(input, init).catch(async (error: unknown) => {
       // Nothing used the approval. After any other failure, the call may have reached its target.
-      if (isNeverSent(error)) await client.release(key, requestId).catch(() => undefined);
+      if (isNeverSent(error)) await client.release(key, approval.requestId).catch(() => undefined);
       throw error;
     });
-    const millis = pausesKey ? millisToRetry(answer) : undefined;
-    // Before the answer is returned, so that the caller's next request finds the pause.
-    if (millis !== undefined) await pauseUnnoticed(client, key, millis);
+    // Both before the answer is returned, so that the caller's next request finds the report and the pause.
+    const unreportedMillis = (await reports?.report(key, answer.headers, approval.quota)) ?? 0;
+    const millis = Math.max(unreportedMillis, pausesKey ? millisToRetry(answer) : 0);
+    if (millis > 0) await pauseUnnoticed(client, key, millis);
     return answer;
   };
+}
+
+/** @throws TypeError for an unknown unit */
+function reportsTo(
+  client: SluiceClient,
+  limits: boolean | ReportedLimits,
+): RemainingReports | undefined {
+  if (limits === false) return undefined;
+  if (limits === true) return new RemainingReports(client, { requests: OWN_LIMIT });
+  demandKnown(limits, KNOWN_UNITS);
+  return new RemainingReports(client, limits);
 }
 
 async function pauseUnnoticed(client: SluiceClient, key: string, millis: number): Promise<void> {
@@ -61,11 +92,11 @@ async function pauseUnnoticed(client: SluiceClient, key: string, millis: number)
 
 /**
  * For how long an answer asks its caller to wait: `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
- * @returns undefined if it asks for nothing
+ * @returns 0 if it asks for nothing
  */
-function millisToRetry({ status, headers }: Response): number | undefined {
+function millisToRetry({ status, headers }: Response): number {
   const text = headers.get('retry-after');
-  if (text === null || (status !== 429 && status !== 503)) return undefined;
+  if (text === null || (status !== 429 && status !== 503)) return 0;
   const millis = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return millis > 0 ? Math.min(millis, LONGEST_PAUSE_MILLIS) : undefined;
+  return millis > 0 ? Math.min(millis, LONGEST_PAUSE_MILLIS) : 0;
 }

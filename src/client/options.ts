@@ -79,3 +79,22 @@ export interface RenewOptions extends RequestOptions {
   /** The length of the hold from now on. As before by default. */
   readonly holdMillis?: number | undefined;
 }
+
+/** How to report how much remains. */
+export interface ReportOptions extends RequestOptions {
+  /** Until the quota resets, up to 86,400,000. Until the limit's window ends by default. */
+  readonly resetMillis?: number | undefined;
+  /** The name of a further limit of the key. The key's own limit by default. */
+  readonly limit?: string | undefined;
+}
+
+/**
+ * The limit of a key that a limited `fetch` reports each number of a vendor to: the name of a further limit, or
+ * `default` for the key's own limit. Numbers without a limit are not reported.
+ */
+export interface ReportedLimits {
+  readonly requests?: string | undefined;
+  readonly tokens?: string | undefined;
+  readonly inputTokens?: string | undefined;
+  readonly outputTokens?: string | undefined;
+}

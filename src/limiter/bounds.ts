@@ -17,6 +17,10 @@ export const BOUNDS = {
   holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
   /** 0 ends a pause. */
   pauseMillis: { min: 0, max: 24 * 60 * 60 * 1000 },
+  /** What a vendor says remains of a limit. */
+  remaining: { min: 0, max: 1_000_000_000_000 },
+  /** Until a vendor's limit resets. */
+  resetMillis: { min: 1, max: 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },
 } as const;

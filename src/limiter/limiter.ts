@@ -1,5 +1,5 @@
 import type { CallerPresence } from './caller-presence.js';
-import type { ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
+import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
 
 /**
  * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
@@ -106,6 +106,26 @@ export interface Amended {
 /** Why nothing has changed: the approval would get too many hits, or its hold alone was to be renewed and is too long. */
 export type RejectedAmendment =
   { readonly rejected: 'hits'; readonly maxHits: number } | { readonly rejected: 'hold' };
+
+/** What a vendor says of its own limit, for which a limit of a key stands. */
+export interface RemainingReport {
+  /** The name of a further limit. Undefined: the key's own. */
+  readonly limit?: string | undefined;
+  /** How much remains: a whole number of 0 or more. */
+  readonly remaining: number;
+  /** Milliseconds from now on until the vendor's limit resets. Undefined: until the window ends. */
+  readonly resetMillis?: number | undefined;
+}
+
+/** What a limit has left after a report. */
+export interface Remaining {
+  readonly remaining: number;
+}
+
+/** Why nothing counts of a report: the key has no such limit, but these further ones; or the limit is no fixed window. */
+export type RejectedReport =
+  | { readonly rejected: 'limit'; readonly further: readonly string[] }
+  | { readonly rejected: 'algorithm'; readonly algorithm: Algorithm['name'] };
 
 /** What a key has left after a decision. */
 export interface Quota {
@@ -247,6 +267,13 @@ export interface Limiter {
    * @param millis from now on; 0 ends the pause
    */
   pause(key: string, millis: number): Promise<void>;
+
+  /**
+   * Takes a vendor's report of how much remains of a limit. What counts of it becomes at least its maximum less what
+   * remains, until the vendor's limit resets. If that is later than the end of the window, the window ends then. A report
+   * never makes room, and a later one that leaves less replaces it.
+   */
+  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport>;
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.

@@ -15,6 +15,7 @@ const SCRIPTS = [
   'release',
   'amend',
   'pause',
+  'remaining',
   'withdraw',
   'inspect',
   'examine',

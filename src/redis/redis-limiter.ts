@@ -15,7 +15,10 @@ import type {
   InstanceState,
   LimitsOf,
   RejectedAmendment,
+  RejectedReport,
   ReleaseOptions,
+  Remaining,
+  RemainingReport,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -184,6 +187,10 @@ export class RedisLimiter implements StoreLimiter {
 
   pause(key: string, millis: number): Promise<void> {
     return this.#scripts.pause(this.#naming.namesOf(key), millis);
+  }
+
+  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
+    return this.#scripts.reportRemaining(this.#naming.namesOf(key), report);
   }
 
   giveBack(key: string, requestId: string): void {

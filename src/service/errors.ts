@@ -26,7 +26,7 @@ export const ERRORS = {
   UNKNOWN_PARAMETER: {
     kind: 'reject',
     message: 'unknown parameter {given}; did you mean {parameter}?',
-    when: 'a check, a correction or a pause has a parameter that does not exist, such as `canwait` or `maxRequest`',
+    when: 'a check, a correction, a pause or a report has a parameter that does not exist, such as `canwait` or `maxRequest`',
   },
   TOO_MANY_HITS: {
     kind: 'reject',
@@ -91,7 +91,7 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause if `requests_can_pause` does not allow it; a correction to 0 hits also needs the scope `release`',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause or a report if `requests_can_pause` does not allow it; a correction to 0 hits also needs the scope `release`',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',

@@ -4,6 +4,7 @@ import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
 import { type Pause, pauseBy } from './deciding/pause-key.js';
+import { type ReportRemaining, reportRemainingBy } from './deciding/report-remaining.js';
 import {
   type Amend,
   amendBy,
@@ -32,6 +33,7 @@ export interface Service {
   readonly release: Release;
   readonly amend: Amend;
   readonly pause: Pause;
+  readonly reportRemaining: ReportRemaining;
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
   readonly limiter: Limiter;
@@ -51,6 +53,7 @@ export function createService(parts: ServiceParts): Service {
     release: releaseBy(limiter, tracer),
     amend: amendBy(limiter, policyOf, access, tracer),
     pause: pauseBy(parts),
+    reportRemaining: reportRemainingBy(parts),
     runBulk: tracer ? tracedBulk(tracer) : (_name, _context, work) => work(),
     limiter,
     policyOf,

@@ -9,6 +9,9 @@ import type {
   InstanceState,
   Limiter,
   RejectedAmendment,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
 import { algorithmOf } from '../../src/limiter/algorithms.js';
@@ -74,6 +77,26 @@ export class HttpLimiter implements Limiter {
     expectBody(answer, 200, { key, pauseMillis: millis });
   }
 
+  async reportRemaining(
+    key: string,
+    { limit = 'default', remaining, resetMillis }: RemainingReport,
+  ): Promise<Remaining | RejectedReport> {
+    const query = queryOf({ remaining, resetMillis, limit });
+    const answer = await send(this.url, 'PUT', ratePath(key) + query);
+    const body = answer.json() as { readonly error: string; readonly remaining: number };
+    if (answer.status !== 400) {
+      expectBody(answer, 200, { key, limit, remaining: body.remaining });
+      return { remaining: body.remaining };
+    }
+    expectBody(answer, 400, { error: body.error, key });
+    const [, names] =
+      /limit must be one of the limits of the key: default,? ?(.*)/.exec(body.error) ?? [];
+    if (names !== undefined)
+      return { rejected: 'limit', further: names.split(', ').filter(Boolean) };
+    const [, algorithm] = /limit must name a fixed window; .* is a (.*)/.exec(body.error) ?? [];
+    return { rejected: 'algorithm', algorithm } as RejectedReport;
+  }
+
   async release(key: string, requestId: string): Promise<boolean> {
     const answer = await send(this.url, 'DELETE', approvalPath(key, requestId));
     if (answer.status === 404) expectBody(answer, 404, { error: 'request not found', key });
@@ -135,7 +158,9 @@ export class HttpLimiter implements Limiter {
 type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits' | keyof DebugAlgorithm;
 type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
-function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
+function queryOf(
+  parameters: Readonly<Record<string, number | boolean | string | undefined>>,
+): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return `?${given.map(([name, value]) => `${name}=${value}`).join('&')}`;
 }

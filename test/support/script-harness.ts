@@ -1,6 +1,13 @@
 import type { Redis } from 'ioredis';
 
-import type { Amended, Amendment, RejectedAmendment } from '../../src/limiter/limiter.js';
+import type {
+  Amended,
+  Amendment,
+  RejectedAmendment,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
+} from '../../src/limiter/limiter.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
@@ -536,6 +543,12 @@ export class TestReplica {
   async pause(millis: number): Promise<void> {
     await this.scripts.pause(this.harness.names, millis);
     await this.harness.expiry();
+  }
+
+  async report(report: RemainingReport): Promise<Remaining | RejectedReport> {
+    const reported = await this.scripts.reportRemaining(this.harness.names, report);
+    await this.harness.expiry();
+    return reported;
   }
 
   async withdraw(requestIds: readonly string[]): Promise<void> {

@@ -6,6 +6,7 @@ import type {
   Decision,
   InstanceDetail,
   InstanceState,
+  Remaining,
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
@@ -50,6 +51,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   amend(key: string, requestId: string): Promise<Amended | undefined> {
     return this.#answer(key, requestId.startsWith('id ') ? {} : undefined);
+  }
+
+  reportRemaining(key: string): Promise<Remaining> {
+    return this.#answer(key, { remaining: 0 });
   }
 
   pause(key: string): Promise<void> {

@@ -3,6 +3,7 @@ import type {
   ClientOptions,
   PermitOptions,
   RenewOptions,
+  ReportOptions,
   RequestOptions,
   WaitOptions,
   WithPermitOptions,
@@ -13,6 +14,11 @@ type Names<Options> = Readonly<Record<keyof Options, true>>;
 
 export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMillis: true };
 export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
+export const REPORT_OPTIONS: Names<ReportOptions> = {
+  ...REQUEST_OPTIONS,
+  resetMillis: true,
+  limit: true,
+};
 /** The options of checks and waits without their signal. */
 export const ASKING_OPTIONS = {
   timeoutMillis: true,

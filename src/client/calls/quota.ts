@@ -1,11 +1,6 @@
 import type { Quota } from '../decision.js';
 import type { Answer } from './exchange.js';
-
-/** An item of a list of RFC 9651: a text, and parameters that are whole numbers. */
-const ITEM = /"((?:[^"\\]|\\.)*)"((?:;[a-z]+=\d+)*)/g;
-const PARAMETER = /;([a-z]+)=(\d+)/g;
-
-type Item = readonly [name: string, parameters: ReadonlyMap<string, number>];
+import { type Parameters, structuredItems, wholeNumber } from './structured-items.js';
 
 /**
  * The quota in the headers `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11.
@@ -14,8 +9,9 @@ type Item = readonly [name: string, parameters: ReadonlyMap<string, number>];
 export function quotaOf({ headers }: Pick<Answer, 'headers'>): readonly Quota[] | undefined {
   const left = new Map(itemsOf(headers.ratelimit));
   const quota = itemsOf(headers['ratelimit-policy']).flatMap(([name, policy]): Quota[] => {
-    const [limit, windowSeconds] = [policy.get('q'), policy.get('w')];
-    const [remaining, resetSeconds] = [left.get(name)?.get('r'), left.get(name)?.get('t')];
+    const [limit, windowSeconds] = [wholeNumber(policy.get('q')), wholeNumber(policy.get('w'))];
+    const remaining = wholeNumber(left.get(name)?.get('r'));
+    const resetSeconds = wholeNumber(left.get(name)?.get('t'));
     if (limit === undefined || remaining === undefined || resetSeconds === undefined) return [];
     const one = { name, limit, remaining, resetSeconds };
     return [windowSeconds === undefined ? one : { ...one, windowSeconds }];
@@ -35,12 +31,8 @@ export function quotaHeaders(quota: readonly Quota[]): Readonly<Record<string, s
   return { 'RateLimit-Policy': policies.join(', '), RateLimit: left.join(', ') };
 }
 
-function itemsOf(header: unknown): Item[] {
-  if (typeof header !== 'string') return [];
-  return [...header.matchAll(ITEM)].map(([, name = '', parameters = '']) => [
-    name.replaceAll(/\\(.)/g, '$1'),
-    new Map([...parameters.matchAll(PARAMETER)].map(([, key = '', n]) => [key, Number(n)])),
-  ]);
+function itemsOf(header: unknown): (readonly [name: string, Parameters])[] {
+  return typeof header === 'string' ? structuredItems(header) : [];
 }
 
 function quoted(name: string): string {

@@ -20,10 +20,13 @@ export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
 
-/** A pause of a key. */
-export interface PauseElement {
+/** What changes about a key: its pause, or what remains of one of its limits. */
+export interface KeyElement {
   readonly key: string;
-  readonly pauseMillis: number;
+  readonly pauseMillis?: number | undefined;
+  readonly remaining?: number | undefined;
+  readonly resetMillis?: number | undefined;
+  readonly limit?: string | undefined;
 }
 
 /** What changes about an approval. In any case its hold is renewed, if it is held. */
@@ -86,8 +89,8 @@ export class Service {
     return this.#call({ method: 'POST', path, signal, isWithdrawn: true });
   }
 
-  pause({ key, pauseMillis }: PauseElement, signal: AbortSignal): Promise<Answer> {
-    return this.#call({ method: 'PUT', path: pathOf([key], { pauseMillis }), signal });
+  changeKey({ key, ...changes }: KeyElement, signal: AbortSignal): Promise<Answer> {
+    return this.#call({ method: 'PUT', path: pathOf([key], changes), signal });
   }
 
   amend({ key, requestId, ...changes }: AmendElement, signal: AbortSignal): Promise<Answer> {

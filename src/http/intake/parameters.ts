@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { Amendment, CheckRequest } from '../../limiter/limiter.js';
+import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
@@ -29,6 +29,18 @@ export const amendmentSchema = z.object({
 /** The query of a pause. */
 export const pauseSchema = z.object({ pauseMillis: wholeNumber(BOUNDS.pauseMillis) });
 
+/** The query of a report of what remains of a limit. */
+export const reportSchema = z.object({
+  remaining: wholeNumber(BOUNDS.remaining),
+  resetMillis: wholeNumber(BOUNDS.resetMillis).optional(),
+  limit: z.string().optional(),
+});
+
+/** What a request changes about a key: its pause, or what remains of one of its limits. */
+export type KeyChange =
+  | { readonly pauseMillis: number }
+  | { readonly pauseMillis?: undefined; readonly report: RemainingReport };
+
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -37,7 +49,8 @@ export const NO_PARAMETERS: Query = {};
 /** The names of the parameters of a check. */
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
-const PAUSE_PARAMETERS: readonly string[] = Object.keys(pauseSchema.shape);
+const REPORT_PARAMETERS: readonly string[] = Object.keys(reportSchema.shape);
+const CHANGE_PARAMETERS = [...Object.keys(pauseSchema.shape), ...REPORT_PARAMETERS];
 
 /**
  * The check that a request asks for.
@@ -64,12 +77,17 @@ export function parseAmendment(query: Query): Amendment {
 }
 
 /**
- * The length of a pause, in milliseconds; 0 to end it.
+ * The length of a pause, in milliseconds, or 0 to end it; or a report of what remains of a limit.
  * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
-export function parsePause(query: Query): number {
-  rejectUnknown(query, PAUSE_PARAMETERS);
-  return parse(pauseSchema, query).pauseMillis;
+export function parseKeyChange(query: Query): KeyChange {
+  rejectUnknown(query, CHANGE_PARAMETERS);
+  if (!Object.keys(query).some((name) => REPORT_PARAMETERS.includes(name))) {
+    return parse(pauseSchema, query);
+  }
+  if (query.pauseMillis === undefined) return { report: parse(reportSchema, query) };
+  const must = 'be left out if remaining, resetMillis or limit is given';
+  throw serviceError('INVALID_PARAMETER', { parameter: 'pauseMillis', must });
 }
 
 /**

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { amendment, approval, pause, checkResults, releaseResults } from '../../api/answers.js';
+import { amendment, approval, checkResults, keyChange, releaseResults } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofAmendment, ofCheck, ofPause, ofRelease } from './parameters.js';
+import { ofAmendment, ofCheck, ofKeyChange, ofRelease } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
@@ -38,7 +38,7 @@ const OF_RELEASE: readonly ErrorCode[] = [
   'STORE_UNAVAILABLE',
   'STORE_FULL',
 ];
-const OF_PAUSE: readonly ErrorCode[] = [
+const OF_KEY_CHANGE: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
   'UNKNOWN_PARAMETER',
   'KEY_UNKNOWN',
@@ -103,17 +103,17 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       put: operation({
         operationId: 'pause',
         tags: [CHECKS],
-        summary: 'Pause a key',
+        summary: 'Pause a key, or report what a vendor says remains of a limit',
         description:
-          'Nobody is approved until the pause ends. Waiters keep their places. Without `requests_can_pause` in a rule of the key, the token also needs the scope `configure`.',
+          "With `pauseMillis`, nobody is approved until the pause ends, and waiters keep their places. With `remaining`, no more than that is approved until the vendor's limit resets; a report never makes room. Without `requests_can_pause` in a rule of the key, the token also needs the scope `configure`.",
         scope: 'check',
-        requestParams: ofPause,
+        requestParams: ofKeyChange,
         answer: {
-          description: 'Paused, or not paused any more.',
+          description: 'Paused, not paused any more, or reported.',
           headers: ALWAYS,
-          content: { 'application/json': { schema: pause } },
+          content: { 'application/json': { schema: keyChange } },
         },
-        errors: OF_PAUSE,
+        errors: OF_KEY_CHANGE,
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
-import { amendmentSchema, pauseSchema, querySchema } from '../intake/parameters.js';
+import { amendmentSchema, pauseSchema, querySchema, reportSchema } from '../intake/parameters.js';
 
 const { min, max } = BOUNDS.keyBytes;
 
@@ -85,13 +85,24 @@ export const ofCheck = {
 /** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
 
-/** The parameters of a pause. */
-export const ofPause = {
+/** The parameters of a pause, or of a report of what remains of a limit. */
+export const ofKeyChange = {
   ...ofRequest,
   path: z.object({ key }),
-  query: pauseSchema.extend({
-    pauseMillis: pauseSchema.shape.pauseMillis.meta({
-      description: 'The length of the pause, from now on; 0 ends it.',
+  query: z.object({
+    pauseMillis: pauseSchema.shape.pauseMillis.optional().meta({
+      description: 'The length of the pause, from now on; 0 ends it. Required without `remaining`.',
+    }),
+    remaining: reportSchema.shape.remaining.optional().meta({
+      description: 'How much a vendor says remains of its limit. Required without `pauseMillis`.',
+    }),
+    resetMillis: reportSchema.shape.resetMillis.meta({
+      description:
+        "With `remaining`: until the vendor's limit resets, from now on; by default until the window ends.",
+    }),
+    limit: reportSchema.shape.limit.meta({
+      description:
+        "With `remaining`: the name of a limit of the key that is a fixed window; by default, and with `default`, the key's own limit.",
     }),
   }),
 };

@@ -20,12 +20,12 @@ import { UnsentAnswers } from '../replies/unsent-answers.js';
 import { amendRequest } from './amend-request.js';
 import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
+import { changeKey } from './change-key.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
-import { pauseRequest } from './pause-request.js';
 import { releaseRequest } from './release-request.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
@@ -122,8 +122,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
       POST: guards.guard('check', checkMany(bulk)),
       DELETE: guards.guard('release', releaseMany(bulk)),
     });
-    const pauseOne = guards.guard('check', pauseRequest(service.pause) as RequestHandler);
-    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: pauseOne });
+    const changeOne = guards.guard('check', changeKey(service) as RequestHandler);
+    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeOne });
     answerPlainCheck = plainChecksOf(app, {
       takeIn: begin,
       check: checkWith(() => NO_PARAMETERS),

@@ -223,6 +223,7 @@ export class Approvals {
   #change<Result>(now: number, change: () => Result): Result {
     const before = this.#usedOfAll;
     const result = change();
+    for (const limit of this.#limits) limit.noteGivenBack();
     if (this.#usedOfAll < before) this.#releasedAt = now;
     return result;
   }

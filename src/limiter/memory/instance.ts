@@ -7,26 +7,20 @@ import type {
   InstanceState,
   KeyLimits,
   Quota,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
 } from '../limiter.js';
+import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
+import type { InstanceDecision } from './instance-decision.js';
+import { FixedWindow } from './limits/fixed-window.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-
-export type InstanceDecision =
-  | 'approved'
-  | 'denied'
-  | 'queue_full'
-  | 'too_many_hits'
-  | 'paused'
-  | 'turn_too_late'
-  | 'no_place'
-  | 'key_full'
-  | 'store_full'
-  | 'waiting';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -174,6 +168,22 @@ export class Instance {
     this.#isNew = false;
     this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
     this.#serveQueue(now);
+  }
+
+  /** Takes what a vendor says remains of a limit, by the rules as they are now. */
+  reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
+    this.#roll(now);
+    this.#takeMaxima(now);
+    const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
+    const limit = this.approvals.limits[index];
+    if (limit instanceof FixedWindow) {
+      limit.report(now, report);
+      this.#isNew = false;
+      this.#expires = this.#idleAt;
+    }
+    this.#serveQueue(now);
+    const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
+    return rejectionOf(this.#rules.limits, report) ?? { remaining };
   }
 
   /** Changes an approval that still counts, and renews its hold. */

@@ -18,11 +18,16 @@ import type {
   Policies,
   Quota,
   RejectedAmendment,
+  RejectedReport,
   ReleaseOptions,
+  Remaining,
+  RemainingReport,
   StoreCondition,
 } from '../limiter.js';
+import { rejectionOf } from '../rejected-report.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
+import { decisionOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget } from './memory-budget.js';
@@ -100,24 +105,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const turnMillis =
       decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request.hits) : 0;
     await endOfTick();
-    switch (decision) {
-      case 'approved':
-        return { outcome: 'approved', requestId, quota };
-      case 'denied':
-        return { outcome: 'denied', reason: 'limit_reached', quota };
-      case 'queue_full':
-      case 'too_many_hits':
-      case 'paused':
-        return { outcome: 'denied', reason: decision, quota };
-      case 'turn_too_late':
-        return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
-      case 'no_place':
-        throw new UnavailableError('too_many_waiters');
-      case 'key_full':
-        throw new UnavailableError('key_full');
-      case 'store_full':
-        throw new StoreFullError();
-    }
+    return decisionOf(decision, { requestId, quota, turnMillis });
   }
 
   /** What applies to a key as of now. For an existing key, this takes one look-up in a map. */
@@ -159,6 +147,18 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (!entry) return;
     entry.instance.pause(now, millis);
     this.#settleWhenRoom(entry);
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
+    const now = this.#now();
+    const found = this.#find(key, now);
+    const rejected = found ? undefined : rejectionOf(this.policyOf(key).limits, report);
+    if (rejected) return rejected;
+    const entry = found ?? this.#create(key, now);
+    const reported = entry.instance.reportRemaining(now, report);
+    this.#settleWhenRoom(entry);
+    return reported;
   }
 
   giveBack(key: string, requestId: string): void {
@@ -298,8 +298,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const now = this.#now();
     entry.instance.settle(now);
     if (!this.#waiters.delete(waiter.requestId)) return;
+    // Before the next one is served, as Redis tells it.
+    const quota = entry.instance.quota(now);
     this.#withdraw(entry, now, waiter.requestId);
-    waiter.expire(entry.instance.quota(now));
+    waiter.expire(quota);
   }
 
   #approve(requestId: string, quota: Quota): void {

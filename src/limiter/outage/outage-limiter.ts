@@ -10,7 +10,10 @@ import type {
   InstanceState,
   Limiter,
   RejectedAmendment,
+  RejectedReport,
   ReleaseOptions,
+  Remaining,
+  RemainingReport,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -108,6 +111,14 @@ export class OutageLimiter implements Limiter {
       await this.primary.pause(key, millis);
     } catch (error) {
       await this.#inSubstitute(error).pause(key, millis);
+    }
+  }
+
+  async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
+    try {
+      return await this.primary.reportRemaining(key, report);
+    } catch (error) {
+      return this.#inSubstitute(error).reportRemaining(key, report);
     }
   }
 

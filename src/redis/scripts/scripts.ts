@@ -3,7 +3,10 @@ import type {
   Amended,
   Amendment,
   RejectedAmendment,
+  RejectedReport,
   ReleaseOptions,
+  Remaining,
+  RemainingReport,
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
@@ -23,6 +26,7 @@ import {
   keysToRenew,
   type LeasedPlaces,
 } from './renew-codec.js';
+import { decodeReported, encodeReport } from './remaining-codec.js';
 import { replyForEach } from './reply-for-each.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
 import { type FunctionFlag, loadScript, type Replacements, type Script } from './script-loader.js';
@@ -61,6 +65,7 @@ export class Scripts {
   readonly #release: Script;
   readonly #amend: Script;
   readonly #pause: Script;
+  readonly #remaining: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
@@ -88,6 +93,7 @@ export class Scripts {
     this.#release = load('release');
     this.#amend = load('amend');
     this.#pause = load('pause');
+    this.#remaining = load('remaining');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
@@ -170,6 +176,13 @@ export class Scripts {
 
   async pause(names: KeyNames, millis: number): Promise<void> {
     await this.#run(this.#pause, names, [millis]);
+  }
+
+  async reportRemaining(
+    names: KeyNames,
+    report: RemainingReport,
+  ): Promise<Remaining | RejectedReport> {
+    return decodeReported(await this.#run(this.#remaining, names, encodeReport(report)));
   }
 
   /**

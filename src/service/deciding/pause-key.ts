@@ -6,8 +6,12 @@ import type { RequestContext } from '../request-context.js';
 import { rejectUnknownKey } from './unknown-keys.js';
 
 /** What pauses keys. */
-interface PauseParts {
+interface PauseParts extends PauseRights {
   readonly limiter: Pick<Limiter, 'pause'>;
+}
+
+/** What says who may pause keys. */
+export interface PauseRights {
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'demand'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
@@ -21,12 +25,24 @@ interface PauseParts {
  */
 export type Pause = (key: string, millis: number, context: RequestContext) => Promise<void>;
 
-/** Returns a function that pauses keys. A rule may let callers with only the scope `check` pause its keys. */
-export function pauseBy({ limiter, policyOf, access, settings }: PauseParts): Pause {
+/** Returns a function that pauses keys. */
+export function pauseBy({ limiter, ...rights }: PauseParts): Pause {
   return async (key, millis, context) => {
-    const policy = policyOf(key);
-    if (!policy.requestsCanPause) access.demand('configure', context);
-    rejectUnknownKey(policy, settings);
+    demandPauseRight(key, rights, context);
     await limiter.pause(key, millis);
   };
+}
+
+/**
+ * A rule may let callers with only the scope `check` pause its keys, and report what remains of their limits.
+ * @throws ServiceError as a pause
+ */
+export function demandPauseRight(
+  key: string,
+  { policyOf, access, settings }: PauseRights,
+  context: RequestContext,
+): void {
+  const policy = policyOf(key);
+  if (!policy.requestsCanPause) access.demand('configure', context);
+  rejectUnknownKey(policy, settings);
 }

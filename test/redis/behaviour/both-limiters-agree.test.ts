@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
-import type { Amendment, InstanceDetail } from '../../../src/limiter/limiter.js';
+import type { Amendment, InstanceDetail, RemainingReport } from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -40,6 +40,7 @@ type Step =
   | { readonly kind: 'release'; readonly which: number }
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
+  | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };
@@ -53,26 +54,37 @@ const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
   fc.record({ name: fc.constant('token_bucket' as const), burst: fc.integer({ min: 1, max: 4 }) }),
 );
 
-const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
+const furtherLimit = (name: string, kind: fc.Arbitrary<Algorithm>): fc.Arbitrary<FurtherLimit> =>
   fc.record({
     name: fc.constant(name),
     windowMillis: fc.constantFrom(30, 100, 250, 700),
     maximum: fc.integer({ min: 1, max: 5 }),
-    algorithm,
+    algorithm: kind,
     counts: fc.constantFrom('hits', 'requests'),
     keepsReleased: fc.boolean(),
   });
 
-const further = fc.oneof(
-  fc.constant(undefined),
-  fc.tuple(furtherLimit('a')),
-  fc.tuple(furtherLimit('b')),
-  fc.tuple(furtherLimit('a'), furtherLimit('b')),
-);
+const further = (kind: fc.Arbitrary<Algorithm>) =>
+  fc.oneof(
+    fc.constant(undefined),
+    fc.tuple(furtherLimit('a', kind)),
+    fc.tuple(furtherLimit('b', kind)),
+    fc.tuple(furtherLimit('a', kind), furtherLimit('b', kind)),
+  );
 
 const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
 
-const anyStep: fc.Arbitrary<Step> = fc.oneof(
+const report = fc.record({
+  kind: fc.constant('report' as const),
+  key: fc.nat({ max: KEYS - 1 }),
+  report: fc.record({
+    limit: fc.constantFrom(undefined, undefined, undefined, 'a', 'a', 'b'),
+    remaining: fc.nat({ max: 4 }),
+    resetMillis: fc.constantFrom(undefined, 1, 30, 60, 100, 130, 250, 900),
+  }),
+});
+
+const stepsOfRules = [
   {
     weight: 5,
     arbitrary: fc.record({
@@ -104,6 +116,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         key: fc.nat({ max: KEYS - 1 }),
         millis: fc.constantFrom(0, 30, 100, 150, 450),
       }),
+      report,
       fc.record({
         kind: fc.constant('amend' as const),
         which: fc.nat({ max: 4 }),
@@ -126,29 +139,44 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       ),
     }),
   },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant('limit' as const),
-      key: fc.nat({ max: KEYS - 1 }),
-      limits: fc.record({
-        windowMillis: fc.constantFrom(30, 100, 150, 400),
-        maxRequests: fc.nat({ max: 4 }),
-        maxRequestsInQueue: fc.nat({ max: 4 }),
-        algorithm,
-        further,
-        ceilings: fc.option(
-          fc.record({
-            maxRequests: fc.integer({ min: -1, max: 5 }),
-            maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
-            windowMillis: fc.constantFrom(-1, 30, 100, 200, 1000),
-          }),
-          { nil: undefined },
-        ),
-      }),
+];
+
+const otherLimits = (kind: fc.Arbitrary<Algorithm>) =>
+  fc.record({
+    kind: fc.constant('limit' as const),
+    key: fc.nat({ max: KEYS - 1 }),
+    limits: fc.record({
+      windowMillis: fc.constantFrom(30, 100, 150, 400),
+      maxRequests: fc.nat({ max: 4 }),
+      maxRequestsInQueue: fc.nat({ max: 4 }),
+      algorithm: kind,
+      further: further(kind),
+      ceilings: fc.option(
+        fc.record({
+          maxRequests: fc.integer({ min: -1, max: 5 }),
+          maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+          windowMillis: fc.constantFrom(-1, 30, 100, 200, 1000),
+        }),
+        { nil: undefined },
+      ),
     }),
-  },
-);
+  });
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(...stepsOfRules, {
+  weight: 3,
+  arbitrary: otherLimits(algorithm),
+});
+
+/** With fixed windows by rules that stay, so that what is reported meets all that counts. */
+const stepsWithReports: fc.Arbitrary<Step[]> = fc
+  .tuple(
+    otherLimits(fc.constant(FIXED_WINDOW)),
+    fc.array(fc.oneof(...stepsOfRules, { weight: 3, arbitrary: report }), {
+      maxLength: 25,
+      size: 'max',
+    }),
+  )
+  .map(([limits, steps]) => [limits, ...steps]);
 
 /** One limiter under a sequence of steps, and its visible state. */
 class Subject {
@@ -191,6 +219,11 @@ class Subject {
       await limiter.pause(this.#keys[step.key]!, step.millis);
       await this.harness.quiet();
       return undefined;
+    }
+    if (step.kind === 'report') {
+      const reported = await limiter.reportRemaining(this.#keys[step.key]!, step.report);
+      await this.harness.quiet();
+      return reported;
     }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
@@ -254,22 +287,29 @@ describe('the embedded and the Redis limiter', () => {
   const redis = useRedis();
   const createRedisHarness = redisHarnessFactory(redis);
 
+  async function expectSameOf(steps: readonly Step[]): Promise<void> {
+    const memory = await Subject.create(createMemoryHarness);
+    const inRedis = await Subject.create(createRedisHarness);
+    try {
+      for (const step of steps) {
+        expect(await inRedis.run(step)).toEqual(await memory.run(step));
+        expect(inRedis.decisions()).toEqual(memory.decisions());
+        expect(await inRedis.states()).toEqual(await memory.states());
+      }
+    } finally {
+      await Promise.all([memory.close(), inRedis.close()]);
+    }
+  }
+
   test('agree on every decision and every state after any sequence of steps', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
-        const memory = await Subject.create(createMemoryHarness);
-        const inRedis = await Subject.create(createRedisHarness);
-        try {
-          for (const step of steps) {
-            expect(await inRedis.run(step)).toEqual(await memory.run(step));
-            expect(inRedis.decisions()).toEqual(memory.decisions());
-            expect(await inRedis.states()).toEqual(await memory.states());
-          }
-        } finally {
-          await Promise.all([memory.close(), inRedis.close()]);
-        }
-      }),
-      { numRuns: extent(100, 500) },
-    );
+    await fc.assert(fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), expectSameOf), {
+      numRuns: extent(100, 500),
+    });
+  }, 300_000);
+
+  test('agree on reports to fixed windows, between any other steps', async () => {
+    await fc.assert(fc.asyncProperty(stepsWithReports, expectSameOf), {
+      numRuns: extent(50, 300),
+    });
   }, 300_000);
 });

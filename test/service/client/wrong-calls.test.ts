@@ -59,6 +59,11 @@ test.each<[string, () => unknown, string]>([
     () => limitedFetch(client, withKey('signal')),
     'signal; did you mean',
   ],
+  [
+    'limitedFetch, of what it reports',
+    () => limitedFetch(client, any({ keyOf: () => 'a', reportsRemaining: { token: 'default' } })),
+    'token; did you mean tokens?',
+  ],
 ])('an unknown option of %s throws, and the error names the nearest one', (_, make, message) => {
   expect(make).toThrow(TypeError);
   expect(make).toThrow(`unknown option ${message}`);
@@ -85,6 +90,11 @@ test.each<[string, () => Promise<unknown>, string]>([
   ['correct', () => client.correct('a', 'b', 1, misspelt('hits')), 'hits; did you mean'],
   ['renew', () => client.renew('a', 'b', misspelt('hold')), 'hold; did you mean holdMillis?'],
   ['pause', () => client.pause('a', 1, misspelt('sgnal')), 'sgnal; did you mean signal?'],
+  [
+    'reportRemaining',
+    () => client.reportRemaining('a', 1, misspelt('reset')),
+    'reset; did you mean resetMillis?',
+  ],
   ['permit', () => client.permit('a', misspelt('waits')), 'waits; did you mean wait?'],
   [
     'withPermit',
@@ -117,6 +127,7 @@ test.each<[string, () => Promise<unknown>]>([
   ['correct', () => client.correct('\ud800', 'a', 1)],
   ['renew', () => client.renew('\ud800', 'a')],
   ['pause', () => client.pause('\ud800', 1)],
+  ['reportRemaining', () => client.reportRemaining('\ud800', 1)],
   ['permit', () => client.permit('\ud800')],
 ])('a key that is not valid Unicode rejects, and the error says so: %s', async (_, call) => {
   const message = String.raw`key is not valid Unicode: "\ud800" has half of a surrogate pair`;

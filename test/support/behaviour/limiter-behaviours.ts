@@ -4,6 +4,7 @@ import { describeHolds } from './holds.js';
 import { describeLimitedWaits } from './limited-waits.js';
 import { describeLimiter } from './limiter-behaviour.js';
 import { describePauses } from './pauses.js';
+import { describeReports } from './reports.js';
 import { describeWindowOverrides } from './window-overrides.js';
 
 /** The suites that every limiter has to pass, directly and over HTTP. */
@@ -13,6 +14,7 @@ export const LIMITER_BEHAVIOURS = [
   describeHolds,
   describeHits,
   describePauses,
+  describeReports,
   describeWindowOverrides,
   describeFurtherLimits,
 ];

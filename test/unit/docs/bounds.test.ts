@@ -67,6 +67,9 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   'the length of a hold': [[`${HTTP}/holds`, 'by the setting of the longest one']],
   'the hits of a correction': [[`${HTTP}/errors`, 'CORRECTION_TOO_LARGE']],
   'the length of a pause': [[`${HTTP}/pauses`, 'with "%s" is a 400, and changes nothing']],
+  'the length of a report of what remains': [
+    [`${HTTP}/reports`, 'with "%s" is a 400, and begins no key'],
+  ],
   'request ids of earlier windows': [
     ['redis/lua/remembered-approvals', 'is answered for three windows, and for two leases'],
   ],

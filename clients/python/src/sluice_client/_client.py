@@ -95,6 +95,7 @@ class SluiceClient:
     correct = blocking(Core.correct)
     renew = blocking(Core.renew)
     pause = blocking(Core.pause)
+    report_remaining = blocking(Core.report_remaining)
 
     @contextmanager
     def permit(self, key: str, **options: Unpack[PermitOptions]) -> Iterator[Permit]:

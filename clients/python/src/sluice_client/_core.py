@@ -59,6 +59,18 @@ class Core(ABC):
         """Pauses a key for all callers. 0 ends the pause."""
         is_found(await self._send(Call("PUT", (key,), {"pause_millis": millis}, self._timeout)))
 
+    async def report_remaining(
+        self, key: str, remaining: int, *, reset_millis: int | None = None, limit: str | None = None
+    ) -> None:
+        """Reports how much remains of a quota that Sluice does not count alone, such as a vendor's.
+
+        If Sluice believes that more remains, only so much is approved from now on, for `reset_millis`, or until the
+        window of the limit ends. A report never makes room. `limit` names a further limit of the key. Raises a
+        SluiceError with the status 400 if the limit is not a fixed window.
+        """
+        parameters = {"remaining": remaining, "reset_millis": reset_millis, "limit": limit}
+        is_found(await self._send(Call("PUT", (key,), parameters, self._timeout)))
+
     async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
         return decision_in(await self._send(Call("POST", (key,), parameters, timeout)))
 

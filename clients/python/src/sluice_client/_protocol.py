@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
+from ._structured import structured_items, whole_number
 
 ADDRESS = re.compile(r"https?://[^/]", re.IGNORECASE)
 CONNECT_SECONDS = 2.0
@@ -196,20 +197,13 @@ def _body(response: httpx.Response) -> dict[str, str]:
     return body if isinstance(body, dict) else {}
 
 
-_ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"((?:;[a-z]+=\d+)*)')
-
-
 def _quota_in(headers: httpx.Headers) -> tuple[Quota, ...]:
-    left = _items(headers.get("ratelimit", ""))
-    return tuple(
-        Quota(name, policy["q"], left[name]["r"], left[name]["t"], policy.get("w"))
-        for name, policy in _items(headers.get("ratelimit-policy", "")).items()
-        if "q" in policy and left.get(name, {}).keys() >= {"r", "t"}
-    )
-
-
-def _items(header: str) -> dict[str, dict[str, int]]:
-    return {
-        re.sub(r"\\(.)", r"\1", name): {key: int(n) for key, n in re.findall(r";([a-z]+)=(\d+)", parameters)}
-        for name, parameters in _ITEM.findall(header)
-    }
+    left = dict(structured_items(headers.get("ratelimit", "")))
+    found = []
+    for name, policy in structured_items(headers.get("ratelimit-policy", "")):
+        of_limit = left.get(name, {})
+        limit, window = whole_number(policy.get("q")), whole_number(policy.get("w"))
+        remaining, reset = whole_number(of_limit.get("r")), whole_number(of_limit.get("t"))
+        if limit is not None and remaining is not None and reset is not None:
+            found.append(Quota(name, limit, remaining, reset, window))
+    return tuple(found)

@@ -43,6 +43,9 @@ export interface CountedLimit {
    */
   roll(now: number, ofRules: number): boolean;
 
+  /** Something that counted may have been given back. */
+  noteGivenBack(): void;
+
   /** Whether an approval with this number of hits fits. */
   fits(hits: number): boolean;
   /** Whether a waiter fits. One that needs more than the maximum, which was lowered since, gets a window for itself. */

@@ -1,3 +1,4 @@
+import type { RemainingReport } from '../../limiter.js';
 import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
@@ -12,6 +13,10 @@ export class FixedWindow implements CountedLimit {
   readonly #ids: ApprovedIds;
   /** What is carried over from a limit of another kind. */
   #carried = 0;
+  /** What a vendor counts besides, by its report; 0 without a report. */
+  #surplus = 0;
+  /** What counts at least during the report. */
+  #floor = 0;
 
   /**
    * @param window of the own limit: the key's, whose length requests may set
@@ -49,7 +54,7 @@ export class FixedWindow implements CountedLimit {
   }
 
   get sum(): number {
-    return this.#ids.hits + this.#carried;
+    return this.#ids.hits + this.#carried + this.#surplus;
   }
 
   get hasPace(): boolean {
@@ -60,11 +65,11 @@ export class FixedWindow implements CountedLimit {
     return this.used >= this.#capacity;
   }
 
-  /** When the window ends or a hold lapses. */
+  /** When the window or a report ends or a hold lapses. */
   roomAt(): number {
     const firstLapse = this.limit.keepsReleased ? Infinity : this.#firstLapse;
     return moreRoomAt({
-      windowEnd: this.window.end,
+      windowEnd: this.#surplus > 0 ? this.window.reportedUntil : this.window.end,
       firstLapse,
       held: this.#held,
       maximum: this.maximum,
@@ -74,7 +79,27 @@ export class FixedWindow implements CountedLimit {
   roll(now: number, ofRules: number): boolean {
     const hasRolled = this.window.rollTo(now, ofRules);
     if (hasRolled) this.clear();
+    else if (this.#endsReportFirst && now >= this.window.reportedUntil) this.#forgetReport();
+    else this.noteGivenBack();
     return hasRolled;
+  }
+
+  /**
+   * Takes what a vendor says remains of the limit, if that is less than what is left here. The window lasts at least until
+   * the vendor's limit resets.
+   */
+  report(now: number, { remaining, resetMillis }: RemainingReport): void {
+    const floor = Math.max(0, this.maximum - remaining);
+    const { used } = this;
+    if (floor < used || (floor === used && this.#surplus === 0)) return;
+    this.window.setReportedUntil(resetMillis === undefined ? this.window.end : now + resetMillis);
+    this.#surplus += floor - used;
+    this.#floor = floor;
+  }
+
+  /** During a report it counts for the vendor, so that a later approval counts on top of the floor. */
+  noteGivenBack(): void {
+    if (this.#floor > 0) this.#surplus += Math.max(0, this.#floor - this.used);
   }
 
   fits(hits: number): boolean {
@@ -117,7 +142,11 @@ export class FixedWindow implements CountedLimit {
     const most = hits === 1 ? this.#capacity : this.maximum;
     const room = Math.max(0, most - this.used);
     const missing = before + Math.min(this.#takenOf(hits), most) - room;
-    return missing <= 0 ? 0 : this.window.millisToMissing(now, missing, most, laterMillis);
+    if (missing <= 0) return 0;
+    const opens = this.#endsReportFirst ? Math.max(0, most - this.used + this.#surplus) - room : 0;
+    return missing <= opens
+      ? this.window.reportedUntil - now
+      : this.window.millisToMissing(now, missing - opens, most, laterMillis);
   }
 
   countsAs(other: Limit): boolean {
@@ -154,6 +183,9 @@ export class FixedWindow implements CountedLimit {
     const { name, algorithm, counts, keepsReleased } = this.limit;
     const hasEnded = now >= this.window.end;
     const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
+    const isReported = now < this.window.reportedUntil;
+    const sum = isReported ? this.sum : this.sum - this.#surplus;
+    const used = held + (hasEnded ? 0 : sum);
     return {
       name,
       windowMillis: hasEnded ? this.window.nextMillis(this.millis) : this.millis,
@@ -161,7 +193,7 @@ export class FixedWindow implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
-      used: held + (hasEnded ? 0 : this.sum),
+      used: isReported ? Math.max(this.#floor, used) : used,
       millisToWindowEnd: this.window.millisLeft(now),
     };
   }
@@ -188,11 +220,25 @@ export class FixedWindow implements CountedLimit {
   clear(): void {
     this.#ids.clear();
     this.#carried = 0;
+    this.#surplus = 0;
+    this.#floor = 0;
+  }
+
+  /** Whether a report is in force that ends before the window. */
+  get #endsReportFirst(): boolean {
+    return this.#surplus > 0 && this.window.reportedUntil < this.window.end;
+  }
+
+  #forgetReport(): void {
+    this.window.setReportedUntil(-Infinity);
+    this.#surplus = 0;
+    this.#floor = 0;
   }
 
   /** How many hits a window may have: no more than ids are kept, if each of them has one hit. */
   get #capacity(): number {
-    const countsIdsApart = this.#firstLapse < Infinity || this.#ids.hasHits || this.#carried > 0;
+    const countsIdsApart =
+      this.#firstLapse < Infinity || this.#ids.hasHits || this.#carried + this.#surplus > 0;
     return countsIdsApart ? this.maximum : Math.min(this.maximum, this.maxIds);
   }
 

@@ -96,6 +96,10 @@ export class SlidingWindow implements CountedLimit {
     return this.window.rollTo(now, this.millis);
   }
 
+  noteGivenBack(): void {
+    // No report holds it back.
+  }
+
   fits(hits: number): boolean {
     return this.used + this.#takenOf(hits) <= this.maximum;
   }

@@ -117,6 +117,10 @@ export class TokenBucket implements CountedLimit {
     return hasRolled;
   }
 
+  noteGivenBack(): void {
+    // No report holds it back.
+  }
+
   fits(hits: number): boolean {
     return this.#takenOf(hits) <= this.#free + EPSILON;
   }

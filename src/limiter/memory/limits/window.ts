@@ -9,6 +9,8 @@ export class Window {
   #isOverridden = false;
   /** The length that a request has set for the windows from the next one on. */
   #nextOverride: number | undefined;
+  /** A vendor's report ends then, and the window does not end before; -Infinity if there is none. */
+  #reportedUntil = -Infinity;
 
   constructor(
     private beganAt: number,
@@ -26,7 +28,17 @@ export class Window {
   }
 
   get end(): number {
-    return this.beganAt + this.length;
+    return Math.max(this.beganAt + this.length, this.#reportedUntil);
+  }
+
+  /** When the vendor's report ends that is in force; -Infinity if there is none. */
+  get reportedUntil(): number {
+    return this.#reportedUntil;
+  }
+
+  /** Begins or ends a report. The window lasts at least as long. */
+  setReportedUntil(time: number): void {
+    this.#reportedUntil = time;
   }
 
   /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
@@ -74,6 +86,7 @@ export class Window {
   restart(now: number, millis: number): void {
     this.beganAt = now;
     this.length = millis;
+    this.#reportedUntil = -Infinity;
   }
 
   /** Sets the length of the first window, which a request sets. */
@@ -117,12 +130,13 @@ export class Window {
     this.#nextOverride = undefined;
     this.beganAt = this.#startOf(now, millis);
     this.length = millis;
+    this.#reportedUntil = -Infinity;
     return true;
   }
 
   /** When the window begins that holds `now`. A new length counts from the last boundary before. */
   #startOf(now: number, millis: number): number {
-    const boundary = now - ((now - this.beganAt) % this.length);
+    const boundary = now - ((now - this.end) % this.length);
     return now - ((now - boundary) % millis);
   }
 }

@@ -54,7 +54,7 @@ func main() {
 	for _, result := range *must(client.ReleaseManyWithResponse(ctx, nil, releases)).JSON200 {
 		many = append(many, must(result.AsReleaseResult0()).Status)
 	}
-	paused := must(client.PauseWithResponse(ctx, key, &sluice.PauseParams{PauseMillis: 1000}))
+	paused := must(client.PauseWithResponse(ctx, key, &sluice.PauseParams{PauseMillis: pointer(1000)}))
 
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"denied":      []any{denied.StatusCode(), denied.JSON429.Error},

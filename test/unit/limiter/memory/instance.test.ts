@@ -1,5 +1,6 @@
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
-import { Instance, type InstanceDecision } from '../../../../src/limiter/memory/instance.js';
+import { Instance } from '../../../../src/limiter/memory/instance.js';
+import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
 

@@ -11,6 +11,7 @@ import {
   WAITS_WITHOUT_PLACE,
 } from '../../../../src/redis/scripts/check-codec.js';
 import { keysToInspect } from '../../../../src/redis/scripts/inspect-codec.js';
+import { REPLY as REPORT_REPLY } from '../../../../src/redis/scripts/remaining-codec.js';
 import { argumentsToRenew, keysToRenew } from '../../../../src/redis/scripts/renew-codec.js';
 import { NO_SUCH_KEY } from '../../../../src/redis/scripts/settle-codec.js';
 import {
@@ -49,6 +50,7 @@ test.each<Row>([
   ['lib/verdicts', 'HEAD', HEAD],
   ...rowsOf('lib/verdicts', VERDICT),
   ...rowsOf('amend', REPLY),
+  ...rowsOf('remaining', REPORT_REPLY),
   ['settle', 'NO_SUCH_KEY', NO_SUCH_KEY],
   ['lib/checks', 'WAITS_NOT', WAITS_NOT],
   ['lib/checks', 'WAITS_WITHOUT_PLACE', WAITS_WITHOUT_PLACE],

@@ -1,0 +1,66 @@
+-- Takes a vendor's report of how much remains of a limit: what counts of it becomes at least its maximum less what remains,
+-- until the vendor's limit resets. A report never makes room.
+--
+-- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
+--       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+--       7 the name of a further limit, or '' for the own one, 8 how much remains
+--       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
+-- Reply a list: what is left of the limit now; or -1 and the names of the key's further limits: it has no such limit; or
+--       -2 and the limit's algorithm: it is no fixed window. Nothing counts then, and no key begins
+
+local calls = require 'lib/calls'
+local digits = require 'lib/digits'
+local in_force = require 'lib/in-force'
+local instance = require 'lib/instance'
+local key_limits = require 'limits/key-limits'
+local key_names = require 'lib/key-names'
+local serving = require 'lib/serving'
+local stored = require 'lib/stored'
+
+local REPLY = { NO_SUCH_LIMIT = -1, NO_FIXED_WINDOW = -2 }
+
+-- The reply if the limit takes no reports. `limits`: of a state or of rules.
+local function rejection_of(limits, name)
+  local limit = key_limits.named(limits, name)
+  if not limit then
+    local reply = { REPLY.NO_SUCH_LIMIT }
+    for i = 2, #limits do
+      reply[i] = limits[i].name
+    end
+    return reply
+  end
+  return limit.algorithm ~= 'fixed_window' and { REPLY.NO_FIXED_WINDOW, limit.algorithm } or nil
+end
+
+local function report(keys, state, call, limit, remaining, millis)
+  limit:report(state, call, remaining, millis)
+  state.expires = stored.idle_time(state)
+  if limit.name then
+    for _, name in ipairs(limit:built_names(keys)) do
+      redis.call('PEXPIREAT', name, digits(limit:kept_until()))
+    end
+  end
+end
+
+local function run(KEYS, ARGV)
+  local call, name = calls.read(ARGV), ARGV[calls.FIRST_OWN]
+  local remaining, millis = tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
+  local keys = key_names.read(KEYS, 1)
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
+  if state then
+    in_force.take_for_waiters(keys, state, call)
+  end
+  local rejection = rejection_of(state and state.limits or call.rules.limits, name)
+  if rejection and not state then
+    return rejection
+  end
+  state = state or instance.new(keys, call, idle)
+  local limit = key_limits.named(state.limits, name)
+  if not rejection then
+    report(keys, state, call, limit, remaining, millis)
+  end
+  serving.serve(keys, state, call)
+  instance.close(keys, state, call)
+  return rejection or { math.max(0, limit.max - limit.used) }
+end

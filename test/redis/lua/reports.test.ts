@@ -1,0 +1,140 @@
+import { TEST_LEASE_MILLIS, useScriptHarness } from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
+
+const redis = useRedis();
+const MINUTE = 60_000;
+
+describe('a report of what remains', () => {
+  const key = useScriptHarness(redis);
+  const TOKENS = {
+    name: 'tokens',
+    windowMillis: 5000,
+    maximum: 100,
+    counts: 'hits',
+    keepsReleased: false,
+  } as const;
+  const replica = key.replica('r1', { limits: { maxRequests: 10 }, leaseMillis: 3000 });
+  const withTokens = key.replica('r2', {
+    limits: { maxRequests: 10, further: [TOKENS] },
+    leaseMillis: 3000,
+  });
+  const fieldsOfMore = (): Promise<(string | null)[]> =>
+    redis.client.hmget(key.names.state, 'more', 'own');
+
+  test('keeps the key and its approvals for three windows after it resets', async () => {
+    await replica.check(['a']);
+    await key.setTime(300);
+    await replica.report({ remaining: 2, resetMillis: MINUTE });
+    const expiry = { state: 300 + MINUTE + 3000, requests: 300 + MINUTE + 3000 };
+    expect((await key.stored()).expiry).toEqual(expiry);
+  });
+
+  test('keeps the approvals of a further limit for as long', async () => {
+    await withTokens.check(['a']);
+    await withTokens.report({ limit: 'tokens', remaining: 2, resetMillis: MINUTE });
+    expect((await key.stored()).expiry).toMatchObject({
+      state: MINUTE,
+      'limit:tokens': MINUTE + 3 * 5000,
+    });
+  });
+
+  test('leaves nothing in the state after its time', async () => {
+    await replica.check(['a']);
+    await replica.report({ remaining: 2, resetMillis: 400 });
+    expect(await fieldsOfMore()).toEqual(['1', `0:7:8:${key.startMillis + 400}`]);
+    await key.setTime(400);
+    await replica.check(['b']);
+    expect(await fieldsOfMore()).toEqual([null, null]);
+    expect((await key.stored()).state).toMatchObject({ start: 0, approved: 2 });
+  });
+
+  test('leaves nothing in the state after the window that it has made longer', async () => {
+    await replica.check(['a']);
+    await replica.report({ remaining: 2, resetMillis: 2500 });
+    await key.setTime(2500);
+    await replica.check(['b']);
+    expect(await fieldsOfMore()).toEqual([null, null]);
+    expect((await key.stored()).state).toMatchObject({ start: 2500, approved: 1 });
+  });
+
+  test('that is sent again changes nothing', async () => {
+    await replica.report({ remaining: 2, resetMillis: MINUTE });
+    await replica.check(['a']);
+    const before = await key.stored();
+    expect(await replica.report({ remaining: 2, resetMillis: MINUTE })).toEqual({ remaining: 1 });
+    expect(await key.stored()).toEqual(before);
+  });
+
+  test('lets a call about an approval of the longer window find it', async () => {
+    const settling = key.replica('r1', { limits: { maxRequests: 10 } });
+    await settling.check(['a']);
+    await settling.report({ remaining: 2, resetMillis: MINUTE });
+    await key.setTime(MINUTE + 2 * TEST_LEASE_MILLIS - 1);
+    expect((await settling.settle({ a: 0 })).granted).toEqual(['a']);
+  });
+
+  test('lasts its length at most if the clock goes back to before it', async () => {
+    await key.setTime(100_000);
+    await replica.check(['a']);
+    await replica.report({ remaining: 0, resetMillis: 5000 });
+    await key.setTime(20_000);
+    expect(await replica.check(['b'])).toEqual(['denied']);
+    expect(await replica.inspect()).toMatchObject({
+      used: 10,
+      limits: [{ millisToWindowEnd: 5000 }],
+    });
+    await key.setTime(24_999);
+    expect(await replica.check(['b'])).toEqual(['denied']);
+    await key.setTime(25_000);
+    expect(await replica.check(['b'])).toEqual(['approved']);
+  });
+
+  test('lasts its length at most if the clock goes back within a long window', async () => {
+    const long = key.replica('long', { limits: { windowMillis: 3_600_000, maxRequests: 3 } });
+    await long.check(['a']);
+    await key.setTime(200_000);
+    await long.report({ remaining: 0, resetMillis: 5000 });
+    await key.setTime(150_000);
+    expect(await long.check(['b'])).toEqual(['denied']);
+    await key.setTime(155_000);
+    expect(await long.check(['b', 'c', 'd'])).toEqual(['approved', 'approved', 'denied']);
+    expect((await key.stored()).state).toMatchObject({ start: 0 });
+  });
+
+  test('takes the rules of its caller if they come into force in mid-window', async () => {
+    await replica.check(['a']);
+    expect(await withTokens.report({ limit: 'tokens', remaining: 40 })).toEqual({ remaining: 40 });
+  });
+});
+
+describe('a report while requests wait', () => {
+  const key = useScriptHarness(redis);
+  const recordWakes = useWakeRecorder(redis);
+  const r1 = key.replica('r1');
+  const roomsTold = async (wakes: WakeRecorder): Promise<unknown[]> =>
+    (await wakes.read()).map(({ millisToRoom }) => millisToRoom);
+
+  test('that resets sooner than the one before tells all replicas when there is room', async () => {
+    await r1.report({ remaining: 0, resetMillis: MINUTE });
+    await r1.checkOrWait(['a']);
+    const wakes = await recordWakes(key.names.wakeChannel);
+    await key.setTime(100);
+    await r1.report({ remaining: 0, resetMillis: 2000 });
+    expect(await roomsTold(wakes)).toEqual([2000]);
+    await key.setTime(2100);
+    expect((await r1.settle()).granted).toEqual(['a']);
+  });
+
+  test('that makes the window longer tells the next settle, and publishes nothing', async () => {
+    await r1.check(['a']);
+    await r1.checkHits('b', 2, { canWait: true });
+    const wakes = await recordWakes(key.names.wakeChannel);
+    await r1.report({ remaining: 0, resetMillis: 3000 });
+    expect(await roomsTold(wakes)).toEqual([]);
+    await key.setTime(1000);
+    expect(await r1.settle()).toMatchObject({ granted: [], millisToRoom: 2000 });
+    await key.setTime(3000);
+    expect((await r1.settle()).granted).toEqual(['b']);
+  });
+});

@@ -1,0 +1,151 @@
+import { RemainingReports } from '../../../src/client/calls/remaining-reports.js';
+import {
+  type ReportedLimits,
+  type ReportOptions,
+  SluiceError,
+  SluiceUnavailableError,
+} from '../../../src/client/index.js';
+
+/** A rule, whose name the own limit has, may be called as a further limit. */
+const BELIEVED = [
+  { name: 'tokens', limit: 10, remaining: 9, resetSeconds: 1 },
+  { name: 'tokens', limit: 1000, remaining: 900, resetSeconds: 1 },
+];
+const LIMITS = { requests: 'default', tokens: 'tokens' };
+
+/** Reports with a clock of the test, and what they have sent. */
+function useReports(limits: ReportedLimits, fail?: () => Error | undefined) {
+  let now = 0;
+  const sent: string[] = [];
+  const options: ReportOptions[] = [];
+  const client = {
+    reportRemaining: (key: string, remaining: number, given: ReportOptions = {}) => {
+      options.push(given);
+      sent.push(`${key} ${given.limit ?? 'own'} ${remaining} in ${given.resetMillis}`);
+      const error = fail?.();
+      return error ? Promise.reject(error) : Promise.resolve();
+    },
+  };
+  const reports = new RemainingReports(client, limits, () => now);
+  const report = (headers: Record<string, string>, key = 'key', quota = BELIEVED) =>
+    reports.report(key, new Headers(headers), quota);
+  return {
+    report,
+    sent,
+    options,
+    passMillis: (millis: number) => {
+      now += millis;
+    },
+  };
+}
+
+const requests = (remaining: number, reset = '2s') => ({
+  'x-ratelimit-remaining-requests': String(remaining),
+  'x-ratelimit-reset-requests': reset,
+});
+const tokens = (remaining: number) => ({
+  'x-ratelimit-remaining-tokens': String(remaining),
+  'x-ratelimit-reset-tokens': '6m0s',
+});
+
+test('what remains is reported for each limit, if Sluice believes that more remains', async () => {
+  const { report, sent, passMillis } = useReports(LIMITS);
+  expect(await report({ ...requests(8), ...tokens(899) })).toBe(0);
+  expect(sent).toEqual(['key own 8 in 2000', 'key tokens 899 in 360000']);
+
+  passMillis(1000);
+  await report({ ...requests(9), ...tokens(900) });
+  expect(sent).toHaveLength(2);
+});
+
+test('what remains is reported if the approval does not say what Sluice believes', async () => {
+  const { report, sent } = useReports(LIMITS);
+  await report(requests(8), 'key', []);
+  expect(sent).toEqual(['key own 8 in 2000']);
+});
+
+test('a limit without a name gets no report', async () => {
+  const { report, sent } = useReports({ tokens: 'default', requests: undefined });
+  await report({ ...requests(0), ...tokens(3) });
+  expect(sent).toEqual(['key own 3 in 360000']);
+});
+
+test('of all that is said of one limit, the least is reported, and the later reset of two', async () => {
+  const { report, sent } = useReports({ ...LIMITS, inputTokens: 'tokens' });
+  const reset = new Date(Date.now() + 90_000_000).toISOString();
+  await report({
+    ratelimit: '"second";r=3;t=1, "hour";r=2;t=3600, "day";r=2;t=7200, "week";r=4;t=86400',
+    ...tokens(50),
+    'anthropic-ratelimit-input-tokens-remaining': '40',
+    'anthropic-ratelimit-input-tokens-reset': reset,
+  });
+  expect(sent).toEqual(['key own 2 in 7200000', 'key tokens 40 in 86400000']);
+});
+
+test('a limit of a key gets at most one report a second', async () => {
+  const { report, sent, passMillis } = useReports(LIMITS);
+  await Promise.all([report(requests(5)), report(requests(4))]);
+  passMillis(999);
+  await report({ ...requests(3), ...tokens(1) });
+  await report(requests(3), 'other');
+  await report(requests(2));
+  expect(sent).toEqual(['key own 5 in 2000', 'key tokens 1 in 360000', 'other own 3 in 2000']);
+
+  passMillis(1);
+  await report(requests(2));
+  expect(sent.at(-1)).toBe('key own 2 in 2000');
+});
+
+test('a report takes no longer than until the next one may be sent', async () => {
+  const { report, options } = useReports(LIMITS);
+  await report(requests(5));
+  expect(options).toMatchObject([{ timeoutMillis: 1000 }]);
+});
+
+describe('a limit that rejects a report', () => {
+  const rejecting = () => useReports(LIMITS, () => new SluiceError('no', { status: 400 }));
+
+  test('has its key paused while nothing remains, and gets no report for a minute', async () => {
+    const { report, sent, passMillis } = rejecting();
+    expect(await report(requests(5))).toBe(0);
+    passMillis(1000);
+    expect(await report(requests(0))).toBe(2000);
+    expect(await report(requests(0))).toBe(0);
+    passMillis(58_999);
+    expect(await report(requests(0, '3s'))).toBe(3000);
+    expect(sent).toEqual(['key own 5 in 2000']);
+
+    passMillis(1000);
+    expect(await report(requests(4))).toBe(0);
+    expect(sent).toEqual(['key own 5 in 2000', 'key own 4 in 2000']);
+  });
+
+  test('has its key paused at once if nothing remains, for the longest reset', async () => {
+    const { report, sent } = rejecting();
+    expect(await report({ ...requests(0), ...tokens(0) })).toBe(360_000);
+    expect(sent).toHaveLength(2);
+  });
+
+  test('has its key not paused without a time', async () => {
+    const { report } = rejecting();
+    expect(await report({ 'x-ratelimit-remaining': '0' })).toBe(0);
+  });
+
+  test('does not keep reports from others', async () => {
+    const { report, sent, passMillis } = rejecting();
+    await report(requests(5));
+    passMillis(1000);
+    await report({ ...requests(4), ...tokens(3) });
+    await report(requests(4), 'other');
+    expect(sent.slice(1)).toEqual(['key tokens 3 in 360000', 'other own 4 in 2000']);
+  });
+});
+
+test('a report that fails is ignored, and the next one is sent', async () => {
+  const lost = new SluiceUnavailableError('lost', { mayHaveCounted: true });
+  const { report, sent, passMillis } = useReports(LIMITS, () => lost);
+  expect(await report(requests(0))).toBe(0);
+  passMillis(1000);
+  expect(await report(requests(0))).toBe(0);
+  expect(sent).toHaveLength(2);
+});
