@@ -6,6 +6,11 @@ const OPENTELEMETRY = {
   group: ['@opentelemetry/**', '**/tracing/sdk/**', './sdk/**'],
   message: 'only src/tracing/sdk knows OpenTelemetry',
 };
+/** Loaded by `import()` as well. */
+const TIME_ZONES = {
+  group: ['**/zoned-calendar.js'],
+  message: 'the library of time zones is loaded only if there is a calendar',
+};
 
 /** Forbids imports, so that dependencies point one way. Of two calls for one file the last holds. */
 function mayNotImport(folder, forbidden, reason) {
@@ -18,6 +23,7 @@ function mayNotImport(folder, forbidden, reason) {
           patterns: [
             { group: forbidden, message: reason, allowTypeImports: false },
             ...(folder === 'tracing/sdk' ? [] : [OPENTELEMETRY]),
+            TIME_ZONES,
           ],
         },
       ],
