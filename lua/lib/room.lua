@@ -58,6 +58,11 @@ local function is_plain(state, call)
   return #state.limits == 1 and own.algorithm == 'fixed_window' and kinds.is_same(own, call.rules.own)
 end
 
+-- Microseconds from now until a time in ms since 1970, which is a whole number of microseconds except for rounding.
+local function micros_until(time, call)
+  return math.floor(time * 1000 + 0.5) - call.now_us
+end
+
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 function room.micros_to(keys, state, call)
   if state.serves_more and not room.is_closed(state) then
@@ -68,7 +73,7 @@ function room.micros_to(keys, state, call)
   if not is_plain(state, call) and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, math.max(state.own:ends(), closed_until(state)))
   end
-  return math.ceil(time * 1000) - call.now_us
+  return micros_until(time, call)
 end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
@@ -91,7 +96,7 @@ function room.used(state, call)
   end
   local texts = {}
   for i, limit in ipairs(state.limits) do
-    local micros = math.ceil(at_of(state, call, limit) * 1000) - call.now_us
+    local micros = micros_until(at_of(state, call, limit), call)
     local name = limit.name and limit.name .. '=' or ''
     texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros)
   end

@@ -12,7 +12,7 @@ export interface AdvanceHooks {
   readonly afterTimers?: () => Promise<void>;
 }
 
-/** A clock that moves only when the test says so. */
+/** A clock that moves only when the test says so. Its timers are due at whole milliseconds, as those of Node are. */
 export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>();
 
@@ -28,7 +28,7 @@ export class ManualClock implements Clock {
   }
 
   after(delayMillis: number, callback: () => void): () => void {
-    const timer = { dueAt: this.time + Math.max(0, delayMillis), callback };
+    const timer = { dueAt: Math.ceil(this.time + Math.max(0, delayMillis)), callback };
     this.#timers.add(timer);
     return () => {
       this.#timers.delete(timer);

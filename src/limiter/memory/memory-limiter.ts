@@ -315,7 +315,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   #settleWhenRoom(entry: Entry<Policy>): void {
     if (entry.instance.waiting === 0) return;
     const dueAt = entry.instance.roomAt;
-    if (entry.timer && entry.timer.dueAt <= dueAt) return;
+    if (entry.timer?.dueAt === dueAt) return;
     entry.timer?.cancel();
     const cancel = this.clock.after(dueAt - this.clock.now(), () => {
       entry.timer = undefined;

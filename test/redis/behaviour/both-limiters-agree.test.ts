@@ -211,8 +211,7 @@ class Subject {
     }
     if (step.kind === 'limit') {
       this.#limits[step.key] = step.limits;
-      limiter.limitsChanged();
-      await this.harness.quiet();
+      await this.settle();
       return undefined;
     }
     if (step.kind === 'pause') {
@@ -249,6 +248,12 @@ class Subject {
         : await limiter.release(chosen.key, chosen.requestId);
     await this.harness.quiet();
     return isFound;
+  }
+
+  /** Serves the waiters. Limits that wait for the end of a window come into force if it is over. */
+  async settle(): Promise<void> {
+    this.harness.limiter.limitsChanged();
+    await this.harness.quiet();
   }
 
   /** The outcome of each check so far, without request ids, which differ between limiters. */
@@ -294,6 +299,9 @@ describe('the embedded and the Redis limiter', () => {
       for (const step of steps) {
         expect(await inRedis.run(step)).toEqual(await memory.run(step));
         expect(inRedis.decisions()).toEqual(memory.decisions());
+        // A timer may be early, as after a pause. Such a settle grants nothing, but limits may come into force with it.
+        await Promise.all([memory.settle(), inRedis.settle()]);
+        expect(inRedis.decisions()).toEqual(memory.decisions());
         expect(await inRedis.states()).toEqual(await memory.states());
       }
     } finally {
@@ -302,9 +310,12 @@ describe('the embedded and the Redis limiter', () => {
   }
 
   test('agree on every decision and every state after any sequence of steps', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), expectSameOf), {
-      numRuns: extent(100, 500),
-    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40, size: 'max' }), expectSameOf),
+      {
+        numRuns: extent(100, 500),
+      },
+    );
   }, 300_000);
 
   test('agree on reports to fixed windows, between any other steps', async () => {

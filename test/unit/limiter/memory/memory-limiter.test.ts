@@ -111,16 +111,16 @@ describe('waiters', () => {
         now: () => clock.now(),
         after: (delayMillis, callback) => {
           timers += 1;
-          return clock.after(timers === 2 ? delayMillis - 0.5 : delayMillis, callback);
+          return clock.after(timers === 2 ? delayMillis - 1 : delayMillis, callback);
         },
       },
     );
     await early.check({ key: 'k', canWait: false });
     const decision = early.check({ key: 'k', canWait: true });
-    await clock.advance(999.5);
+    await clock.advance(999);
     expect(timers).toBe(3);
     expect(early.waiting).toBe(1);
-    await clock.advance(0.5);
+    await clock.advance(1);
     expect(await decision).toMatchObject({ outcome: 'approved' });
   });
 });
