@@ -143,6 +143,14 @@ export class Approvals {
     return amended.length > 0 ? {} : 'unknown';
   }
 
+  /** The least time until a check would have its turn in all limits, as `CountedLimit.millisToTurn` says. */
+  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
+    const turns = this.#limits.map((limit, i) =>
+      limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
+    );
+    return Math.max(...turns);
+  }
+
   /** The hits of an approval that counts, as far as they are known; undefined if it does not count. */
   #hitsOf(id: string): number | undefined {
     const taken = this.#limits.map((limit) => limit.takenBy(id));

@@ -15,11 +15,11 @@ import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import type { InstanceDecision } from './instance-decision.js';
-import { FixedWindow } from './limits/fixed-window.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
+import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -176,8 +176,7 @@ export class Instance {
     this.#takeMaxima(now);
     const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
     const limit = this.approvals.limits[index];
-    if (limit instanceof FixedWindow) {
-      limit.report(now, report);
+    if (limit?.report(now, report)) {
       this.#isNew = false;
       this.#expires = this.#idleAt;
     }
@@ -226,19 +225,15 @@ export class Instance {
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    const places = this.#queue.size;
     return {
       ...this.inspect(now),
+      ...placesIn(this.#queue, now, mostQueued),
       overridden: {
         maxRequests: this.#overriddenMax !== undefined,
         maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
         windowMillis: this.#window.hasOverride,
       },
       isRecovering: false,
-      queue: this.#queue
-        .first(mostQueued)
-        .map(({ arrival }) => ({ replica: undefined, waitedMillis: now - arrival })),
-      replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
       names: [],
     };
   }
@@ -258,10 +253,8 @@ export class Instance {
     const [{ windowMillis, algorithm }] = this.policy.current.limits;
     const laterMillis =
       algorithm.name === 'fixed_window' ? this.#window.nextMillis(windowMillis) : windowMillis;
-    const turns = this.approvals.limits.map((limit, i) =>
-      limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
-    );
-    return Math.max(millisUntil(this.exactRoomAt, now), ...turns);
+    const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
+    return Math.max(millisUntil(this.exactRoomAt, now), turn);
   }
 
   /**

@@ -1,4 +1,5 @@
-import type { Limit, LimitQuota, LimitState } from '../../limits.js';
+import type { RemainingReport } from '../../limiter.js';
+import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
 import type { Holds } from '../holds.js';
 
 /** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
@@ -25,8 +26,8 @@ export interface CountedLimit {
   readonly exactUsed: number;
   /** What the approvals take that are not held. */
   readonly sum: number;
-  /** Whether it lets waiters go at an even pace. */
-  readonly hasPace: boolean;
+  /** Its kind. */
+  readonly algorithm: Algorithm['name'];
   /** Whether it has no room for one hit. */
   readonly isFull: boolean;
 
@@ -43,6 +44,11 @@ export interface CountedLimit {
    */
   roll(now: number, ofRules: number): boolean;
 
+  /**
+   * Takes what a vendor says remains, if the limit has fixed windows.
+   * @returns whether it has
+   */
+  report(now: number, report: RemainingReport): boolean;
   /** Something that counted may have been given back. */
   noteGivenBack(): void;
 

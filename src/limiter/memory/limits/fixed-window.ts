@@ -1,5 +1,11 @@
 import type { RemainingReport } from '../../limiter.js';
-import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import {
+  type Algorithm,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
@@ -57,8 +63,8 @@ export class FixedWindow implements CountedLimit {
     return this.#ids.hits + this.#carried + this.#surplus;
   }
 
-  get hasPace(): boolean {
-    return false;
+  get algorithm(): Algorithm['name'] {
+    return this.limit.algorithm.name;
   }
 
   get isFull(): boolean {
@@ -88,13 +94,14 @@ export class FixedWindow implements CountedLimit {
    * Takes what a vendor says remains of the limit, if that is less than what is left here. The window lasts at least until
    * the vendor's limit resets.
    */
-  report(now: number, { remaining, resetMillis }: RemainingReport): void {
+  report(now: number, { remaining, resetMillis }: RemainingReport): boolean {
     const floor = Math.max(0, this.maximum - remaining);
     const { used } = this;
-    if (floor < used || (floor === used && this.#surplus === 0)) return;
+    if (floor < used || (floor === used && this.#surplus === 0)) return true;
     this.window.setReportedUntil(resetMillis === undefined ? this.window.end : now + resetMillis);
     this.#surplus += floor - used;
     this.#floor = floor;
+    return true;
   }
 
   /** During a report it counts for the vendor, so that a later approval counts on top of the floor. */

@@ -59,6 +59,6 @@ export function roomForWaiters(
   const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
   const time = isFull ? Math.max(...times) : Math.min(...times);
   const roomAt = unlessPaused(time, isFull, pausedUntil);
-  const hasPace = limits.some((limit) => limit.hasPace);
+  const hasPace = limits.some(({ algorithm }) => algorithm === 'token_bucket');
   return hasPace ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES) : roomAt;
 }

@@ -1,4 +1,10 @@
-import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import {
+  type Algorithm,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
@@ -65,8 +71,8 @@ export class SlidingWindow implements CountedLimit {
     return total(this.#sums.values());
   }
 
-  get hasPace(): boolean {
-    return false;
+  get algorithm(): Algorithm['name'] {
+    return this.limit.algorithm.name;
   }
 
   get isFull(): boolean {
@@ -94,6 +100,10 @@ export class SlidingWindow implements CountedLimit {
       this.#ids.moveTo(Math.floor(this.#number / (this.#steps + 1)));
     }
     return this.window.rollTo(now, this.millis);
+  }
+
+  report(): boolean {
+    return false;
   }
 
   noteGivenBack(): void {

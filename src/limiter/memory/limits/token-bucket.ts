@@ -1,4 +1,11 @@
-import { capacityOf, type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import {
+  type Algorithm,
+  capacityOf,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { type CountedLimit, countsAlike } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
@@ -87,8 +94,8 @@ export class TokenBucket implements CountedLimit {
     return this.used;
   }
 
-  get hasPace(): boolean {
-    return true;
+  get algorithm(): Algorithm['name'] {
+    return this.limit.algorithm.name;
   }
 
   get isFull(): boolean {
@@ -115,6 +122,10 @@ export class TokenBucket implements CountedLimit {
       this.#ids.moveTo(this.#generation);
     }
     return hasRolled;
+  }
+
+  report(): boolean {
+    return false;
   }
 
   noteGivenBack(): void {
