@@ -16,6 +16,7 @@ from ._protocol import Denial as Denial
 from ._protocol import PermitOptions as PermitOptions
 from ._protocol import Quota as Quota
 from ._protocol import WaitOptions as WaitOptions
+from ._remaining_reports import ReportedLimits as ReportedLimits
 from ._vendor_headers import VendorRemaining as VendorRemaining
 from ._vendor_headers import VendorUnit as VendorUnit
 from ._vendor_headers import remaining_in as remaining_in
