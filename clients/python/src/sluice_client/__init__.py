@@ -7,6 +7,9 @@ from ._errors import SluiceError as SluiceError
 from ._errors import SluicePermitLostError as SluicePermitLostError
 from ._errors import SluiceTimeoutError as SluiceTimeoutError
 from ._errors import SluiceUnavailableError as SluiceUnavailableError
+from ._limited_calls import LimitedOptions as LimitedOptions
+from ._limited_transports import AsyncLimitedTransport as AsyncLimitedTransport
+from ._limited_transports import LimitedTransport as LimitedTransport
 from ._permit import Permit as Permit
 from ._protocol import Approval as Approval
 from ._protocol import CheckOptions as CheckOptions
