@@ -26,7 +26,7 @@ from sluice_client import (
 from .conftest import Service, Vendor
 
 Key = str | Callable[[httpx.Request], str | None]
-Get = Callable[[str], httpx.Response]
+Get = Callable[..., httpx.Response]
 LIMITS: ReportedLimits = {"requests": "requests", "tokens": "default"}
 # It has an address, which nothing listens on.
 GONE = "http://127.0.0.1:1"
@@ -62,7 +62,7 @@ class Limited:
             )
             self._stack.callback(lambda: runner.run(async_client.close()))
             self._stack.callback(lambda: runner.run(async_http.aclose()))
-            return lambda target: runner.run(async_http.get(target))
+            return lambda target, **how: runner.run(async_http.get(target, **how))
         to_sync = httpx.Client(transport=sluice, event_hooks={"request": [self._note]})
         client = self._stack.enter_context(SluiceClient(url, http=to_sync, retries=0))
         http = httpx.Client(transport=LimitedTransport(client, key, vendor, **(options or {})))
@@ -140,8 +140,10 @@ class TestAsking:
         self, limited: Limited, service: Service, near: SluiceClient, vendor: Vendor, key: str
     ) -> None:
         near.check(key)
+        begun_at = time.monotonic()
         with pytest.raises(SluiceTimeoutError):
-            limited(service.url, key, {"timeout": 0.2})(vendor.url)
+            limited(service.url, key, {"timeout": 0.2})(vendor.url, timeout=0.1)
+        assert time.monotonic() - begun_at >= 0.2
         service.wait_for(key, "NumWaiting", 0)
         with pytest.raises(SluiceDeniedError):
             limited(service.url, key, {"max_wait_millis": 100})(vendor.url)
@@ -155,6 +157,17 @@ class TestAsking:
         assert service.state(key)["NumHeld"] == 2
         [left] = near.check(key).quota
         assert (left.limit, left.remaining) == (3, 0)
+
+    def test_a_redirect_is_a_request_of_its_own(
+        self, limited: Limited, service: Service, vendor: Vendor, key: str
+    ) -> None:
+        vendor.status, vendor.headers = 302, {"location": "/there"}
+        get = limited(service.url, key, {"wait": False})
+
+        with pytest.raises(SluiceDeniedError):
+            get(vendor.url, follow_redirects=True)
+
+        assert vendor.calls == ["GET /"]
 
     def test_a_request_without_a_key_is_not_limited(self, limited: Limited, vendor: Vendor) -> None:
         assert limited(GONE, lambda _: None)(vendor.url).text == "OK"
