@@ -31,7 +31,7 @@ class Reports:
         self._fail = fail
         self.now = 0.0
         self.sent: list[str] = []
-        self.timeouts: list[float] = []
+        self.bounds: list[tuple[float, int | None]] = []
         self._reports = RemainingReports(self, limits, lambda: self.now)
 
     async def _send_report(
@@ -43,7 +43,7 @@ class Reports:
         timeout: float,
         retries: int | None = None,
     ) -> None:
-        self.timeouts.append(timeout)
+        self.bounds.append((timeout, retries))
         self.sent.append(f"{key} {limit or 'own'} {remaining} in {reset_millis}")
         if self._fail:
             raise self._fail()
@@ -105,9 +105,18 @@ def test_a_limit_of_a_key_gets_at_most_one_report_a_second() -> None:
 def test_the_reports_of_an_answer_take_no_longer_than_until_the_next_may_be_sent() -> None:
     reports = Reports()
     reports.report(requests(5))
-    assert reports.timeouts == [1.0]
+    assert reports.bounds == [(1.0, 0)]
     reports.report(requests(5) | tokens(1), "other")
-    assert reports.timeouts[1:] == [0.5, 0.5]
+    assert reports.bounds[1:] == [(0.5, 0), (0.5, 0)]
+
+
+def test_reports_of_more_than_a_minute_ago_take_no_memory() -> None:
+    reports = Reports()
+    for now, key in [(0.0, "often"), (1.0, "once"), (2.0, "often"), (61.5, "last")]:
+        reports.now = now
+        reports.report(requests(5), key)
+
+    assert [key for key, _ in reports._reports._sent] == ["often", "last"]
 
 
 class TestRejected:

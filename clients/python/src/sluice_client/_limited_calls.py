@@ -99,7 +99,7 @@ def _demand_known(what: str, given: Iterable[str], known: Iterable[str]) -> None
 
 
 def _millis_to_retry(response: httpx.Response) -> int:
-    """For how long an answer asks its caller to wait; 0 if it asks for nothing.
+    """For how long an answer asks its caller to wait; 0 or less if it asks for nothing.
 
     `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
     """
@@ -111,5 +111,5 @@ def _millis_to_retry(response: httpx.Response) -> int:
     with suppress(ValueError, OverflowError):
         date = parsedate_tz(text)
         millis = 0.0 if date is None else (mktime_tz(date) - time.time()) * 1000
-        return math.ceil(min(max(millis, 0), LONGEST_PAUSE_MILLIS))
+        return math.ceil(min(millis, LONGEST_PAUSE_MILLIS))
     return 0

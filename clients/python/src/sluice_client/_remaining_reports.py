@@ -129,7 +129,4 @@ def _remaining_by_limit(quota: Iterable[Quota]) -> dict[str, int]:
 
     The own limit is the first one. Its name may be that of a rule, which a further limit may have as well.
     """
-    remaining: dict[str, int] = {}
-    for index, one in enumerate(quota):
-        remaining.setdefault(one.name if index > 0 else OWN_LIMIT, one.remaining)
-    return remaining
+    return {one.name if index > 0 else OWN_LIMIT: one.remaining for index, one in enumerate(quota)}
