@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
+import { readPage, ROOT } from '../support/docs/pages.js';
+import { shellBlocks } from '../support/docs/shell-blocks.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { useApp } from '../support/use-apps.js';
-import { ROOT } from './repository-files.js';
 
 const CLIENT = join(ROOT, 'clients/python');
 const TIMEOUT_MILLIS = 120_000;
@@ -53,20 +54,25 @@ describe('the Python client', () => {
   );
 
   testWithPython(
-    'is installed with its types, and runs the example of its README',
+    'is installed with its types, and runs the examples of its README',
     async () => {
       const wheel = ['--no-build-isolation', '--no-deps', '--no-index', '--quiet'];
       await runModule('pip', 'install', ...wheel, '--target', folder, CLIENT);
       expect(readFileSync(join(folder, 'sluice_client/py.typed'), 'utf8')).toBe('');
-      const readme = readClient('README.md');
-      const [, example = '', printed] =
-        /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/m.exec(readme) ?? [];
-      writeFileSync(join(folder, 'example.py'), example);
-      const { stdout } = await run(python, ['example.py'], {
-        cwd: folder,
-        env: { ...environment, SLUICE_URL: app.url },
-      });
-      expect(stdout).toBe(printed);
+      const examples = [
+        ...readClient('README.md').matchAll(
+          /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm,
+        ),
+      ];
+      expect(examples).toHaveLength(2);
+      for (const [, example = '', printed] of examples) {
+        writeFileSync(join(folder, 'example.py'), example);
+        const { stdout } = await run(python, ['example.py'], {
+          cwd: folder,
+          env: { ...environment, SLUICE_URL: app.url },
+        });
+        expect(stdout).toBe(printed);
+      }
     },
     TIMEOUT_MILLIS,
   );
@@ -83,6 +89,29 @@ describe('the Python client', () => {
     expect([...list.matchAll(/"(.*)"/g)].map(([, message]) => message)).toEqual(
       codes.map((code) => ERRORS[code].message),
     );
+  });
+
+  describe('an example of the recipes', () => {
+    const page = readPage('docs/recipes.md');
+    const [, rules = ''] = /^cat > recipes\.yaml <<'END'\n([\s\S]*?)^END$/m.exec(page) ?? [];
+    const file = join(folder, 'recipes.yaml');
+    const recipes = useApp(() => {
+      writeFileSync(file, rules);
+      return { CONFIG_FILE: file };
+    });
+
+    testWithPython('prints what the page says', async () => {
+      const [block] = shellBlocks('docs/recipes.md').filter(({ notRun }) => notRun !== undefined);
+      const [program, ...words] = block!.code.trim().split(' ');
+      expect(program).toBe('python3');
+
+      const { stdout } = await run(python, words, {
+        cwd: ROOT,
+        env: { ...environment, PYTHONPATH: join(CLIENT, 'src'), SLUICE_URL: recipes.url },
+      });
+
+      expect(stdout.trimEnd()).toBe(block!.prints);
+    });
   });
 
   test('has the version and the licence of the service', () => {

@@ -1,4 +1,4 @@
-"""A Sluice in a process of its own, with windows of an hour."""
+"""A Sluice in a process of its own, with windows of an hour, and a vendor that it protects."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ SETTINGS = {
     "WINDOW_MILLIS": "3600000",
     "MAX_REQUESTS": "1",
     "SHUTDOWN_GRACE_MILLIS": "0",
+    "CONFIG_FILE": str(Path(__file__).parent / "rules.yaml"),
 }
 
 
@@ -65,6 +67,50 @@ def keepalive_by_port(server: int) -> dict[int, bool]:
             if one.getpeername()[1:] == (server,):
                 found[one.getsockname()[1]] = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
     return found
+
+
+class Vendor:
+    """A server on this machine that is called through a limited transport."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        # Whether it closes the connection instead of an answer.
+        self.loses = False
+        # Set while it answers.
+        self.answers = threading.Event()
+        self.answers.set()
+        self.called = threading.Event()
+        self.calls: list[str] = []
+        vendor = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                vendor.calls.append(f"{self.command} {self.path}")
+                vendor.called.set()
+                vendor.answers.wait()
+                self.close_connection = vendor.loses
+                if vendor.loses:
+                    return
+                self.send_response(vendor.status)
+                for name, value in {**vendor.headers, "content-length": "2"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(b"OK")
+
+            def log_message(self, *_: object) -> None:
+                """Prints nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def end(self) -> None:
+        self.answers.set()
+        self._server.shutdown()
+        self._server.socket.close()
 
 
 class Proxy:
@@ -112,6 +158,13 @@ class Proxy:
 @pytest.fixture
 def proxy(service: Service) -> Iterator[Proxy]:
     one = Proxy(service.port)
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def vendor() -> Iterator[Vendor]:
+    one = Vendor()
     yield one
     one.end()
 

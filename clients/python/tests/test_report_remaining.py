@@ -58,21 +58,18 @@ def test_a_report_that_is_rejected_raises() -> None:
 
 def test_the_example_of_the_page_reports_if_less_remains_than_sluice_believes() -> None:
     page = (ROOT / "clients/python/README.md").read_text()
-    _, example = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    *_, example = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Callable[..., None]] = {}
     exec(example, names)
     left = (Quota("default", 1000, 900, 60, 60), Quota("requests", 60, 59, 60, 60))
-    response = httpx.Response(
-        200,
-        headers={
-            "x-ratelimit-remaining-requests": "58",
-            "x-ratelimit-reset-requests": "1s",
-            "x-ratelimit-remaining-tokens": "900",
-            "x-ratelimit-reset-tokens": "6m0s",
-        },
-    )
+    headers = {
+        "x-ratelimit-remaining-requests": "58",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-remaining-tokens": "900",
+        "x-ratelimit-reset-tokens": "6m0s",
+    }
     sent: list[str] = []
     with SluiceClient(URL, http=httpx.Client(transport=recording(sent))) as sluice:
-        names["report"](sluice, "llm", Approval("id", False, left), response)
+        names["report"](sluice, "llm", Approval("id", False, left), headers)
 
     assert sent == ["PUT http://sluice/rate/llm?remaining=58&resetMillis=1000&limit=requests"]

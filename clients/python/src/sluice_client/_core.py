@@ -10,7 +10,7 @@ import httpx
 
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
-from ._protocol import Approval, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
+from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
 from ._protocol import base_in, decision_in, error_in, is_found, unanswered
 
 FIRST_PAUSE_SECONDS = 0.1
@@ -68,23 +68,41 @@ class Core(ABC):
         window of the limit ends. A report never makes room. `limit` names a further limit of the key. Raises a
         SluiceError with the status 400 if the limit is not a fixed window.
         """
+        await self._send_report(key, remaining, reset_millis, limit, self._timeout)
+
+    async def _send_report(
+        self,
+        key: str,
+        remaining: int,
+        reset_millis: int | None,
+        limit: str | None,
+        timeout: float,
+        retries: int | None = None,
+    ) -> None:
         parameters = {"remaining": remaining, "reset_millis": reset_millis, "limit": limit}
-        is_found(await self._send(Call("PUT", (key,), parameters, self._timeout)))
+        is_found(await self._send(Call("PUT", (key,), parameters, timeout), retries))
 
     async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
         return decision_in(await self._send(Call("POST", (key,), parameters, timeout)))
 
+    async def _approval(self, key: str, options: AskingOptions) -> Approval:
+        """Waits for an approval, or asks once if `wait` is False. Raises SluiceDeniedError if it is denied."""
+        asking = options.copy()
+        wait = asking.pop("wait", True)
+        timeout = asking.pop("timeout", None if wait else self._timeout)
+        decision = await self._decide(key, {**asking, "can_wait": "true" if wait else None}, timeout)
+        if isinstance(decision, Approval):
+            return decision
+        raise SluiceDeniedError(key, decision.retry_after, decision.limit)
+
     async def _acquire(self, key: str, options: PermitOptions) -> tuple[Permit, Renewals | None]:
-        wait, hold = options.pop("wait", True), options.pop("hold", True)
+        hold = options.pop("hold", True)
         if hold:
             options.setdefault("hold_millis", 30_000)
         asked_at = time.monotonic()
-        timeout = options.pop("timeout", None if wait else self._timeout)
-        decision = await self._decide(key, {**options, "can_wait": "true" if wait else None}, timeout)
-        if not isinstance(decision, Approval):
-            raise SluiceDeniedError(key, decision.retry_after, decision.limit)
-        permit = Permit(key, decision.request_id)
-        if not hold or decision.uncounted:
+        approval = await self._approval(key, options)
+        permit = Permit(key, approval.request_id)
+        if not hold or approval.uncounted:
             return permit, None
         renewals = Renewals(options["hold_millis"] / 1000, asked_at)
         try:

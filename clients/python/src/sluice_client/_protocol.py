@@ -16,6 +16,9 @@ CONNECT_SECONDS = 2.0
 # Waits take a connection each. With a bound, a release could not be sent that a wait needs.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
+# The errors of a request that had no connection to be sent on.
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
 # The messages of the 503s that are certain to have counted nothing.
 COUNTED_NOTHING = (
     "store full: no room for another key",
@@ -53,10 +56,15 @@ class WaitOptions(CheckOptions, total=False):
     timeout: float | None
 
 
-class PermitOptions(WaitOptions, total=False):
-    """How to get a permit: whether to wait, and whether to hold it. Both are True by default."""
+class AskingOptions(WaitOptions, total=False):
+    """How to ask for permission, and whether to wait if the limit is reached. `wait` is True by default."""
 
     wait: bool
+
+
+class PermitOptions(AskingOptions, total=False):
+    """How to get a permit: also whether to hold it. `hold` is True by default."""
+
     hold: bool
 
 
@@ -156,7 +164,7 @@ def is_found(response: httpx.Response) -> bool:
 
 def unanswered(error: httpx.TransportError) -> SluiceUnavailableError:
     """The error of a request without an answer."""
-    never_sent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    never_sent = isinstance(error, NEVER_SENT)
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return SluiceTimeoutError("no answer in time", not never_sent)
     message = "Sluice is unreachable" if never_sent else "the answer from Sluice was lost"

@@ -1,0 +1,115 @@
+"""Calls that wait for permission, without the sending, which differs between the two transports."""
+
+import difflib
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from email.utils import mktime_tz, parsedate_tz
+
+import httpx
+
+from ._core import Core
+from ._errors import SluiceError
+from ._protocol import NEVER_SENT, AskingOptions
+from ._remaining_reports import OWN_LIMIT, RemainingReports, ReportedLimits
+
+Key = str | Callable[[httpx.Request], str | None]
+
+# The longest pause that Sluice takes.
+LONGEST_PAUSE_MILLIS = 86_400_000
+
+
+class LimitedOptions(AskingOptions, total=False):
+    """How a limited transport asks, and what it tells Sluice about the answers, which is nothing by default.
+
+    `pauses_key`: whether an answer of 429 or 503 with `Retry-After` pauses the key for that time, for all callers. A
+    pause that fails is ignored: the next such answer asks for it again.
+
+    `reports_remaining`: whether an answer whose headers say that less remains than Sluice believes is reported to
+    Sluice, at most once a second for each key and limit. With True, the requests that remain are reported to the key's
+    own limit. ReportedLimits has the names of the limits that requests and tokens are reported to. For a limit that is
+    not a fixed window, the key is paused if nothing remains. A report that fails is ignored.
+    """
+
+    pauses_key: bool
+    reports_remaining: bool | ReportedLimits
+
+
+class LimitedCalls:
+    """Waits for permission before each call, and tells Sluice what the answer says."""
+
+    def __init__(self, core: Core, key: Key, options: LimitedOptions) -> None:
+        if not isinstance(key, str) and not callable(key):
+            raise TypeError(f"key must be a str or a function of the request, not {key!r}")
+        _demand_known("option", options, LimitedOptions.__optional_keys__)
+        self._core = core
+        self._key = key
+        self._pauses_key = options.pop("pauses_key", False)
+        self._reports = _reports_to(core, options.pop("reports_remaining", False))
+        self._asking: AskingOptions = options
+
+    async def call(
+        self,
+        request: httpx.Request,
+        send: Callable[[httpx.Request], Awaitable[httpx.Response]],
+        close: Callable[[httpx.Response], Awaitable[None]],
+    ) -> httpx.Response:
+        """Sends a request once it is approved. Suspends only if the core, `send` or `close` does."""
+        key = self._key if isinstance(self._key, str) else self._key(request)
+        if key is None:
+            return await send(request)
+        approval = await self._core._approval(key, self._asking)
+        try:
+            response = await send(request)
+        except NEVER_SENT:
+            # Nothing used the approval. After any other failure, the request may have reached its target.
+            await self._core._release_unnoticed(key, approval.request_id)
+            raise
+        try:
+            # Both before the answer is returned, so that the caller's next request finds the report and the pause.
+            millis = _millis_to_retry(response) if self._pauses_key else 0
+            if self._reports is not None:
+                millis = max(millis, await self._reports.report(key, response.headers, approval.quota))
+            if millis > 0:
+                with suppress(SluiceError):
+                    await self._core.pause(key, millis)
+        except BaseException:
+            await close(response)
+            raise
+        return response
+
+
+def _reports_to(core: Core, limits: bool | ReportedLimits) -> RemainingReports | None:
+    if not limits:
+        return None
+    if limits is True:
+        return RemainingReports(core, {"requests": OWN_LIMIT})
+    _demand_known("unit", limits, ReportedLimits.__optional_keys__)
+    return RemainingReports(core, limits)
+
+
+def _demand_known(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises a TypeError for a name that does not exist. A misspelt limit must not be ignored."""
+    names = sorted(known)
+    for name in given:
+        if name not in names:
+            [nearest] = difflib.get_close_matches(name, names, n=1, cutoff=0)
+            raise TypeError(f"unknown {what} {name}; did you mean {nearest}?")
+
+
+def _millis_to_retry(response: httpx.Response) -> int:
+    """For how long an answer asks its caller to wait; 0 or less if it asks for nothing.
+
+    `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
+    """
+    text = response.headers.get("retry-after", "")
+    if response.status_code not in (429, 503):
+        return 0
+    if text.isascii() and text.isdigit():
+        return math.ceil(min(float(text) * 1000, LONGEST_PAUSE_MILLIS))
+    with suppress(ValueError, OverflowError):
+        date = parsedate_tz(text)
+        millis = 0.0 if date is None else (mktime_tz(date) - time.time()) * 1000
+        return math.ceil(min(millis, LONGEST_PAUSE_MILLIS))
+    return 0

@@ -1,0 +1,132 @@
+"""Reports to Sluice of what a vendor says remains of its limits."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, TypedDict
+
+from ._errors import SluiceError, SluiceUnavailableError
+from ._protocol import Quota
+from ._vendor_headers import VendorRemaining, remaining_in
+
+# The name of a key's own limit. No further limit has it.
+OWN_LIMIT = "default"
+# How often what remains of a limit is reported at most. The reports of an answer also take no longer.
+INTERVAL_SECONDS = 1.0
+# How long a limit is not asked again that has rejected a report. Its rule or the version of Sluice may change.
+REJECTED_SECONDS = 60.0
+
+
+class ReportedLimits(TypedDict, total=False):
+    """The limit of a key that each number of a vendor is reported to.
+
+    That is the name of a further limit, or `default` for the key's own limit. Numbers without a limit are not reported.
+    """
+
+    requests: str
+    tokens: str
+    input_tokens: str
+    output_tokens: str
+
+
+class Reporter(Protocol):
+    """What sends a report; `timeout` is in seconds."""
+
+    async def _send_report(
+        self,
+        key: str,
+        remaining: int,
+        reset_millis: int | None,
+        limit: str | None,
+        timeout: float,
+        retries: int | None = None,
+    ) -> None: ...
+
+
+@dataclass(slots=True)
+class Sent:
+    """The last report of a limit, and when Sluice last rejected one, in seconds of the monotonic clock."""
+
+    at: float
+    rejected_at: float
+
+
+class RemainingReports:
+    """Reports what a vendor says remains to Sluice. Threads may share it."""
+
+    def __init__(self, reporter: Reporter, limits: ReportedLimits, now: Callable[[], float] = time.monotonic) -> None:
+        self._reporter = reporter
+        self._limits = limits
+        self._now = now
+        # The last report of each key and limit, the oldest first.
+        self._sent: dict[tuple[str, str], Sent] = {}
+        self._lock = Lock()
+
+    async def report(self, key: str, headers: Mapping[str, str], quota: Iterable[Quota]) -> int:
+        """Reports what an answer says, if that is less than Sluice believes. A report that fails is ignored.
+
+        `quota` is what Sluice believes: of the approval with which the vendor was called. Returns for how many
+        milliseconds the key has to be paused, since nothing remains of a limit that takes no reports; 0 for no pause.
+        """
+        believed, least = _remaining_by_limit(quota), self._least_by_limit(headers)
+        pauses = [
+            await self._report_one(key, limit, stated, INTERVAL_SECONDS / len(least))
+            for limit, stated in least.items()
+            if stated.remaining < believed.get(limit, math.inf)
+        ]
+        return max(pauses, default=0)
+
+    def _least_by_limit(self, headers: Mapping[str, str]) -> dict[str, VendorRemaining]:
+        """The least that remains for each limit. Of two, the one that resets later."""
+        least: dict[str, VendorRemaining] = {}
+        for stated in remaining_in(headers):
+            limit = self._limits.get(stated.unit)
+            if limit is not None and (limit not in least or _binding(stated) < _binding(least[limit])):
+                least[limit] = stated
+        return least
+
+    async def _report_one(self, key: str, limit: str, stated: VendorRemaining, timeout: float) -> int:
+        pause_millis = stated.reset_millis or 0 if stated.remaining == 0 else 0
+        with self._lock:
+            now = self._now()
+            last = self._sent.get((key, limit), Sent(-math.inf, -math.inf))
+            is_rejected = now - last.rejected_at < REJECTED_SECONDS
+            if now - last.at < INTERVAL_SECONDS or (is_rejected and pause_millis == 0):
+                return 0
+            sent = Sent(now, last.rejected_at)
+            self._sent.pop((key, limit), None)
+            self._forget_before(now - REJECTED_SECONDS)
+            self._sent[key, limit] = sent
+        if is_rejected:
+            return pause_millis
+        further = None if limit == OWN_LIMIT else limit
+        try:
+            await self._reporter._send_report(key, stated.remaining, stated.reset_millis, further, timeout, retries=0)
+        except SluiceUnavailableError:
+            return 0
+        except SluiceError:
+            sent.rejected_at = now
+            return pause_millis
+        return 0
+
+    def _forget_before(self, earliest: float) -> None:
+        while self._sent:
+            oldest = next(iter(self._sent))
+            if self._sent[oldest].at > earliest:
+                return
+            del self._sent[oldest]
+
+
+def _binding(stated: VendorRemaining) -> tuple[int, int]:
+    """Less if a limit binds more."""
+    return stated.remaining, -(stated.reset_millis or 0)
+
+
+def _remaining_by_limit(quota: Iterable[Quota]) -> dict[str, int]:
+    """What Sluice believes remains of each limit, if the approval says so.
+
+    The own limit is the first one. Its name may be that of a rule, which a further limit may have as well.
+    """
+    return {one.name if index > 0 else OWN_LIMIT: one.remaining for index, one in enumerate(quota)}
