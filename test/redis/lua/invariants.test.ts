@@ -499,7 +499,7 @@ describe('after any calls of the scripts of a key with any algorithms', () => {
   // The harness itself fails if a name that exists has no expiry.
   test('every name has an expiry, and a fixed window has no ids of the other kinds', async () => {
     const example = holdAndQueue({ maxRequests: 1, algorithm: { name: 'token_bucket', burst: 1 } });
-    await afterAny(callsWithAlgorithms, example, extent(10, 60), async () => {
+    await afterAny(callsWithAlgorithms, example, extent(8, 15), async () => {
       const { expiry } = await key.stored();
       const state = readStoredState(await redis.client.hgetall(key.names.state));
       let seen = Object.keys(expiry).length;
@@ -522,7 +522,7 @@ describe('after any calls of the scripts of a key with any algorithms', () => {
         return { ...each, step, windowMillis: 1000, millis: Math.max(0, each.millis), limits };
       }),
     );
-    await afterAny(sequences, holdAndQueue(limits), extent(15, 100), async (script, now) => {
+    await afterAny(sequences, holdAndQueue(limits), extent(15, 30), async (script, now) => {
       const state = readStoredState(await redis.client.hgetall(key.names.state));
       if (state?.stored?.kind !== 'sliding_window') return 0;
       // Then it counts as removed.
