@@ -313,14 +313,14 @@ describe('the embedded and the Redis limiter', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyStep, { maxLength: 40, size: 'max' }), expectSameOf),
       {
-        numRuns: extent(100, 500),
+        numRuns: extent(100, 250),
       },
     );
   }, 300_000);
 
   test('agree on reports to fixed windows, between any other steps', async () => {
     await fc.assert(fc.asyncProperty(stepsWithReports, expectSameOf), {
-      numRuns: extent(50, 300),
+      numRuns: extent(50, 150),
     });
   }, 300_000);
 });
