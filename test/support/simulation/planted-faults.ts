@@ -186,6 +186,38 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: '',
     },
   ],
+  'a report of what remains makes no room, and counts until it ends': [
+    {
+      name: 'a report of more than is left makes room',
+      aim: { fates: ['reports'] },
+      lua: 'limits/fixed-window.report',
+      body: `self.used = math.min(self.used, math.max(0, self.max - remaining))
+    original(self, state, call, remaining, millis)`,
+    },
+    {
+      name: 'a release during a report makes room',
+      firstSeed: 70,
+      aim: { fates: ['reports', 'release'] },
+      lua: 'limits/fixed-window.give_back',
+      body: `local floor = self.floor
+    self.floor = 0
+    local is_given_back = original(self, keys, state, id, is_held, is_unused)
+    self.floor = floor
+    return is_given_back`,
+    },
+    {
+      name: 'a report that ends sooner than the window goes on',
+      aim: { fates: ['reports'], shape: { windowMillis: 4000 } },
+      lua: 'limits/fixed-window.move',
+      body: 'return false',
+    },
+    {
+      name: 'a window ends before the report does',
+      aim: { fates: ['reports'] },
+      lua: 'limits/fixed-window.ends',
+      body: 'return self.start + self.window',
+    },
+  ],
   'approvals are held as in the model': [
     {
       name: 'a hold is dropped at the end of a window',
@@ -406,6 +438,12 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body:
         'local paused_until = state.paused_until\nlocal goes_back = original(state, now_ms)\n' +
         'state.paused_until = paused_until\nreturn goes_back',
+    },
+    {
+      name: 'a report lasts longer after the clock has gone back',
+      aim: { fates: ['clock back', 'reports'] },
+      lua: 'limits/fixed-window.begin_by',
+      body: 'return original(self, now_ms, 0)',
     },
     {
       name: 'a lease lasts longer after the clock has gone back',
