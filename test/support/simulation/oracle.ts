@@ -204,7 +204,9 @@ class Comparison {
     const decision = this.#model.check(this.#now, check);
     if (decision === 'approved') this.#approved.push(id);
     if (decision === 'turn_too_late') {
-      return VERDICT.turnTooLate - 1000 * this.#model.instance.millisToTurn(this.#now, hits);
+      // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
+      const millis = this.#model.instance.millisToTurn(this.#now, hits);
+      return VERDICT.turnTooLate - Math.round(1000 * millis);
     }
     if (decision === 'paused')
       return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
