@@ -86,10 +86,16 @@ local function remove_idle(keys, state, call)
   end
 end
 
+-- What `past_requests.end_window` asks of a window that has ended. One that a report has made longer counts as the last of
+-- the windows that it took the place of: the ids of a generation are kept from its last window on.
+local function ended_window(own)
+  return { start = own:ends() - own.window, window = own.window }
+end
+
 -- Begins the window of the own limit that holds the time of the call, with the rules that come into force with it.
 local function begin_window(keys, state, call)
   local own = state.own
-  local ended = { start = own.start, window = own.window }
+  local ended = ended_window(own)
   -- An approval may have been corrected to no hits.
   local has_requests = state.stored_used > 0 or state.hits == 1
     or (own.algorithm ~= 'fixed_window' and redis.call('EXISTS', keys.requests) == 1)
@@ -171,8 +177,7 @@ function instance.new(keys, call, idle, rules)
     end
   end
   local has_requests = redis.call('EXISTS', keys.requests) == 1
-  local before = (idle or state).own
-  past_requests.end_window(keys, state, call, { start = before.start, window = before.window }, has_requests)
+  past_requests.end_window(keys, state, call, ended_window((idle or state).own), has_requests)
   if queue.read(keys, state, call).places > 0 then
     -- Only the lost state knew whether its queue is in order, and that somebody has waited.
     more.set(state, 'unsorted', 1)

@@ -26,6 +26,31 @@ export interface StoredLevel {
   readonly paceSinceMicros: number;
 }
 
+/** What a fixed window stores of a vendor's report that is in force. */
+export interface StoredReport {
+  /** What counts besides the approvals. */
+  readonly surplus: number;
+  /** What counts at least. */
+  readonly floor: number;
+  /** When the report ends, in ms since 1970. */
+  readonly until: number;
+}
+
+/**
+ * @returns undefined without a report, which only a fixed window has
+ * @throws Error if the text is none of a fixed window
+ */
+export function readReport(
+  algorithm: Algorithm | undefined,
+  text: string,
+): StoredReport | undefined {
+  if (text === '' || (algorithm && algorithm.name !== 'fixed_window')) return undefined;
+  const [all, surplus, floor, until] = /^\d+(?::(\d+):(\d+):(\d+))?$/.exec(text) ?? [];
+  if (all === undefined) throw new Error(`no fixed window: ${text}`);
+  if (surplus === undefined) return undefined;
+  return { surplus: Number(surplus), floor: Number(floor), until: Number(until) };
+}
+
 /**
  * @returns undefined for a fixed window
  * @throws Error if the text is none of the algorithm

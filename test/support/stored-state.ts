@@ -2,7 +2,13 @@ import type { Algorithm } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
 import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
-import { readCounts, stepsOf, type StoredCounts } from './stored-counts.js';
+import {
+  readCounts,
+  readReport,
+  stepsOf,
+  type StoredCounts,
+  type StoredReport,
+} from './stored-counts.js';
 
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
@@ -14,6 +20,8 @@ export interface StoredState {
   readonly algorithm: Algorithm;
   /** What its own limit stores besides `start` and `approved`; undefined if it has fixed windows. */
   readonly stored: StoredCounts | undefined;
+  /** Of its own limit; undefined if none is in force. */
+  readonly report: StoredReport | undefined;
   /** The maxima that requests have set. */
   readonly overridden: readonly ('window' | 'max' | 'queueMax')[];
   readonly approved: number;
@@ -54,6 +62,8 @@ export interface StoredLimit extends FurtherLimit {
   readonly taken: number;
   /** What it stores besides these; undefined if it has fixed windows. */
   readonly stored: StoredCounts | undefined;
+  /** Undefined if none is in force. */
+  readonly report: StoredReport | undefined;
 }
 
 /** What the state says of the holds of a key. */
@@ -66,19 +76,34 @@ export interface StoredHolds {
   readonly lastLapse: number;
 }
 
-/** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
-export function idleAt({
+/** When a window, or period, ends: not before a report that is in force. */
+export function windowEnd({
   start,
   window,
-  further,
-}: Pick<StoredState, 'start' | 'window' | 'further'>): number {
-  return Math.max(start + (1 + IDLE_WINDOWS) * window, ...further.map(countsUntil));
+  report,
+}: Pick<StoredState, 'start' | 'window' | 'report'>): number {
+  return Math.max(start + window, report?.until ?? 0);
+}
+
+/** The report about each limit, the own one first; undefined where none is in force. */
+export function reportsOf({ report, further }: StoredState): (StoredReport | undefined)[] {
+  return [report, ...further.map((limit) => limit.report)];
+}
+
+/** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
+export function idleAt(
+  state: Pick<StoredState, 'start' | 'window' | 'report' | 'further'>,
+): number {
+  const { window, further } = state;
+  return Math.max(windowEnd(state) + IDLE_WINDOWS * window, ...further.map(countsUntil));
 }
 
 /** Until when a further limit may count what was approved by now: `counts_until` of the kinds in lua/limits. */
-function countsUntil({ start, windowMillis, algorithm }: StoredLimit): number {
+function countsUntil({ start, windowMillis, algorithm, report }: StoredLimit): number {
   if (algorithm?.name === 'token_bucket') return start + 3 * windowMillis;
-  if (algorithm?.name !== 'sliding_window') return start + windowMillis;
+  if (algorithm?.name !== 'sliding_window') {
+    return windowEnd({ start, window: windowMillis, report });
+  }
   const { stepMillis, steps } = stepsOf(windowMillis, algorithm);
   return start + windowMillis + (steps + 2) * stepMillis;
 }
@@ -111,17 +136,20 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
   const [{ algorithm }] = limitsIn(fields.limits ?? '').limits;
+  const { own = '0' } = fields;
+  const report = readReport(algorithm, own);
   return {
     ...limits,
     algorithm,
-    stored: readCounts(algorithm, fields.own ?? '0'),
+    stored: readCounts(algorithm, own),
+    report,
     start,
     approved: number('approved'),
     denied: number('denied'),
     turn: number('turn'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: number('expires') || idleAt({ start, window: limits.window, further }),
+    expires: number('expires') || idleAt({ start, window: limits.window, report, further }),
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
     holdAgain: number('hold_again'),
@@ -142,7 +170,8 @@ function readFurther(limits: string, field: string): StoredLimit[] {
     const [, start, taken, counts = ''] =
       new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
     const stored = readCounts(limit.algorithm, counts);
-    return { ...limit, start: Number(start), taken: Number(taken), stored };
+    const report = readReport(limit.algorithm, counts);
+    return { ...limit, start: Number(start), taken: Number(taken), stored, report };
   });
 }
 

@@ -74,6 +74,19 @@ describe('a report of what remains', () => {
     expect((await settling.settle({ a: 0 })).granted).toEqual(['a']);
   });
 
+  test('lets calls find an approval of the longer window for two leases, also if windows are short', async () => {
+    const short = key.replica('short', { limits: { windowMillis: 100, maxRequests: 2 } });
+    await short.check(['a']);
+    // Ids of short windows are kept in sets that each last for a lease, from a multiple of it on.
+    const end = 4 * TEST_LEASE_MILLIS - (key.startMillis % TEST_LEASE_MILLIS) - 1;
+    await short.report({ remaining: 0, resetMillis: end });
+    for (const passed of [0, 200, TEST_LEASE_MILLIS + 200, 2 * TEST_LEASE_MILLIS - 1]) {
+      await key.setTime(end + passed);
+      await short.check([`b${passed}`, `c${passed}`]);
+    }
+    expect((await short.settle({ a: 0 })).granted).toEqual(['a']);
+  });
+
   test('lasts its length at most if the clock goes back to before it', async () => {
     await key.setTime(100_000);
     await replica.check(['a']);

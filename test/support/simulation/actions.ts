@@ -101,6 +101,17 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     world.pause(replica, Number(millis));
     return true;
   },
+  /** report A remaining=N [reset=N] [limit=a]: what a vendor says remains, which resets in N milliseconds */
+  report: (world, replica, words) => {
+    const remaining = option(words, 'remaining');
+    if (replica.life !== 'up' || remaining === undefined) return false;
+    world.report(replica, {
+      remaining,
+      resetMillis: option(words, 'reset'),
+      limit: textOption(words, 'limit'),
+    });
+    return true;
+  },
   /** release A c1: its approval */
   release: (world, replica, [name = '']) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;

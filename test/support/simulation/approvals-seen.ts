@@ -1,6 +1,6 @@
 import { type Algorithm, capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { luaNumber } from '../lua-constants.js';
-import type { StoredState } from '../stored-state.js';
+import { type StoredState, windowEnd } from '../stored-state.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
 import { isIdle, type Snapshot } from './snapshot.js';
 import { Violation } from './violation.js';
@@ -44,6 +44,15 @@ export class ApprovalsSeen {
       if (!state.stored || isOfPeriod) this.#window.approved.set(id, hits);
     }
     this.#checkMaximum(call);
+    if (state.report) this.#remembersUntil(windowEnd(state), after);
+  }
+
+  /** The window that has these approvals ends later, by a report. */
+  #remembersUntil(end: number, { requests }: Snapshot): void {
+    for (const id of requests.keys()) {
+      const client = this.world.clientOf(id);
+      if (client?.approval) client.approval = { ...client.approval, windowEnd: end };
+    }
   }
 
   /** Redis does not remember holds that have lapsed, nor approvals for ever. */
@@ -83,8 +92,7 @@ export class ApprovalsSeen {
       this.#window.approved.delete(id);
       if (!wasHeld || !client.approval || !after.state) continue;
       // From now on, its id is remembered as one of the window.
-      const windowEnd = after.state.start + after.state.window;
-      client.approval = { ...client.approval, windowEnd };
+      client.approval = { ...client.approval, windowEnd: windowEnd(after.state) };
     }
   }
 
@@ -102,7 +110,7 @@ export class ApprovalsSeen {
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
     }
     client.approval = {
-      windowEnd: state!.start + state!.window,
+      windowEnd: windowEnd(state!),
       call: number,
       isForgotten: false,
     };

@@ -14,14 +14,23 @@ export function lapseByNow({ lapsesAt, millis }: TimedHold, now: number): number
   return Math.min(lapsesAt, now + millis);
 }
 
-type TimedLimit = Pick<StoredLimit, 'start' | 'stored' | 'windowMillis' | 'algorithm'>;
+type TimedLimit = Pick<StoredLimit, 'start' | 'stored' | 'report' | 'windowMillis' | 'algorithm'>;
 
-/** What a limit stores of times, as the first call after a step of the clock has to take it. */
+/**
+ * What a limit stores of times, as the first call after a step of the clock has to take it.
+ * @param setAt when a report was set at the latest
+ */
 function limitByNow(
-  { start, stored, windowMillis, algorithm }: TimedLimit,
+  { start, stored, report, windowMillis, algorithm }: TimedLimit,
   now: number,
-): Pick<StoredLimit, 'start' | 'stored'> & { readonly isMoved: boolean } {
-  const byNow = { start: Math.min(start, now), stored, isMoved: start > now };
+  setAt: number,
+): Pick<StoredLimit, 'start' | 'stored' | 'report'> & { readonly isMoved: boolean } {
+  const byNow = {
+    start: Math.min(start, now),
+    stored,
+    report: report && { ...report, until: report.until - Math.max(0, setAt - now) },
+    isMoved: start > now,
+  };
   if (stored?.kind === 'token_bucket') {
     const timeMicros = Math.min(stored.timeMicros, now * 1000);
     const paceSinceMicros = Math.min(stored.paceSinceMicros, now * 1000);
@@ -39,25 +48,25 @@ function limitByNow(
 
 /**
  * What was stored before Redis's clock went back, as the first call after the step has to take it: windows that begin in
- * the future begin now with what was approved in them, steps of more than a window later become one that begins now, and
- * no hold lasts longer than its length from now on.
+ * the future begin now with what was approved in them, steps of more than a window later become one that begins now, no
+ * hold lasts longer than its length from now on, and a report lasts as long as it still had to when it was set, or later.
  */
 export function byNow(stored: Snapshot, now: number): Snapshot {
   const { state, holds } = stored;
   if (!state) return stored;
-  const { window, algorithm } = state;
-  const own = limitByNow({ ...state, windowMillis: window, algorithm }, now);
-  const further = state.further.map((limit) => ({ ...limit, ...limitByNow(limit, now) }));
+  const { window, setAt } = state;
+  const own = limitByNow({ ...state, windowMillis: window }, now, setAt);
+  const further = state.further.map((limit) => ({ ...limit, ...limitByNow(limit, now, setAt) }));
   const isMoved = own.isMoved || further.some((limit) => limit.isMoved);
   const isBack = isMoved || state.setAt > now;
-  const { start } = own;
+  const { start, report } = own;
   const expires = isBack
-    ? Math.min(state.expires, idleAt({ start, window, further }))
+    ? Math.min(state.expires, idleAt({ start, window, report, further }))
     : state.expires;
   const served = isBack ? Math.min(state.served, now) : state.served;
   return {
     ...stored,
-    state: { ...state, start, stored: own.stored, further, expires, served },
+    state: { ...state, start, stored: own.stored, report, further, expires, served },
     holds: new Map(
       [...holds].map(([id, hold]) => [id, { ...hold, lapsesAt: lapseByNow(hold, now) }]),
     ),

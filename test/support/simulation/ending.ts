@@ -17,12 +17,13 @@ const LEASES_KEPT = 22;
  */
 export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
-  const { longestWindow, longestHold, longestPause } = world;
+  const { longestWindow, longestHold, longestPause, longestReport } = world;
   const { leaseMillis } = world.shape;
   // An approval counts in a sliding window for up to two of its lengths.
   const patience =
     (world.clients.size + 8) * (2 * longestWindow + longestHold) +
     longestPause +
+    longestReport +
     3 * leaseMillis +
     OTHER_MILLIS;
   await goOn(world, patience, 'nobody hangs', () =>
@@ -40,7 +41,8 @@ export async function bringToAnEnd(world: World): Promise<void> {
   checkApprovals(world);
   // Names that no call has touched since Redis's clock went back expire later by the step.
   world.now += world.behindMillis;
-  world.now += 8 * longestWindow + longestHold + longestPause + LEASES_KEPT * leaseMillis;
+  world.now += 8 * longestWindow + longestHold + longestPause + longestReport;
+  world.now += LEASES_KEPT * leaseMillis;
   await world.look();
   const { keys } = world.stored.last;
   if (keys > 0) throw new Violation('nothing stays in Redis', `${keys} keys`);

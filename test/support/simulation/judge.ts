@@ -12,6 +12,7 @@ import { judgeByModel } from './oracle.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
 import type { ScriptRun } from './script-run.js';
+import { ReportsSeen } from './reports-seen.js';
 import { isIdle, type Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { Violation } from './violation.js';
@@ -23,6 +24,7 @@ export class Judge {
   #isTorn = false;
   /** The length of the last pause, and when it ends by the world's time. */
   #pause = { millis: 0, endsAt: 0 };
+  readonly #reports: ReportsSeen;
   /** The last script call before Redis's clock went back. */
   steppedAfter = 0;
   /** When Redis's clock went back last, by the world's time. */
@@ -37,6 +39,7 @@ export class Judge {
   constructor(private readonly world: JudgedWorld) {
     this.#approvals = new ApprovalsSeen(world);
     this.#order = new QueueOrder(world);
+    this.#reports = new ReportsSeen(world);
   }
 
   /**
@@ -85,6 +88,7 @@ export class Judge {
     // Of a torn key, the parts contradict each other until it is begun again.
     if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
     if (isOpened) this.#approvals.judge(call);
+    if (isOpened) this.#reports.judge(call);
     this.#order.judge(call);
     checkRecovery(call, this.world, this.#steppedAt, (windowEnd) =>
       this.#approvals.rememberedUntil(windowEnd),

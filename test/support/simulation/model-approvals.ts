@@ -1,6 +1,9 @@
 import type { Limit } from '../../../src/limiter/limits.js';
 import type { Approvals } from '../../../src/limiter/memory/approvals.js';
-import type { StoredState } from '../stored-state.js';
+import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-limit.js';
+import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
+import type { StoredReport } from '../stored-counts.js';
+import { reportsOf, type StoredState } from '../stored-state.js';
 import { uuidOf } from './model-ids.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -18,12 +21,16 @@ export function restoreApprovals(
   further: readonly Limit[],
 ): void {
   const { state } = stored;
-  for (const [i, { start }] of state.further.entries()) {
-    approvals.takeFurther(start, further.slice(0, i + 1));
-  }
   if (state.released > 0) {
     approvals.add(state.released, OTHER, {});
     approvals.release(state.released, OTHER, true);
+  }
+  const [ofOwn, ...ofFurther] = reportsOf(state);
+  restoreReport(approvals.own, ofOwn);
+  for (const [i, { start }] of state.further.entries()) {
+    approvals.takeFurther(start, further.slice(0, i + 1));
+    // Before the next limit, which may have begun when this window would have ended without the report.
+    restoreReport(approvals.limits[i + 1]!, ofFurther[i]);
   }
   restoreHolds(approvals, stored);
   const used = [state.approved, ...state.further.map(({ taken }) => taken)];
@@ -42,6 +49,16 @@ export function restoreApprovals(
       limit.take(uuidOf(`?${n}`), used[i]! - limit.used, false);
     }
   }
+}
+
+/** @param limit of which nothing counts */
+function restoreReport(limit: CountedLimit, report: StoredReport | undefined): void {
+  if (!report || !(limit instanceof FixedWindow)) return;
+  const { surplus, floor, until } = report;
+  // Meanwhile, as much counts as leaves the surplus missing from the floor.
+  limit.carry(floor - surplus);
+  limit.report(0, { remaining: limit.maximum - floor, resetMillis: until });
+  limit.carry(surplus - floor);
 }
 
 function restoreHolds(approvals: Approvals, { state, holds }: Snapshot): void {

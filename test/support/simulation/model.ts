@@ -4,6 +4,7 @@ import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { Instance } from '../../../src/limiter/memory/instance.js';
 import type { InstanceDecision } from '../../../src/limiter/memory/instance-decision.js';
+import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
 import { idOf, uuidOf } from './model-ids.js';
@@ -132,6 +133,18 @@ export class Model {
       const turns = MORE.map((hits) => limit.millisToTurn(now, hits, 1, limit.millis));
       return [limit.used, limit.exactUsed, ...turns];
     });
+  }
+
+  /**
+   * What counts of each limit with fixed windows at these times, and what would count if these approvals were given back:
+   * they are. A report shows in both.
+   */
+  usedWithout(now: number, ids: readonly string[], times: readonly number[]): unknown[] {
+    const { approvals } = this.#instance;
+    const windows = approvals.limits.filter((limit) => limit instanceof FixedWindow);
+    const later = times.map((at) => windows.map((limit) => limit.state(at).used));
+    for (const id of ids) approvals.release(now, uuidOf(id), true);
+    return [...later, windows.map(({ used }) => used)];
   }
 
   hitsHeld(id: string): number | undefined {

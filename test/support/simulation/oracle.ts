@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Amendment, KeyLimits, Quota } from '../../../src/limiter/limiter.js';
+import type { Amendment, KeyLimits, Quota, RemainingReport } from '../../../src/limiter/limiter.js';
 import { isSameAlgorithm, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { rejectionOf } from '../../../src/limiter/rejected-report.js';
+import { decodeReported } from '../../../src/redis/scripts/remaining-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
@@ -15,7 +17,7 @@ import { Model, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
 import { generationsOf, isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
-import type { StoredState } from '../stored-state.js';
+import { reportsOf, type StoredState, windowEnd } from '../stored-state.js';
 
 /** Longer than any world goes on. */
 const FOREVER = 1e12;
@@ -50,22 +52,29 @@ export function judgeByModel(call: JudgedCall): void {
     throw new Violation('a key stays until it is idle', `none is found by ${run.script}`);
   }
   if (beginsKey && !makesKey(run)) {
-    const expected = [[], REPLIES_IF_GONE[run.script] ?? reply];
-    same('nothing is done to a key that is idle', [approved, reply], expected);
+    const expected = [[], replyIfGone(run) ?? reply];
+    same('nothing is done to a key that is idle', [approved, replyOf(run, reply)], expected);
     return;
   }
   new Comparison(call, beginsKey ? undefined : stored.state).run();
 }
 
-function makesKey({ script, own }: ScriptRun): boolean {
+function makesKey({ script, own, rules }: ScriptRun): boolean {
+  if (script === 'remaining') return rejectionOf(rules.limits, reportIn(own)) === undefined;
   return script === 'check' || (script === 'pause' && Number(own[0]) > 0);
 }
 
 /** What the scripts reply if there is no key. A withdrawal and a settle say more. */
-const REPLIES_IF_GONE: Readonly<Partial<Record<string, unknown>>> = {
-  release: 0,
-  amend: REPLY.notFound,
-};
+function replyIfGone({ script, own, rules }: ScriptRun): unknown {
+  if (script === 'release') return 0;
+  if (script === 'amend') return REPLY.notFound;
+  return script === 'remaining' ? rejectionOf(rules.limits, reportIn(own)) : undefined;
+}
+
+/** The reply to a report is compared as its caller reads it. */
+function replyOf({ script }: ScriptRun, reply: unknown): unknown {
+  return script === 'remaining' ? decodeReported(reply) : reply;
+}
 
 /** One call of a script beside the same of the model. */
 class Comparison {
@@ -115,6 +124,9 @@ class Comparison {
     } else if (script === 'amend') {
       const amended = amendmentReply(this.#model.amend(now, id, amendmentIn(own)));
       same('an amendment finds what counts', reply, amended);
+    } else if (script === 'remaining') {
+      const reported = instance.reportRemaining(now, reportIn(own));
+      same('a report leaves what remains', replyOf(run, reply), reported);
     }
     this.#compare();
   }
@@ -139,8 +151,8 @@ class Comparison {
     const { now, rules, batches } = this.call.run;
     const ofCaller = batches[0]?.rules ?? rules;
     if (!hasOlderRules(this.call.run, state)) return ofCaller;
-    const { overridden, start, window, nextWindow } = state;
-    const windowMillis = nextWindow > 0 && now >= start + window ? nextWindow : window;
+    const { overridden, window, nextWindow } = state;
+    const windowMillis = nextWindow > 0 && now >= windowEnd(state) ? nextWindow : window;
     const isSet = overridden.includes('window') || windowMillis === nextWindow;
     const [own, ...further] = rulesInForce(state).limits;
     // Ceilings are those of the caller's windows, and drop what a request has set in favour of the caller's rules.
@@ -192,7 +204,9 @@ class Comparison {
     const decision = this.#model.check(this.#now, check);
     if (decision === 'approved') this.#approved.push(id);
     if (decision === 'turn_too_late') {
-      return VERDICT.turnTooLate - 1000 * this.#model.instance.millisToTurn(this.#now, hits);
+      // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
+      const millis = this.#model.instance.millisToTurn(this.#now, hits);
+      return VERDICT.turnTooLate - Math.round(1000 * millis);
     }
     if (decision === 'paused')
       return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
@@ -245,6 +259,21 @@ class Comparison {
       const isIdle = [-1, 0].map((at) => this.#model.instance.isIdle(state.expires + at));
       same('a key stays until the last of its windows ends', isIdle, [false, true]);
     }
+    this.#compareReports(state);
+  }
+
+  /** Nothing is compared after it, since it gives all approvals back. */
+  #compareReports(state: StoredState): void {
+    const { run, stored } = this.call;
+    const reports = [stored.state, state].flatMap((each) => (each ? reportsOf(each) : []));
+    const ends = reports.flatMap((report) => report?.until ?? []);
+    if (ends.length === 0 && run.script !== 'remaining') return;
+    const times = ends.filter((end) => end > this.#now).flatMap((end) => [end - 1, end]);
+    const ids = [...this.#ids, ...this.#heldIds];
+    const [is, expected] = [this.#readBack(state), this.#model].map((model) =>
+      model.usedWithout(this.#now, ids, times),
+    );
+    same('a report counts until its end, whatever is given back,', is, expected);
   }
 
   /** What Redis has. */
@@ -295,8 +324,7 @@ class Comparison {
     const { instance, granted } = this.#model;
     const now = this.#now;
     const is = instance.inspect(now);
-    const isSameWindow =
-      stored.state?.born === state.born && now < stored.state.start + stored.state.window;
+    const isSameWindow = stored.state?.born === state.born && now < windowEnd(stored.state);
     const { holds } = instance.approvals;
     const gone = [...granted, ...(run.script === 'withdraw' ? run.requestIds : [])];
     const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
@@ -308,7 +336,7 @@ class Comparison {
       'requests have set limits': instance.examine(now, 0).overridden,
       'the next window is':
         (state.overridden.includes('window') || state.nextWindow > 0) &&
-        instance.inspect(state.start + state.window).limits[0].windowMillis,
+        instance.inspect(windowEnd(state)).limits[0].windowMillis,
       'denials count': (isSameWindow ? stored.state.denied : 0) + (run.isSentAgain ? 0 : is.denied),
       'the key is paused': !this.#isRecovering && is.pausedMillis && now + is.pausedMillis,
       'approvals count': this.#ids.map((id) => [id, this.#model.takenBy(id)]),
@@ -370,6 +398,14 @@ function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly stri
   };
 }
 
+function reportIn([limit, remaining, resetMillis]: readonly string[]): RemainingReport {
+  return {
+    limit: limit === '' ? undefined : limit,
+    remaining: Number(remaining),
+    resetMillis: resetMillis ? Number(resetMillis) : undefined,
+  };
+}
+
 function amendmentReply(outcome: AmendOutcome): number {
   if (outcome === 'unknown' || outcome === 'store_full') return REPLY.notFound;
   if (!('rejected' in outcome)) return outcome.holdMillis ?? REPLY.ofWindow;
@@ -378,17 +414,16 @@ function amendmentReply(outcome: AmendOutcome): number {
 
 /** The limits that a state has, as the model tells its own. */
 function limitsOf(state: StoredState, now: number): LimitState[] {
-  const { start, approved, window, max, algorithm } = state;
-  const own = { start, taken: approved, ...ownLimit(window, max, algorithm) };
-  const further = state.further.map(({ start, taken, stored: _, ...limit }) => ({
-    start,
-    taken,
+  const { start, approved, window, max, algorithm, report } = state;
+  const own = { start, taken: approved, report, ...ownLimit(window, max, algorithm) };
+  const further = state.further.map(({ start, taken, report, stored: _, ...limit }) => ({
+    ...{ start, taken, report },
     ...furtherLimit(limit),
   }));
-  return [own, ...further].map(({ start, taken, ...limit }) => ({
+  return [own, ...further].map(({ start, taken, report, ...limit }) => ({
     ...limit,
     used: taken,
-    millisToWindowEnd: start + limit.windowMillis - now,
+    millisToWindowEnd: windowEnd({ start, window: limit.windowMillis, report }) - now,
   }));
 }
 

@@ -77,7 +77,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: 'return original(self, keys, state, id, is_held, true)',
     },
   ],
-  'approvals count in each kind of limit as in the model': [
+  'no span of a sliding window has more than its maximum': [
     {
       name: 'a step counts for one step too few',
       aim: { shape: { algorithm: SLIDING } },
@@ -89,6 +89,42 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     return made_room`,
     },
     {
+      name: 'what counts is forgotten if the clock goes back by a part of the window',
+      aim: { fates: ['clock back'], shape: { algorithm: SLIDING, windowMillis: 500 } },
+      lua: 'limits/sliding-window.begin_by',
+      body: 'if self.step_start > now_ms then self:clear() end\nreturn original(self, now_ms)',
+    },
+    {
+      name: 'what was approved by another algorithm does not count',
+      aim: { fates: ['algorithms'] },
+      lua: 'limits/sliding-window.carry',
+      body: '',
+    },
+  ],
+  'room of a sliding window comes back at most a step late': [
+    {
+      name: 'a step counts for one step too many',
+      aim: { shape: { algorithm: SLIDING } },
+      lua: 'limits/sliding-window.move',
+      body: `self.steps = self.steps + 1
+    local made_room = original(self, now_us)
+    self.steps = self.steps - 1
+    self.generation = self:generation_of(self.number)
+    return made_room`,
+    },
+    {
+      name: 'the end of a step makes no room for those who wait',
+      aim: { shape: { algorithm: SLIDING } },
+      lua: 'limits/sliding-window.move',
+      body: 'original(self, now_us)\nreturn false',
+    },
+    {
+      name: 'those who wait are told when the newest step ends to count',
+      aim: { shape: { algorithm: SLIDING, maxRequests: 3 } },
+      lua: 'limits/sliding-window.room_at',
+      body: 'return self.step_start + (self.steps + 1) * self.step',
+    },
+    {
       name: 'ids are forgotten with their generation',
       aim: { fates: ['release'], shape: { algorithm: SLIDING, windowMillis: 200 } },
       lua: 'limits/recent-ids.drop_ended',
@@ -97,12 +133,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     end
     original(keys, state, limit)`,
     },
-    {
-      name: 'a release gives a bucket back what has drained',
-      aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
-      lua: 'limits/token-bucket.return_hits',
-      body: 'original(self, state, hits, self.now_us)',
-    },
+  ],
+  'no span has more than the burst of a bucket and what drains in that time': [
     {
       name: 'a bucket drains below 0 while nobody waits',
       aim: { shape: { algorithm: BUCKET, maxRequests: 3 } },
@@ -110,6 +142,80 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: `original(self, now_us)
     self:begin_serving()
     return self:fits(1)`,
+    },
+    {
+      name: 'a bucket stays below 0 when nobody waits any more',
+      firstSeed: 40,
+      aim: { shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.end_serving',
+      body: '',
+    },
+    {
+      name: 'a new pace counts from the last approval on',
+      aim: { fates: ['override'], shape: { algorithm: BUCKET } },
+      lua: 'limits/token-bucket.set_max',
+      body: 'self.max = max',
+    },
+    {
+      name: 'a bucket drains while the clock goes back',
+      aim: { fates: ['clock back'], shape: { algorithm: BUCKET } },
+      lua: 'limits/token-bucket.begin_by',
+      body: 'if self.time > now_ms * 1000 then self.level = 0 end\nreturn original(self, now_ms)',
+    },
+  ],
+  'a release brings approvals of a bucket no closer than its pace': [
+    {
+      name: 'a release gives a bucket back what has drained',
+      aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.return_hits',
+      body: 'original(self, state, hits, self.now_us)',
+    },
+    {
+      name: 'a release gives back what was taken at another pace',
+      aim: { fates: ['release', 'override'], shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.return_hits',
+      body: `local pace_since = self.pace_since
+    self.pace_since = 0
+    original(self, state, hits, time)
+    self.pace_since = pace_since`,
+    },
+    {
+      name: 'an approval can be released twice',
+      aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/recent-ids.remove',
+      body: '',
+    },
+  ],
+  'a report of what remains makes no room, and counts until it ends': [
+    {
+      name: 'a report of more than is left makes room',
+      aim: { fates: ['reports'] },
+      lua: 'limits/fixed-window.report',
+      body: `self.used = math.min(self.used, math.max(0, self.max - remaining))
+    original(self, state, call, remaining, millis)`,
+    },
+    {
+      name: 'a release during a report makes room',
+      firstSeed: 70,
+      aim: { fates: ['reports', 'release'] },
+      lua: 'limits/fixed-window.give_back',
+      body: `local floor = self.floor
+    self.floor = 0
+    local is_given_back = original(self, keys, state, id, is_held, is_unused)
+    self.floor = floor
+    return is_given_back`,
+    },
+    {
+      name: 'a report that ends sooner than the window goes on',
+      aim: { fates: ['reports'], shape: { windowMillis: 4000 } },
+      lua: 'limits/fixed-window.move',
+      body: 'return false',
+    },
+    {
+      name: 'a window ends before the report does',
+      aim: { fates: ['reports'] },
+      lua: 'limits/fixed-window.ends',
+      body: 'return self.start + self.window',
     },
   ],
   'approvals are held as in the model': [
@@ -332,6 +438,12 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body:
         'local paused_until = state.paused_until\nlocal goes_back = original(state, now_ms)\n' +
         'state.paused_until = paused_until\nreturn goes_back',
+    },
+    {
+      name: 'a report lasts longer after the clock has gone back',
+      aim: { fates: ['clock back', 'reports'] },
+      lua: 'limits/fixed-window.begin_by',
+      body: 'return original(self, now_ms, 0)',
     },
     {
       name: 'a lease lasts longer after the clock has gone back',

@@ -106,7 +106,11 @@ export function checkWindowsEnd(world: World): void {
   if (!state || world.hasLostMemory) return;
   // Room comes sooner if a hold or a pause ends early, or if a release leaves another limit as the last that has room. A
   // lost message may have told of that.
-  const mayComeSooner = world.longestHold > 0 || world.longestPause > 0 || state.further.length > 0;
+  const mayComeSooner =
+    world.longestHold > 0 ||
+    world.longestPause > 0 ||
+    world.longestReport > 0 ||
+    state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
   const [{ hits } = { hits: 1 }] = waiting.values();
   const rooms = roomsOfOthers(world.stored.last, hits);
@@ -122,19 +126,24 @@ export function checkWindowsEnd(world: World): void {
     const limits = [
       { ...state, taken: state.approved, wanted: hits, held, isHeldInto: true },
       ...state.further.map(
-        ({ start, windowMillis, maximum, taken, counts, keepsReleased, stored }) => ({
-          ...{ start, window: windowMillis, max: maximum, taken, stored },
+        ({ start, windowMillis, maximum, taken, counts, keepsReleased, stored, report }) => ({
+          ...{ start, window: windowMillis, max: maximum, taken, stored, report },
           wanted: counts === 'hits' ? hits : 1,
           held: counts === 'hits' ? held : holds.size,
           isHeldInto: !keepsReleased,
         }),
       ),
-    ].map(({ start, window, max, taken, wanted, held, stored, ...limit }, i) => {
+    ].map(({ start, window, max, taken, wanted, held, stored, report, ...limit }, i) => {
       const isHeldInto = limit.isHeldInto && stored?.kind !== 'token_bucket';
       const isAllHeld = isHeldInto && held >= max;
       const ofHolds = isHeldInto ? lapses : [];
       const room = rooms[i];
-      const windowEnd = room ? room.from + longest(room.at - room.from) : start + longest(window);
+      // A report that ends sooner than the window makes room, and one that ends later makes the window longer.
+      const longestReport = Math.max(world.longestReport, window);
+      const fixedEnd = report
+        ? report.until - longestReport + longest(longestReport)
+        : start + longest(window);
+      const windowEnd = room ? room.from + longest(room.at - room.from) : fixedEnd;
       return {
         isFull: room ? room.at > room.from : taken + wanted > max,
         windowEnd,

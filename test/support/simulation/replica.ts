@@ -9,6 +9,9 @@ import type {
   CheckRequest,
   Decision,
   RejectedAmendment,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
 } from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
@@ -195,6 +198,10 @@ export class SimulatedReplica {
 
   pause(millis: number): Promise<void> {
     return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis);
+  }
+
+  reportRemaining(report: RemainingReport): Promise<Remaining | RejectedReport> {
+    return this.#scripts.reportRemaining(this.parts.naming.namesOf(KEY), report);
   }
 
   release(requestId: string): Promise<boolean> {

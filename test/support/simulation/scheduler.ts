@@ -1,5 +1,6 @@
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { FurtherLimit } from '../further-limits.js';
+import { windowEnd } from '../stored-state.js';
 import type { Random } from '../chaos/random.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
@@ -46,8 +47,13 @@ const FATES = [
 /** Drawn apart. */
 const CLOCK_BACK = 'clock back';
 const ALGORITHMS = 'algorithms';
+const REPORTS = 'reports';
 export type Fate =
-  (typeof SLOW_FATES)[number] | (typeof FATES)[number] | typeof CLOCK_BACK | typeof ALGORITHMS;
+  | (typeof SLOW_FATES)[number]
+  | (typeof FATES)[number]
+  | typeof CLOCK_BACK
+  | typeof ALGORITHMS
+  | typeof REPORTS;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -66,6 +72,7 @@ export class Scheduler {
   /** Of the steps of Redis's clock. */
   readonly #clockRandom: Random;
   readonly #algorithmRandom: Random;
+  readonly #reportRandom: Random;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -79,9 +86,11 @@ export class Scheduler {
     const chance = random.pick(FATE_CHANCES);
     this.#clockRandom = random.fork('clock');
     this.#algorithmRandom = random.fork('algorithms');
+    this.#reportRandom = random.fork('reports');
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
+    if (this.#reportRandom.chance(chance)) this.#fates.add(REPORTS);
     if (!this.#has(CLOCK_BACK)) return;
     for (const fate of TIMED_FATES)
       if (this.#clockRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
@@ -147,7 +156,7 @@ export class Scheduler {
   get #untilWindowEnds(): number {
     const { redisNow, stored } = this.world;
     const { state } = stored.last;
-    const millis = state ? state.start + state.window - redisNow : 0;
+    const millis = state ? windowEnd(state) - redisNow : 0;
     return millis > 0 ? millis : Infinity;
   }
 
@@ -174,7 +183,11 @@ export class Scheduler {
     const { isPrompt, leaseMillis } = world.shape;
     const others = isPrompt ? [leaseMillis, 2 * leaseMillis] : [];
     const { windows, furtherWindows } = world.rules;
-    const some = random.whole(1, random.pick([5, 50, ...windows, ...furtherWindows, ...others]));
+    const reports = world.longestReport > 0 ? [world.longestReport] : [];
+    const some = random.whole(
+      1,
+      random.pick([5, 50, ...windows, ...furtherWindows, ...others, ...reports]),
+    );
     const isTimerNext = untilDue < Infinity && random.chance(0.6);
     if (isPrompt) return Math.min(millisToNext(world), isTimerNext ? untilDue : some);
     if (random.chance(0.03)) return random.whole(leaseMillis, 3 * leaseMillis);
@@ -260,6 +273,7 @@ export class Scheduler {
       ]);
     }
     if (this.#has('pause')) choices.push([0.4, `pause ${name} ${this.#pause()}`]);
+    if (this.#has(REPORTS)) choices.push([0.6, `report ${name} ${this.#report()}`]);
     const held = approved.filter(({ askedHold }) => askedHold !== undefined);
     if (held.length > 0) {
       const { name: client } = random.pick(held.slice(-4));
@@ -336,6 +350,26 @@ export class Scheduler {
     const { random, world } = this;
     const windowMillis = random.pick(world.rules.windows);
     return random.pick([0, random.whole(1, windowMillis), windowMillis, random.whole(1, 2000)]);
+  }
+
+  /** Of a vendor, mostly about a limit of some replica: for a part of a window, to the end of some, or beyond. */
+  #report(): string {
+    const { world } = this;
+    const random = this.#reportRandom;
+    const { further = [] } = random.pick(world.replicas).limits;
+    const words = [`remaining=${random.whole(0, 3)}`];
+    const windowMillis = random.pick([...world.rules.windows, ...world.rules.furtherWindows]);
+    const reset = random.pick([
+      undefined,
+      random.whole(1, windowMillis),
+      windowMillis * random.whole(1, 3),
+      random.whole(1, 3000),
+    ]);
+    if (reset !== undefined) words.push(`reset=${reset}`);
+    const names = random.chance(0.1) ? LIMIT_NAMES : further.map((limit) => limit.name);
+    const limit = random.pick([undefined, ...names]);
+    if (limit !== undefined) words.push(`limit=${limit}`);
+    return words.join(' ');
   }
 
   /** Of a wait: up to some windows, often to the millisecond in which one may end. */

@@ -55,7 +55,7 @@ export interface ScriptRun {
   readonly batches: readonly CheckBatchRun[];
   /** Those of a settle, by their ids. */
   readonly waiters: ReadonlyMap<string, WaiterRun>;
-  /** What a script says that has no others: of a release, an amendment or a pause. */
+  /** What a script says that has no others: of a release, an amendment, a pause or a report. */
   readonly own: readonly string[];
 }
 

@@ -34,7 +34,7 @@ end
 return wake`,
 };
 
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remaining', 'withdraw'];
 
 /** The number in KEYS of the first further limit. */
 const FIRST_LIMIT = 11;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
-import type { Amendment } from '../../../src/limiter/limiter.js';
+import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { SimulatedClient } from './client.js';
@@ -82,6 +82,8 @@ export class World {
   longestHold = 0;
   /** The same for pauses. */
   longestPause = 0;
+  /** The same for the reports of vendors. */
+  longestReport = 0;
   /** What was done, and what came of it. */
   readonly trace: string[] = [];
   readonly #judge: Judge;
@@ -221,6 +223,14 @@ export class World {
     replica.pause(millis).then(
       () => this.trace.push('  paused'),
       () => this.trace.push('  paused: unknown'),
+    );
+  }
+
+  report(replica: SimulatedReplica, report: RemainingReport): void {
+    this.longestReport = Math.max(this.longestReport, report.resetMillis ?? 0);
+    replica.reportRemaining(report).then(
+      (reported) => this.trace.push(`  reported: ${JSON.stringify(reported)}`),
+      () => this.trace.push('  reported: unknown'),
     );
   }
 
