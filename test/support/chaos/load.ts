@@ -8,7 +8,7 @@ import { KEYS, MOST_HITS } from './limits.js';
 import type { Random } from './random.js';
 
 /** How many clients of each sort there are. Each has at most one request under way. */
-const CLIENTS = { checkers: 5, waiters: 36, disconnecters: 8, releasers: 6, users: 4, pausers: 1 };
+const CLIENTS = { checkers: 7, waiters: 42, disconnecters: 8, releasers: 8, users: 6, pausers: 1 };
 const WAITED_KEYS = [...KEYS.queued, ...KEYS.released];
 /** A client does not knock again at once where nobody opens. */
 const PAUSE_AFTER_CUT_MILLIS = 50;

@@ -12,15 +12,14 @@ function policies(text: string): RuleSet {
   return new RuleSet(parseRules(text), defaultPolicy(DEFAULTS));
 }
 
-test.each(SEEDS)('the maxima are those that the rules give (seed %d)', (seed) => {
+test.each(SEEDS)('the limits are those that the rules give (seed %d)', (seed) => {
   const declared = drawRulesWithZero(new Random(seed), 1);
   for (const text of [asJson(declared), asYaml(declared)]) {
     const rules = policies(text);
-    const maxima = ALL_KEYS.flatMap((key) => {
-      const { limits } = rules.policyOf(key);
-      return limits.map(({ name, maximum }) => [limitOf(key, name), maximum] as const);
-    });
-    expect(Object.fromEntries(maxima)).toEqual(declared.maxima);
+    const limits = ALL_KEYS.flatMap((key) =>
+      rules.policyOf(key).limits.map((limit) => [limitOf(key, limit.name), limit] as const),
+    );
+    expect(Object.fromEntries(limits)).toEqual(declared.limits);
   }
 });
 
