@@ -1,5 +1,6 @@
 /** The client of a `disconnect` also waits, but not for long. A `release`, or an `amend`, is about an approval. */
-export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release' | 'amend' | 'pause';
+export type RequestKind =
+  'check' | 'wait' | 'disconnect' | 'release' | 'amend' | 'pause' | 'report';
 
 /** Those that ask for an approval. */
 const CHECKS: readonly RequestKind[] = ['check', 'wait', 'disconnect'];
@@ -23,6 +24,8 @@ export interface Entry {
   readonly holdMillis?: number | undefined;
   /** Of a pause. */
   readonly pauseMillis?: number | undefined;
+  /** Of a report: what remains of the key's own limit. */
+  readonly remaining?: number | undefined;
   readonly sentAt: number;
   readonly outcome: Outcome;
   /** When it was answered or cut, or its client disconnected. */

@@ -56,6 +56,9 @@ export function limitOf(key: string, name: string | undefined): string {
   return name === undefined ? key : `${key}/${name}`;
 }
 
+/** A report that lasts longer than its window makes the window longer. None lasts longer than this. */
+export const LONGEST_REPORT_MILLIS = 800;
+
 /** No check asks for more: all maxima but 0 have room for it. */
 export const MOST_HITS = 3;
 

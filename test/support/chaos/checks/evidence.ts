@@ -15,5 +15,5 @@ export interface Evidence {
   >;
   readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];
-  readonly standstills: Pick<Standstills, 'millisWithin'>;
+  readonly standstills: Pick<Standstills, 'millisWithin' | 'longestWithin'>;
 }

@@ -65,9 +65,11 @@ interface Sample {
   readonly tickets?: readonly (readonly [string, number])[];
   readonly given?: Evidence['account']['limits'];
   readonly limits?: DeclaredLimits;
+  /** How long the machine stood still at a time. */
+  readonly stoodStillMillis?: number;
 }
 
-/** Evidence of one key on a machine that never stood still. */
+/** Evidence of one key on a machine that did not stand still, unless the sample says so. */
 export function evidenceOf(sample: Sample): Evidence {
   const {
     entries,
@@ -75,6 +77,7 @@ export function evidenceOf(sample: Sample): Evidence {
     approvals = [],
     tickets = [],
     given = [],
+    stoodStillMillis = 0,
     limits = { key: ownLimit(WINDOW_MILLIS, MAX_REQUESTS) },
   } = sample;
   const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
@@ -97,6 +100,6 @@ export function evidenceOf(sample: Sample): Evidence {
     },
     limits: new LimitsInForce(limits),
     faults,
-    standstills: { millisWithin: () => 0 },
+    standstills: { millisWithin: () => 0, longestWithin: () => stoodStillMillis },
   };
 }

@@ -1,7 +1,7 @@
 import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
 import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
-import { FURTHER, WINDOW_MILLIS } from '../limits.js';
+import { FURTHER, KEYS, LONGEST_REPORT_MILLIS, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 import { highestMaximum } from './kept-limits.js';
@@ -66,7 +66,7 @@ function judge(
   // The ledger makes these lists from all requests, each time that it is asked.
   const { approvals, released, corrected } = evidence.ledger;
   const ended: EndedEarly = { released, corrected };
-  const { name, windowMillis } = limit;
+  const { name } = limit;
   const windows = new Map<string, JudgedWindow>();
   for (const approval of approvals) {
     const start = windowOf(approval);
@@ -74,7 +74,7 @@ function judge(
     const id = `${approval.key} ${start}`;
     const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
     windows.set(id, window);
-    window.approved += takenOf(ended, limit, approval, start + windowMillis);
+    window.approved += takenOf(ended, limit, approval, latestEnd(limit, approval.key, start));
   }
   const heldOf = new Map<string, { approval: Approval; window: number | undefined }[]>();
   for (const approval of approvals) {
@@ -85,7 +85,7 @@ function judge(
   }
   const judged = [...windows.values()].map((window) => {
     const { key, start, approved } = window;
-    const end = start + windowMillis;
+    const end = latestEnd(limit, key, start);
     const heldBefore = (heldOf.get(key) ?? [])
       .filter(({ approval, window }) => approval.endedAt < start && window !== start)
       .map(({ approval }) => approval);
@@ -109,6 +109,12 @@ function judge(
       forgotBy: lossesIn(evidence.faults, from, end)[0]?.name,
     })),
   };
+}
+
+/** When a window ends at the latest. Reports make the windows of the own limits of limited keys longer. */
+function latestEnd({ name, windowMillis }: JudgedLimit, key: string, start: number): number {
+  const isReported = name === undefined && KEYS.limited.some((each) => each === key);
+  return start + windowMillis + (isReported ? LONGEST_REPORT_MILLIS : 0);
 }
 
 /** The ids of approvals that were released, and of approvals that were corrected. */

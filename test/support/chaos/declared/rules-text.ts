@@ -61,7 +61,8 @@ export function drawRules(random: Random, number: number): DeclaredRules {
     for (const [i, key] of keys.entries()) {
       const isSingle = random.chance(SINGLE_KEY);
       const maximum = isSingle ? draw() : ofSort;
-      const algorithm = drawAlgorithm(random, maximum, ALGORITHM_NAMES[i]);
+      const mostHits = sort === 'limited' ? MOST_HITS : 1;
+      const algorithm = drawAlgorithm(random, [mostHits, maximum], ALGORITHM_NAMES[i]);
       declared[key] = ownLimit(WINDOW_MILLIS, maximum, algorithm);
       rules.push({
         key_pattern: key,
@@ -72,7 +73,7 @@ export function drawRules(random: Random, number: number): DeclaredRules {
   }
   const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => {
     const maximum = draw();
-    return { ...limit, maximum, algorithm: drawAlgorithm(random, maximum) };
+    return { ...limit, maximum, algorithm: drawAlgorithm(random, [MOST_HITS, maximum]) };
   });
   for (const key of KEYS.limited) {
     for (const limit of limits) declared[limitOf(key, limit.name)] = limit;
@@ -87,11 +88,15 @@ export function drawRules(random: Random, number: number): DeclaredRules {
   return { rules, limits: declared };
 }
 
-/** Its burst, if it has one, is enough for each check. */
-function drawAlgorithm(random: Random, maximum: number, usual?: AlgorithmName): Algorithm {
+/** @param bursts the least burst, which is enough for each check, and the greatest */
+function drawAlgorithm(
+  random: Random,
+  bursts: readonly [number, number],
+  usual?: AlgorithmName,
+): Algorithm {
   const other = random.pick(ALGORITHM_NAMES);
   const name = usual === undefined || random.chance(UNUSUAL_ALGORITHM) ? other : usual;
-  const burst = random.whole(MOST_HITS, maximum);
+  const burst = random.whole(...bursts);
   return algorithmOf(name, { steps: random.pick(STEPS), burst });
 }
 
@@ -141,7 +146,7 @@ export function broken(random: Random, declared: DeclaredRules): string {
     text.replace('[a-z]+', '([a-z]+'),
     text.replace(/"algorithm": "\w+"/, '"algorithm": "gcra"'),
     text.replace(/"algorithm": "\w+"/, '"algorithm": "fixed_window", "burst": 3'),
-    text.replace('"steps": ', '"burst": '),
+    text.replace(/"algorithm": "\w+"/, '"algorithm": "token_bucket", "steps": 2'),
     asYaml(declared).replace('name:', 'name'),
     'keys: *unknown',
     '\0',
