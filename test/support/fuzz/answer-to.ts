@@ -1,4 +1,12 @@
-import { BURST, type Caller, type Declared, type Scope, sortOf, TREATMENTS } from './declared.js';
+import {
+  BURST,
+  type Caller,
+  type Declared,
+  MAXIMUM,
+  type Scope,
+  sortOf,
+  TREATMENTS,
+} from './declared.js';
 
 /** The properties of a request that decide its answer. */
 export interface Asked {
@@ -47,9 +55,11 @@ export function firstAnswer(key: string, query: string): readonly number[] {
   const { isOff, algorithm } = sort === undefined ? {} : TREATMENTS[sort];
   const given = ruledIn(query);
   if (algorithm && given.has('windowMillis')) return [400];
-  if (algorithm?.name === 'token_bucket') {
+  if (algorithm) {
     const hits = Number(new URLSearchParams(query).get('hits') ?? 1);
-    if (hits > Math.min(BURST, given.get('maxRequests') ?? BURST)) return [400];
+    const maximum = given.get('maxRequests') ?? MAXIMUM;
+    if (hits > (algorithm.name === 'token_bucket' ? Math.min(BURST, maximum) : maximum))
+      return [400];
   }
   // A length of the window leaves the maximum as it is.
   given.delete('windowMillis');

@@ -50,6 +50,8 @@ const CEILINGS = {
 
 /** The longest window. Of a bucket that has it, nothing drains during a run that would change a count. */
 const YEAR_MILLIS = 31_622_400_000;
+/** The maximum of most keys. */
+export const MAXIMUM = 1000;
 /** The burst of buckets. */
 export const BURST = 3;
 
@@ -157,7 +159,7 @@ export function rulesText(): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
     keys: [
-      rule(`~(${known.join('|')})~`, { name: KNOWN, max_requests_per_window: 1000 }),
+      rule(`~(${known.join('|')})~`, { name: KNOWN, max_requests_per_window: MAXIMUM }),
       rule('~(few|fixed)~', { max_requests_per_window: 2 }),
       rule('~(off|shadow)~', { max_requests_per_window: 1 }),
       rule('~(fixed|off)~', {

@@ -37,7 +37,8 @@ export class KeyAccount {
   answered(key: string, status: number, hits = 1): void {
     if (status === 200) this.#approved.set(key, (this.#approved.get(key) ?? 0) + hits);
     if (status === 200 || status === 429) this.#accepted.add(key);
-    else this.#refused.add(key);
+    // A check with too many hits may have made its key: `readLog`.
+    else if (status !== 400 || hits === 1) this.#refused.add(key);
   }
 
   /** Records a pause or a report that was accepted: it creates its key. */
@@ -76,10 +77,10 @@ export class KeyAccount {
    * @returns the flaws
    */
   flaws(existing: ReadonlyMap<string, Counts>, log: readonly LogLine[]): string[] {
-    const { accepted, refusals } = readLog(log);
+    const { mayExist, refusals } = readLog(log);
     const flaws: string[] = [];
     for (const key of existing.keys()) {
-      const isAccepted = this.#accepted.has(key) || accepted.has(key);
+      const isAccepted = this.#accepted.has(key) || mayExist.has(key);
       const unanswered = (this.#named.get(key) ?? 0) - (refusals.get(key) ?? 0);
       if (isAccepted) continue;
       if (this.#refused.has(key)) flaws.push(`a rejected request created ${JSON.stringify(key)}`);
@@ -106,27 +107,31 @@ interface RequestLine {
   readonly res?: { readonly statusCode: number };
 }
 
-/** The keys of the checks that the service has logged as accepted, and how often it rejected each key. */
+/**
+ * The keys of the checks that the service has logged as accepted, and how often it rejected each key. The limiter finds
+ * that hits are too many, and may have made the key by then.
+ */
 function readLog(log: readonly LogLine[]): {
-  accepted: ReadonlySet<string>;
+  mayExist: ReadonlySet<string>;
   refusals: ReadonlyMap<string, number>;
 } {
-  const accepted = new Set<string>();
+  const mayExist = new Set<string>();
   const refusals = new Map<string, number>();
   for (const line of log) {
     const { key, req, res } = line as RequestLine;
     if (req === undefined || res === undefined) {
       // This client disconnected while it waited, or before its approval.
-      if (key !== undefined) accepted.add(key);
+      if (key !== undefined) mayExist.add(key);
       continue;
     }
     if (req.method !== 'GET' && req.method !== 'POST') continue;
     const named = decode(CHECK_TARGET.exec(req.url)?.[1] ?? '%');
     if (named === undefined) continue;
-    if (res.statusCode === 200 || res.statusCode === 429) accepted.add(named);
+    const hasHits = res.statusCode === 400 && req.url.includes('hits=');
+    if (res.statusCode === 200 || res.statusCode === 429 || hasHits) mayExist.add(named);
     else refusals.set(named, (refusals.get(named) ?? 0) + 1);
   }
-  return { accepted, refusals };
+  return { mayExist, refusals };
 }
 
 function decode(encoded: string): string | undefined {
