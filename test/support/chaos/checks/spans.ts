@@ -5,7 +5,7 @@ import type { Evidence } from './evidence.js';
 import { highestMaximum } from './kept-limits.js';
 import { observedOf } from './observed-of.js';
 
-/** So much of a bucket's rate may come later than it could, and all at once, where waiters are served: docs/how-it-works.md. */
+/** What a bucket approves besides where waiters are served, as a part of its rate: docs/how-it-works.md. */
 const CREDIT_MILLIS = 30;
 /** What the rounding of doubles may add up to. */
 const EPSILON = 1e-6;
@@ -121,8 +121,8 @@ function countsUntil({ at, limit, changedAt, lapsesAt }: Taken): number {
 }
 
 /**
- * The spans that have more than the burst, what drains of the bucket in them, and the credit. A bucket with this level, which
- * drains at the highest rate that may have been in force, is full at the end of such a span.
+ * The spans that have more than the burst, what drains of the bucket in them, and the credit. A bucket with this level,
+ * which drains at the highest rate that may have been in force, is full at the end of such a span.
  */
 function overfullBuckets(evidence: Evidence, approvals: readonly Taken[]): OverfullSpan[] {
   const creditMillis = approvals.some(({ isFromQueue }) => isFromQueue) ? CREDIT_MILLIS : 0;
