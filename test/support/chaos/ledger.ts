@@ -1,5 +1,6 @@
 /** The client of a `disconnect` also waits, but not for long. A `release`, or an `amend`, is about an approval. */
-export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release' | 'amend' | 'pause';
+export type RequestKind =
+  'check' | 'wait' | 'disconnect' | 'release' | 'amend' | 'pause' | 'report';
 
 /** Those that ask for an approval. */
 const CHECKS: readonly RequestKind[] = ['check', 'wait', 'disconnect'];
@@ -23,6 +24,8 @@ export interface Entry {
   readonly holdMillis?: number | undefined;
   /** Of a pause. */
   readonly pauseMillis?: number | undefined;
+  /** Of a report: what remains of the key's own limit. */
+  readonly remaining?: number | undefined;
   readonly sentAt: number;
   readonly outcome: Outcome;
   /** When it was answered or cut, or its client disconnected. */
@@ -63,20 +66,19 @@ export class Ledger {
     return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
   }
 
-  /** The ids of approvals that were released, or may have been: a release can lose its answer. */
-  get released(): ReadonlySet<string> {
-    const releases = this.#entries.filter(
-      ({ kind, status }) => kind === 'release' && status !== 404,
-    );
-    return new Set(releases.map(({ requestId }) => requestId!));
+  /**
+   * The ids of approvals that were released, or may have been, since a release can lose its answer; and when the first
+   * release of each was sent.
+   */
+  get released(): ReadonlyMap<string, number> {
+    return firstSent(this.#entries.filter(({ kind }) => kind === 'release'));
   }
 
-  /** The ids of approvals whose hits were corrected, or may have been. */
-  get corrected(): ReadonlySet<string> {
-    const corrections = this.#entries.filter(
-      ({ kind, hits, status }) => kind === 'amend' && hits !== undefined && status !== 404,
+  /** The same for approvals whose hits were corrected, or may have been. */
+  get corrected(): ReadonlyMap<string, number> {
+    return firstSent(
+      this.#entries.filter(({ kind, hits }) => kind === 'amend' && hits !== undefined),
     );
-    return new Set(corrections.map(({ requestId }) => requestId!));
   }
 
   /** To be called right before a request is sent. Returns a function to call when the request has ended. */
@@ -98,6 +100,13 @@ export class Ledger {
       Object.assign(entry, { endedAt: Date.now(), ...ended });
     };
   }
+}
+
+/** When the first of the changes of each approval was sent that it may have had. */
+export function firstSent(changes: readonly Entry[]): Map<string, number> {
+  const accepted = changes.filter(({ status }) => status !== 404);
+  // Of several with the same id, a map keeps the last one.
+  return new Map(accepted.reverse().map(({ requestId, sentAt }) => [requestId!, sentAt]));
 }
 
 /** An entry in words. */

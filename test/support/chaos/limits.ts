@@ -1,4 +1,4 @@
-import { FIXED_WINDOW, type Limit } from '../../../src/limiter/limits.js';
+import type { Limit } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
@@ -27,43 +27,37 @@ export const UNDECLARED = {
   UNKNOWN_KEYS: 'deny',
 };
 
-/** Keys by what is done to them. */
+/**
+ * Keys by what is done to them. By most rules, the first of each sort has fixed windows, the second a sliding window,
+ * and the third a token bucket.
+ */
 export const KEYS = {
   /** Checks that do not wait. */
-  counted: ['counted-1', 'counted-2'],
+  counted: ['counted-1', 'counted-2', 'counted-3'],
   /** Checks that wait, those whose clients disconnect, and now and then one that does not wait. */
   queued: ['queued-1', 'queued-2', 'queued-3'],
   /** The same, and approvals that are released. */
-  released: ['released-1', 'released-2'],
+  released: ['released-1', 'released-2', 'released-3'],
   /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
-  limited: ['limited-1', 'limited-2'],
+  limited: ['limited-1', 'limited-2', 'limited-3'],
 } as const;
 
 /** What is the same of a further limit in all rules. */
-export type FurtherKind = Omit<Limit, 'maximum'> & { readonly name: string };
+export type FurtherKind = Omit<Limit, 'maximum' | 'algorithm'> & { readonly name: string };
 
 /** The further limits of limited keys. */
 export const FURTHER: readonly FurtherKind[] = [
-  {
-    name: 'tokens',
-    windowMillis: 900,
-    algorithm: FIXED_WINDOW,
-    counts: 'hits',
-    keepsReleased: false,
-  },
-  {
-    name: 'starts',
-    windowMillis: 1500,
-    algorithm: FIXED_WINDOW,
-    counts: 'requests',
-    keepsReleased: true,
-  },
+  { name: 'tokens', windowMillis: 900, counts: 'hits', keepsReleased: false },
+  { name: 'starts', windowMillis: 1500, counts: 'requests', keepsReleased: true },
 ];
 
-/** Returns the name of a limit of a key among the maxima of keys. The key's own limit has none itself. */
+/** Returns the name of a limit among the limits of all keys. The key's own limit has no name of its own. */
 export function limitOf(key: string, name: string | undefined): string {
   return name === undefined ? key : `${key}/${name}`;
 }
+
+/** A report that lasts longer than its window makes the window longer. None lasts longer than this. */
+export const LONGEST_REPORT_MILLIS = 800;
 
 /** No check asks for more: all maxima but 0 have room for it. */
 export const MOST_HITS = 3;

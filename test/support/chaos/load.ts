@@ -4,11 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { begin, type PendingRequest, ratePath } from '../http-client.js';
 import type { Fleet } from './fleet.js';
 import type { Ended, Entry, Ledger } from './ledger.js';
-import { KEYS, MOST_HITS } from './limits.js';
+import { KEYS, LONGEST_REPORT_MILLIS, MOST_HITS } from './limits.js';
 import type { Random } from './random.js';
 
 /** How many clients of each sort there are. Each has at most one request under way. */
-const CLIENTS = { checkers: 5, waiters: 36, disconnecters: 8, releasers: 6, users: 4, pausers: 1 };
+const CLIENTS = {
+  checkers: 7,
+  waiters: 42,
+  disconnecters: 8,
+  releasers: 8,
+  users: 6,
+  pausers: 1,
+  reporters: 1,
+};
 const WAITED_KEYS = [...KEYS.queued, ...KEYS.released];
 /** A client does not knock again at once where nobody opens. */
 const PAUSE_AFTER_CUT_MILLIS = 50;
@@ -24,8 +32,8 @@ interface LoadParts {
 type Target = Pick<Entry, 'key' | 'replica' | 'limitMillis' | 'hits' | 'holdMillis'>;
 
 /**
- * Clients that ask for permission, wait for it, disconnect, release, correct and hold approvals, and pause keys. The
- * seed alone decides what each of them does. The speed of its answers decides when. Nothing is asked twice.
+ * Clients that ask for permission, wait for it, disconnect, release, correct and hold approvals, pause keys, and
+ * report what remains of them. The seed alone decides what each of them does. The speed of its answers decides when. Nothing is asked twice.
  */
 export class Load {
   readonly #clients: Promise<void>[];
@@ -43,6 +51,7 @@ export class Load {
       ...several(CLIENTS.releasers, 'releaser', (random) => this.#useAndRelease(random)),
       ...several(CLIENTS.users, 'user', (random) => this.#useLimited(random)),
       ...several(CLIENTS.pausers, 'pauser', (random) => this.#pause(random)),
+      ...several(CLIENTS.reporters, 'reporter', (random) => this.#report(random)),
     ];
   }
 
@@ -139,6 +148,18 @@ export class Load {
     const request = { key, replica, pauseMillis };
     const ended = this.parts.ledger.sent({ ...request, kind: 'pause', requestId: undefined });
     const path = `${ratePath(key)}?pauseMillis=${pauseMillis}`;
+    await this.#change('PUT', replica, path, ended);
+  }
+
+  /** Of the key's own limit, whatever kind it is. */
+  async #report(random: Random): Promise<void> {
+    const { key, replica } = this.#target(random, KEYS.limited);
+    const remaining = random.whole(0, 5);
+    const resetMillis = random.chance(0.8) ? random.whole(100, LONGEST_REPORT_MILLIS) : undefined;
+    await delay(random.whole(300, 1000));
+    const request = { key, replica, remaining };
+    const ended = this.parts.ledger.sent({ ...request, kind: 'report', requestId: undefined });
+    const path = `${ratePath(key)}${queryOf({ remaining, resetMillis })}`;
     await this.#change('PUT', replica, path, ended);
   }
 

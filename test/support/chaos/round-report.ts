@@ -1,4 +1,5 @@
 import type { Evidence } from './checks/evidence.js';
+import type { OverfullSpan, SpanJudgement } from './checks/spans.js';
 import type { Overfull } from './checks/windows.js';
 import { type FaultRecord, overlaps } from './faults/fault.js';
 import type { Entry, RequestKind } from './ledger.js';
@@ -11,10 +12,14 @@ const RECOVERY_MILLIS = 1000;
 export interface Findings {
   /** How many windows were judged, of own limits and of further limits. */
   readonly windows: { readonly own: number; readonly further: number };
+  /** How many approvals were judged of sliding windows and of token buckets. */
+  readonly approvalsInSpans: SpanJudgement['approvals'];
   /** How many approvals of scripts were held against what the server held. */
   readonly observedApprovals: number;
   /** Windows over the maximum in which Redis had forgotten something. */
   readonly excess: readonly Overfull[];
+  /** The same for spans of sliding windows and of token buckets. */
+  readonly excessInSpans: readonly OverfullSpan[];
   readonly violations: readonly string[];
 }
 

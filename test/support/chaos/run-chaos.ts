@@ -15,6 +15,7 @@ import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js'
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { approvedInPauses } from './checks/pauses.js';
+import { describeSpan, judgeSpansByRedis } from './checks/spans.js';
 import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
@@ -102,7 +103,7 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
       return NOT_RELOADED.test(String(msg)) && reloads.some((reload) => overlaps(reload, at, at));
     };
     atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
-    const evidence = { ledger, account, maxima: rules.maxima, faults, standstills };
+    const evidence = { ledger, account, limits: rules.limits, faults, standstills };
     const result = report(round, evidence, reloads, atTheEnd);
     if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
@@ -219,15 +220,19 @@ function report(
   const byRedis = judgeByRedis(evidence);
   const further = judgeFurtherByRedis(evidence);
   const overfull = [...byRedis.overfull, ...further.overfull];
+  const spans = judgeSpansByRedis(evidence);
   return summarize(round, evidence, reloads, {
     windows: { own: byRedis.windows, further: further.windows },
+    approvalsInSpans: spans.approvals,
     observedApprovals: evidence.account.judged,
     excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
+    excessInSpans: spans.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     violations: [
       ...evidence.account.violations,
       ...undeclaredLimits(evidence),
       ...answersByOtherRules(evidence),
       ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
+      ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
       ...overtakenInRedis(evidence),
       ...lateAnswers(evidence),
       ...lateNews(evidence),

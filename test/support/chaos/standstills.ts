@@ -24,14 +24,20 @@ export class Standstills {
 
   /** For how long it may have kept a request waiting within a span of time, in milliseconds. */
   millisWithin(from: number, to: number): number {
-    const late = this.#spans.reduce(
-      (sum, span) => sum + Math.max(0, Math.min(to, span.to) - Math.max(from, span.from)),
-      0,
-    );
+    const late = this.#spans.reduce((sum, span) => sum + overlapMillis(span, from, to), 0);
     return PROCESSES_OF_A_REQUEST * late;
+  }
+
+  /** The longest that it stood still at a time within a span of time, in milliseconds. */
+  longestWithin(from: number, to: number): number {
+    return Math.max(0, ...this.#spans.map((span) => overlapMillis(span, from, to)));
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
+}
+
+function overlapMillis(span: Standstill, from: number, to: number): number {
+  return Math.max(0, Math.min(to, span.to) - Math.max(from, span.from));
 }

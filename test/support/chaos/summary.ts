@@ -6,7 +6,7 @@ export function summaryText(reports: readonly RoundReport[]): string {
 }
 
 function roundText(report: RoundReport): string {
-  const { topology, seed, seconds, windows, violations } = report;
+  const { topology, seed, seconds, windows, approvalsInSpans, excessInSpans, violations } = report;
   return [
     `${topology}, seed ${seed}, ${seconds} s of faults: ${violations.length} violations`,
     `  faults: ${countsText(report.faults)}`,
@@ -15,6 +15,7 @@ function roundText(report: RoundReport): string {
     `  503 when nothing had been wrong for a second: ${report.unavailableWithoutFault}`,
     `  longest answers in ms: ${countsText(report.longestAnswerMillis)}`,
     `  windows judged: ${windows.own} of own limits, ${windows.further} of further limits`,
+    `  approvals judged: ${countsText(approvalsInSpans)}; in spans with excess by a fault: ${excessInSpans.length}`,
     ...Object.entries(report.excessBy).map(
       ([fault, excess]) =>
         `  excess by ${fault}: ${excess.approvals} approvals in ${excess.windows} windows, ` +

@@ -1,4 +1,4 @@
-import { KNOWN, STARTS, TOKENS } from './declared.js';
+import { FURTHER_NAMES, KNOWN } from './declared.js';
 import type { RawResponse } from './response-reader.js';
 
 /** The statuses in docs/api.md, without 500. */
@@ -8,7 +8,7 @@ const DOCUMENTED = new Set([
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /** The limits of keys that have several. */
-const LIMITS = [KNOWN, TOKENS.name, STARTS.name];
+const LIMITS = [KNOWN, ...FURTHER_NAMES];
 
 /** Checks the rules for every answer to any request. @returns the flaws of this answer */
 export function flawsOf({ status, headers, body }: RawResponse, isHead = false): string[] {

@@ -1,4 +1,12 @@
-import { type Caller, type Declared, type Scope, sortOf, TREATMENTS } from './declared.js';
+import {
+  BURST,
+  type Caller,
+  type Declared,
+  MAXIMUM,
+  type Scope,
+  sortOf,
+  TREATMENTS,
+} from './declared.js';
 
 /** The properties of a request that decide its answer. */
 export interface Asked {
@@ -11,7 +19,10 @@ export interface Asked {
   readonly query?: string | undefined;
   /** Whether it is about an approval. Unlike a check it creates no key, so any key will do. */
   readonly isAmendment?: boolean;
-  readonly isPause?: boolean;
+  /** Whether it is a pause or a report, which takes a scope of its own. */
+  readonly changesKey?: boolean;
+  /** Whether its 400, if that is its answer, follows from the limits of its key: a caller without the rights gets a 403. */
+  readonly isJudgedByLimits?: boolean;
 }
 
 const OVERRIDES = ['maxRequests', 'maxRequestsInQueue', 'windowMillis'] as const;
@@ -28,7 +39,7 @@ export function answerTo(asked: Asked, caller: Caller, declared: Declared): read
   if (!scope) return statuses;
   if (!caller.scopes.includes(scope)) return [403];
   if (key !== undefined && !mayTouch(caller, key)) return [403];
-  const isWrong = statuses.includes(400);
+  const isWrong = statuses.includes(400) && asked.isJudgedByLimits !== true;
   if (scope !== 'check' || key === undefined || isWrong) return statuses;
   return isRefused(key, asked, caller, declared) ? [403] : statuses;
 }
@@ -41,23 +52,40 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
 /** The statuses of the first check of a key. */
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
-  const isOff = sort !== undefined && TREATMENTS[sort].isOff;
+  const { isOff, algorithm } = sort === undefined ? {} : TREATMENTS[sort];
   const given = ruledIn(query);
+  if (algorithm && given.has('windowMillis')) return [400];
+  if (algorithm) {
+    const hits = Number(new URLSearchParams(query).get('hits') ?? 1);
+    const maximum = given.get('maxRequests') ?? MAXIMUM;
+    if (hits > (algorithm.name === 'token_bucket' ? Math.min(BURST, maximum) : maximum))
+      return [400];
+  }
   // A length of the window leaves the maximum as it is.
   given.delete('windowMillis');
   return [isOff && !setsLimit(given) ? 429 : 200];
 }
 
+/** The statuses of a report that a key may get. Only fixed windows take reports. */
+export function answerToReport(key: string, query: string): readonly number[] {
+  const sort = sortOf(key);
+  const { algorithm, further = [] } = sort === undefined ? {} : TREATMENTS[sort];
+  const name = new URLSearchParams(query).get('limit') ?? 'default';
+  const own = { name: 'default', algorithm };
+  const limit = [own, ...further].find((each) => each.name === name);
+  return [limit && (limit.algorithm?.name ?? 'fixed_window') === 'fixed_window' ? 200 : 400];
+}
+
 function isRefused(
   key: string,
-  { query = '', isAmendment = false, isPause = false }: Asked,
+  { query = '', isAmendment = false, changesKey = false }: Asked,
   caller: Caller,
   declared: Declared,
 ): boolean {
   const given = ruledIn(query);
   const sort = sortOf(key);
   const canConfigure = caller.scopes.includes('configure');
-  if (isPause) {
+  if (changesKey) {
     if (sort === 'stranger' && declared.refusesStrangers) return true;
     return !canConfigure && !(sort && TREATMENTS[sort].canBePaused);
   }
@@ -66,7 +94,9 @@ function isRefused(
   if (isAmendment && hits === '0' && !caller.scopes.includes('release')) return true;
   if (sort === undefined) return false;
   if (sort === 'stranger' && declared.refusesStrangers && !isAmendment) return true;
-  const { canBeSet, ceilings } = TREATMENTS[sort];
+  const { canBeSet, ceilings, algorithm } = TREATMENTS[sort];
+  // No length of the window is allowed, which comes before its ceiling.
+  if (algorithm) given.delete('windowMillis');
   const renewsAlone = isAmendment && hits === null && !given.has('holdMillis');
   if (renewsAlone && canBeSet === false) return true;
   return RULED.some((name) => {

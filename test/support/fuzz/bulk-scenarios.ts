@@ -114,6 +114,7 @@ function modelled(session: Session, caller: Caller | undefined): ModelledElement
     key,
     query,
     statuses: firstAnswer(key, query),
+    isJudgedByLimits: true,
   } as const;
   const { declared } = target;
   const statuses = declared && caller ? answerTo(asked, caller, declared) : asked.statuses;

@@ -1,4 +1,4 @@
-import type { Limit } from '../../../src/limiter/limits.js';
+import { type Algorithm, FIXED_WINDOW, type Limit } from '../../../src/limiter/limits.js';
 
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = [
@@ -9,6 +9,9 @@ export const SORTS = [
   'off',
   'shadow',
   'limited',
+  'sliding',
+  'bucket',
+  'mixed',
   'stranger',
 ] as const;
 export type Sort = (typeof SORTS)[number];
@@ -29,43 +32,72 @@ export interface Treatment {
   };
   /** Whether requests may set limits, and hold approvals. */
   readonly canBeSet?: false;
-  /** Whether a pause takes no scope of its own. */
+  /** Whether a pause, or a report, takes no scope of its own. */
   readonly canBePaused?: true;
+  /** Of the own limit, if it is no fixed window. */
+  readonly algorithm?: Algorithm;
+  readonly further?: readonly FurtherLimit[];
 }
+
+type FurtherLimit = Limit & { readonly name: string };
+
+const CEILINGS = {
+  maxRequests: 10,
+  maxRequestsInQueue: 5,
+  windowMillis: 14_400_000,
+  holdMillis: 7_200_000,
+};
+
+/** The longest window. Of a bucket that has it, nothing drains during a run that would change a count. */
+const YEAR_MILLIS = 31_622_400_000;
+/** The maximum of most keys. */
+export const MAXIMUM = 1000;
+/** The burst of buckets. */
+export const BURST = 3;
+
+/** The further limits of limited keys. The window of the first is the longest. */
+const TOKENS = {
+  name: 'tokens',
+  windowMillis: 7_200_000,
+  maximum: 6,
+  algorithm: FIXED_WINDOW,
+  counts: 'hits',
+  keepsReleased: false,
+} as const;
+const STARTS = {
+  name: 'starts',
+  windowMillis: 3_600_000,
+  maximum: 4,
+  algorithm: FIXED_WINDOW,
+  counts: 'requests',
+  keepsReleased: true,
+} as const;
+/** Those of mixed keys. */
+const SPAN = { ...TOKENS, name: 'span', algorithm: { name: 'sliding_window', steps: 2 } } as const;
+const PACE = {
+  ...STARTS,
+  name: 'pace',
+  windowMillis: YEAR_MILLIS,
+  algorithm: { name: 'token_bucket', burst: BURST },
+} as const;
 
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
   fixed: { canBeSet: false },
-  capped: {
-    ceilings: {
-      maxRequests: 10,
-      maxRequestsInQueue: 5,
-      windowMillis: 14_400_000,
-      holdMillis: 7_200_000,
-    },
-  },
+  capped: { ceilings: CEILINGS },
   few: { canBePaused: true },
   off: { isOff: true, canBeSet: false },
   shadow: {},
-  limited: {},
+  limited: { further: [TOKENS, STARTS] },
+  sliding: { algorithm: { name: 'sliding_window', steps: 60 } },
+  bucket: { algorithm: { name: 'token_bucket', burst: BURST }, ceilings: CEILINGS },
+  mixed: { further: [SPAN, PACE] },
   stranger: {},
 };
 
-/** The further limits of limited keys. The window of the first is the longest. */
-export const TOKENS = {
-  name: 'tokens',
-  windowMillis: 7_200_000,
-  maximum: 6,
-  counts: 'hits',
-  keepsReleased: false,
-} as const;
-export const STARTS = {
-  name: 'starts',
-  windowMillis: 3_600_000,
-  maximum: 4,
-  counts: 'requests',
-  keepsReleased: true,
-} as const;
+export const FURTHER_NAMES: readonly string[] = Object.values(TREATMENTS).flatMap(
+  ({ further = [] }) => further.map(({ name }) => name),
+);
 
 /** A caller with tokens. */
 export interface Caller {
@@ -127,7 +159,7 @@ export function rulesText(): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
     keys: [
-      rule(`~(${known.join('|')})~`, { name: KNOWN, max_requests_per_window: 1000 }),
+      rule(`~(${known.join('|')})~`, { name: KNOWN, max_requests_per_window: MAXIMUM }),
       rule('~(few|fixed)~', { max_requests_per_window: 2 }),
       rule('~(off|shadow)~', { max_requests_per_window: 1 }),
       rule('~(fixed|off)~', {
@@ -136,29 +168,36 @@ export function rulesText(): string {
         requests_can_set_window: false,
         requests_can_hold: false,
       }),
-      rule('~capped~', {
-        max_requests_ceiling: 10,
-        max_requests_in_queue_ceiling: 5,
-        window_millis_ceiling: 14_400_000,
-        max_hold_millis: 7_200_000,
+      rule('~(capped|bucket)~', {
+        max_requests_ceiling: CEILINGS.maxRequests,
+        max_requests_in_queue_ceiling: CEILINGS.maxRequestsInQueue,
+        window_millis_ceiling: CEILINGS.windowMillis,
+        max_hold_millis: CEILINGS.holdMillis,
       }),
+      rule('~bucket~', { window_millis: YEAR_MILLIS }),
       rule('~few~', { requests_can_pause: true }),
       rule('~shadow~', { name: 'tried', shadow: true }),
       rule('~off~', { max_requests_per_window: 0 }),
-      rule('~limited~', { limits: [TOKENS, STARTS].map(limitRule) }),
+      ...SORTS.flatMap((sort) => {
+        const { algorithm, further } = TREATMENTS[sort];
+        return [
+          ...(algorithm ? [rule(markOf(sort), algorithmFields(algorithm))] : []),
+          ...(further ? [rule(markOf(sort), { limits: further.map(limitRule) })] : []),
+        ];
+      }),
     ],
   });
 }
 
-function limitRule({
-  name,
-  windowMillis,
-  maximum,
-  counts,
-  keepsReleased,
-}: Omit<Limit, 'algorithm'>): object {
+function algorithmFields({ name, ...parameter }: Algorithm): object {
+  return { algorithm: name, ...parameter };
+}
+
+function limitRule(limit: FurtherLimit): object {
+  const { name, windowMillis, maximum, algorithm, counts, keepsReleased } = limit;
   return {
     name,
+    ...algorithmFields(algorithm),
     window_millis: windowMillis,
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,

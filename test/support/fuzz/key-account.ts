@@ -8,8 +8,18 @@ export interface Counts {
   readonly approved: number;
   /** The hits of the held approvals among them. */
   readonly held: number;
-  /** By the name of each further limit: what approvals take of it. */
-  readonly limits: ReadonlyMap<string, number>;
+  /** Whether its own limit has fixed windows. */
+  readonly isFixed: boolean;
+  readonly limits: readonly LimitCounts[];
+}
+
+/** What approvals take of a further limit. */
+export interface LimitCounts {
+  readonly name: string;
+  readonly approved: number;
+  /** Whether held approvals are among these without ids of their own. */
+  readonly countsHolds: boolean;
+  readonly isFixed: boolean;
 }
 
 /** The keys that may and that must exist in the end, by the answers. */
@@ -18,19 +28,32 @@ export class KeyAccount {
   readonly #approved = new Map<string, number>();
   readonly #accepted = new Set<string>();
   readonly #refused = new Set<string>();
+  /** Keys of which a vendor's report may count more than their approvals take. */
+  readonly #reported = new Set<string>();
   /** How often each key was named on connections with unknown answers. */
   readonly #named = new Map<string, number>();
 
   /** Records a check with a known answer. */
-  answered(key: string, status: number): void {
-    if (status === 200) this.#approved.set(key, (this.#approved.get(key) ?? 0) + 1);
+  answered(key: string, status: number, hits = 1): void {
+    if (status === 200) this.#approved.set(key, (this.#approved.get(key) ?? 0) + hits);
     if (status === 200 || status === 429) this.#accepted.add(key);
-    else this.#refused.add(key);
+    // A check with too many hits may have made its key: `readLog`.
+    else if (status !== 400 || hits === 1) this.#refused.add(key);
   }
 
-  /** Records a pause that was accepted: it creates its key. */
-  paused(key: string): void {
+  /** Records a pause or a report that was accepted: it creates its key. */
+  changed(key: string): void {
     this.#accepted.add(key);
+  }
+
+  /** Whether reports may count of a key, besides its approvals. */
+  isReported(key: string): boolean {
+    return this.#reported.has(key);
+  }
+
+  /** Records a report, whatever its answer will be. */
+  reported(key: string): void {
+    this.#reported.add(key);
   }
 
   /** Records that an approval was released. */
@@ -42,7 +65,9 @@ export class KeyAccount {
   sent(bytes: string): void {
     for (const [, encoded] of bytes.matchAll(CHECKS_IN_BYTES)) {
       const key = decode(encoded!);
-      if (key !== undefined) this.#named.set(key, (this.#named.get(key) ?? 0) + 1);
+      if (key === undefined) continue;
+      this.#named.set(key, (this.#named.get(key) ?? 0) + 1);
+      if (bytes.includes('remaining')) this.#reported.add(key);
     }
   }
 
@@ -52,10 +77,10 @@ export class KeyAccount {
    * @returns the flaws
    */
   flaws(existing: ReadonlyMap<string, Counts>, log: readonly LogLine[]): string[] {
-    const { accepted, refusals } = readLog(log);
+    const { mayExist, refusals } = readLog(log);
     const flaws: string[] = [];
     for (const key of existing.keys()) {
-      const isAccepted = this.#accepted.has(key) || accepted.has(key);
+      const isAccepted = this.#accepted.has(key) || mayExist.has(key);
       const unanswered = (this.#named.get(key) ?? 0) - (refusals.get(key) ?? 0);
       if (isAccepted) continue;
       if (this.#refused.has(key)) flaws.push(`a rejected request created ${JSON.stringify(key)}`);
@@ -67,7 +92,7 @@ export class KeyAccount {
     for (const [key, approved] of this.#approved) {
       const counted = existing.get(key)?.approved ?? 0;
       // The service may still have read bytes of a connection that was cut.
-      if (counted !== approved && !this.#named.has(key)) {
+      if (counted !== approved && !this.#named.has(key) && !this.#reported.has(key)) {
         flaws.push(`${JSON.stringify(key)} counts ${counted} approvals, not ${approved}`);
       }
     }
@@ -82,27 +107,31 @@ interface RequestLine {
   readonly res?: { readonly statusCode: number };
 }
 
-/** The keys of the checks that the service has logged as accepted, and how often it rejected each key. */
+/**
+ * The keys of the checks that the service has logged as accepted, and how often it rejected each key. The limiter finds
+ * that hits are too many, and may have made the key by then.
+ */
 function readLog(log: readonly LogLine[]): {
-  accepted: ReadonlySet<string>;
+  mayExist: ReadonlySet<string>;
   refusals: ReadonlyMap<string, number>;
 } {
-  const accepted = new Set<string>();
+  const mayExist = new Set<string>();
   const refusals = new Map<string, number>();
   for (const line of log) {
     const { key, req, res } = line as RequestLine;
     if (req === undefined || res === undefined) {
       // This client disconnected while it waited, or before its approval.
-      if (key !== undefined) accepted.add(key);
+      if (key !== undefined) mayExist.add(key);
       continue;
     }
     if (req.method !== 'GET' && req.method !== 'POST') continue;
     const named = decode(CHECK_TARGET.exec(req.url)?.[1] ?? '%');
     if (named === undefined) continue;
-    if (res.statusCode === 200 || res.statusCode === 429) accepted.add(named);
+    const hasHits = res.statusCode === 400 && req.url.includes('hits=');
+    if (res.statusCode === 200 || res.statusCode === 429 || hasHits) mayExist.add(named);
     else refusals.set(named, (refusals.get(named) ?? 0) + 1);
   }
-  return { accepted, refusals };
+  return { mayExist, refusals };
 }
 
 function decode(encoded: string): string | undefined {

@@ -1,6 +1,14 @@
 import type { Random } from '../chaos/random.js';
-import { answerTo, answerToNobody, type Asked, firstAnswer } from './answer-to.js';
-import { type Caller, type Declared, markOf, type Sort, SORTS } from './declared.js';
+import { answerTo, answerToNobody, answerToReport, type Asked, firstAnswer } from './answer-to.js';
+import {
+  BURST,
+  type Caller,
+  type Declared,
+  FURTHER_NAMES,
+  markOf,
+  type Sort,
+  SORTS,
+} from './declared.js';
 import { awkwardKey, badlyEncoded, encodeKey } from './key-generator.js';
 
 /** A request, and its expected answer. */
@@ -11,8 +19,12 @@ export interface ModelledRequest {
   readonly statuses: readonly number[];
   /** The limiter key, if it is a readable check. */
   readonly checkOf?: string | undefined;
-  /** The limiter key, if it is a pause that creates it. */
-  readonly pauseOf?: string | undefined;
+  /** Of a check that has not exactly one. */
+  readonly hits?: number | undefined;
+  /** The limiter key, if it is a pause or a report that creates it. */
+  readonly changeOf?: string | undefined;
+  /** The limiter key, if it is a report. */
+  readonly reportOf?: string | undefined;
   /** The correlation id that must be echoed. */
   readonly correlationId?: string | undefined;
   /** Whether it is the last request on its connection. */
@@ -26,7 +38,9 @@ interface Ask extends Asked {
   readonly method: string;
   readonly target: string;
   readonly checkOf?: string | undefined;
-  readonly pauseOf?: string | undefined;
+  readonly hits?: number | undefined;
+  readonly changeOf?: string | undefined;
+  readonly reportOf?: string | undefined;
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'M-SEARCH', 'PURGE']; // prettier-ignore
@@ -83,6 +97,24 @@ const WRONG_PAUSES = [
   '', '&&&', 'pauseMillis=-1', 'pauseMillis=86400001', 'pauseMillis=1.5', 'pauseMillis=', 'pauseMillis=1e3',
   'pauseMillis=5&pauseMillis=5', 'pausemillis=5', 'pauseMillis[]=5', 'pauseMillis=5&canWait=true', 'maxRequests=5', 'x=1',
   '__proto__=1', 'a=%00',
+]; // prettier-ignore
+/** Checks of keys whose limit is no fixed window, with hits up to the burst of a bucket, and above it. */
+const ALGORITHM_PARAMETERS = [
+  `hits=${BURST}`, `hits=${BURST + 1}`, 'hits=1000000000', `maxRequests=10&hits=${BURST}`, `maxRequests=2&hits=${BURST}`,
+  'maxRequests=2&hits=2', 'maxRequests=1', 'windowMillis=14400000', 'windowMillis=1', `hits=${BURST + 1}&windowMillis=5000`,
+  `hits=${BURST}&holdMillis=7200000`, `canWait=true&hits=${BURST}`, `canWait=true&hits=${BURST + 1}`,
+]; // prettier-ignore
+/** None of these ends during a run. */
+const RIGHT_REPORTS = [
+  'remaining=0', 'remaining=1', 'remaining=%32', 'remaining=1000000000000', 'remaining=5&resetMillis=7200000',
+  'remaining=0&resetMillis=86400000', 'remaining=3&limit=default', 'limit=default&&remaining=3&resetMillis=3600000',
+  ...FURTHER_NAMES.map((name) => `remaining=1&limit=${name}`), 'remaining=1&limit=unknown',
+]; // prettier-ignore
+const WRONG_REPORTS = [
+  'remaining=-1', 'remaining=', 'remaining=1.5', 'remaining=1e3', 'remaining=1000000000001', 'remaining=1&remaining=1',
+  'remaining[]=1', 'Remaining=1', 'resetMillis=5000', 'limit=default', 'remaining=1&resetMillis=0',
+  'remaining=1&resetMillis=86400001', 'remaining=1&resetMillis=', 'remaining=1&resetmillis=5000', 'remaining=1&pauseMillis=5',
+  'remaining=1&canWait=true', 'remaining=1&maxRequests=5', 'remaining=1&x=1', 'remaining=1&limit=default&limit=default',
 ]; // prettier-ignore
 const NO_PATHS = [
   '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
@@ -165,17 +197,24 @@ export class RequestGenerator {
     });
   }
 
+  /** What a vendor says remains of a key's own limit, by a caller that may say it. */
+  report(key: string, remaining: number): ModelledRequest {
+    const ask = this.#reportTarget(key, `remaining=${remaining}`);
+    return this.#frameRight({ ...ask, statuses: [200] });
+  }
+
   metrics(): ModelledRequest {
     return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
   }
 
-  /** A caller's requests about a key, one of each kind: checks, a pause, a correction, a release, and a debug
-   * request. */
+  /** A caller's requests about a key, one of each kind: checks, a pause, a report, a correction, a release, and a
+   * debug request. */
   allOf(caller: Caller, key: string, requestId: string): ModelledRequest[] {
     const asks: Ask[] = [
       { ...this.#checkTarget(key, ''), statuses: [200] },
       { ...this.#checkTarget(key, 'canWait=true&maxRequests=9'), statuses: [200] },
       { ...this.#pauseTarget(key, 'pauseMillis=7200000'), statuses: [200] },
+      { ...this.#reportTarget(key, 'remaining=1'), statuses: [200] },
       { ...amendmentOf(this.#releaseTarget(key, requestId), 'hits=2'), statuses: [200] },
       { ...this.#releaseTarget(key, requestId), statuses: [200] },
       { ...this.#lookTarget(key), method: 'GET', statuses: [200] },
@@ -207,13 +246,24 @@ export class RequestGenerator {
   #checkTarget(key: string, query: string): Omit<Ask, 'statuses'> {
     const method = this.random.pick(['GET', 'POST']);
     const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
-    return { method, target, query, key, checkOf: key, scope: 'check' };
+    const hits = Number(new URLSearchParams(query).get('hits') ?? 1);
+    return { method, target, query, key, checkOf: key, hits, scope: 'check' };
+  }
+
+  /** The first check of a key. */
+  #firstCheck(key: string, query: string): Ask {
+    const statuses = firstAnswer(key, query);
+    return { ...this.#checkTarget(key, query), statuses, isJudgedByLimits: true };
   }
 
   #pauseTarget(key: string, query: string): Omit<Ask, 'statuses'> {
     const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
-    const pauseOf = /pauseMillis=0(&|$)/.test(query) ? undefined : key;
-    return { method: 'PUT', target, query, key, pauseOf, scope: 'check', isPause: true };
+    const changeOf = /pauseMillis=0(&|$)/.test(query) ? undefined : key;
+    return { method: 'PUT', target, query, key, changeOf, scope: 'check', changesKey: true };
+  }
+
+  #reportTarget(key: string, query: string): Omit<Ask, 'statuses'> {
+    return { ...this.#pauseTarget(key, query), reportOf: key };
   }
 
   #releaseTarget(key: string, requestId: string): Omit<Ask, 'statuses'> {
@@ -253,9 +303,10 @@ export class RequestGenerator {
         return { method, target: random.pick(NO_PATHS), statuses: [404] };
       case 5: {
         if (method === 'GET' || method === 'POST') {
-          return { ...this.#checkTarget(key, ''), method, statuses: firstAnswer(key, '') };
+          return { ...this.#firstCheck(key, ''), method };
         }
         if (method === 'PUT' || random.chance(0.3)) {
+          if (random.chance(0.5)) return this.#report(key);
           const isWrong = random.chance(0.3);
           const query = random.pick(isWrong ? WRONG_PAUSES : RIGHT_PAUSES);
           return { ...this.#pauseTarget(key, query), statuses: [isWrong ? 400 : 200] };
@@ -294,15 +345,24 @@ export class RequestGenerator {
       case 11: {
         const authority = random.pick(['http://t', 'https://u:p@t:1', 'HTTP://T', 'x://t']);
         const target = `${authority}/rate/${encodeURIComponent(key)}`;
-        const ask = this.#checkTarget(key, '');
-        return { ...ask, method: 'POST', target, statuses: firstAnswer(key, '') };
+        return { ...this.#firstCheck(key, ''), method: 'POST', target };
       }
       default: {
         const isRuled = this.declared !== undefined && random.chance(0.5);
-        const query = random.pick(isRuled ? RULED_PARAMETERS : RIGHT_QUERIES);
-        return { ...this.#checkTarget(key, query), statuses: firstAnswer(key, query) };
+        if (isRuled && (sort === 'sliding' || sort === 'bucket')) {
+          return this.#firstCheck(key, random.pick(ALGORITHM_PARAMETERS));
+        }
+        return this.#firstCheck(key, random.pick(isRuled ? RULED_PARAMETERS : RIGHT_QUERIES));
       }
     }
+  }
+
+  #report(key: string): Ask {
+    const isWrong = this.random.chance(0.3);
+    const query = this.random.pick(isWrong ? WRONG_REPORTS : RIGHT_REPORTS);
+    const ask = this.#reportTarget(key, query);
+    if (isWrong) return { ...ask, statuses: [400] };
+    return { ...ask, statuses: answerToReport(key, query), isJudgedByLimits: true };
   }
 
   #overlong({ method, target, checkOf }: Ask): Ask {
@@ -418,9 +478,10 @@ export class RequestGenerator {
     };
   }
 
-  #modelled({ method, statuses, checkOf, pauseOf }: Ask, bytes: string): ModelledRequest {
-    const isHead = method === 'HEAD';
-    return { bytes, isHead, statuses, checkOf, pauseOf, isLast: false, isUnreadable: false };
+  #modelled(ask: Ask, bytes: string): ModelledRequest {
+    const { method, statuses, checkOf, hits, changeOf, reportOf } = ask;
+    const modelled = { statuses, checkOf, hits, changeOf, reportOf };
+    return { ...modelled, bytes, isHead: method === 'HEAD', isLast: false, isUnreadable: false };
   }
 }
 

@@ -154,6 +154,27 @@ export async function pause(session: Session): Promise<void> {
   await client.part(random.pick(PARTINGS));
 }
 
+/** No more is approved than a vendor says remains of a limit, and a release gives none of it back. */
+export async function report(session: Session): Promise<void> {
+  const { random, requests, target } = session;
+  const key = requests.freshKey();
+  const maximum = 9;
+  const check = requests.check(key, `maxRequests=${maximum}`);
+  const [before, said] = [random.whole(1, 3), random.whole(0, maximum + 1)];
+  let approved: string | undefined;
+  for (let left = before; left > 0; left -= 1) approved = await soleAnswer(session, check);
+  const remaining = Math.min(said, maximum - before);
+  const answer = await answerOf(session, requests.report(key, said));
+  const { remaining: answered } = (answer && parse(answer.body)) ?? {};
+  if (answered !== remaining) session.violated(`a report of ${said} is answered`, key, answer);
+  if (said < maximum - before && random.chance(0.5)) {
+    await answerOf(session, requests.release(key, approved ?? '', [200]));
+    target.keys.released(key);
+  }
+  for (let left = remaining; left > 0; left -= 1) await soleAnswer(session, requests.check(key));
+  await answerOf(session, requests.check(key, '', [429]));
+}
+
 /** Answers pile up behind a waiting check until Node stops reading: a disconnect must still be noticed. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
@@ -263,10 +284,13 @@ async function expectAnswers(
 export function expectStatus(
   session: Session,
   client: RawClient,
-  request: Pick<ModelledRequest, 'statuses' | 'checkOf' | 'pauseOf' | 'isHead' | 'correlationId'>,
+  request: Pick<
+    ModelledRequest,
+    'statuses' | 'checkOf' | 'hits' | 'changeOf' | 'reportOf' | 'isHead' | 'correlationId'
+  >,
   index = 0,
 ): void {
-  const { statuses, checkOf, pauseOf, isHead, correlationId } = request;
+  const { statuses, checkOf, hits, changeOf, reportOf, isHead, correlationId } = request;
   const response = client.reader.responses[index];
   if (!response) {
     session.violated(`no answer to request ${index}`, client.sent);
@@ -277,9 +301,10 @@ export function expectStatus(
   if (checkOf !== undefined) {
     // A check that passes because of shadow mode is counted as denied.
     const isDenied = headers.get('x-sluice-shadow') === 'denied';
-    session.target.keys.answered(checkOf, isDenied ? 429 : status);
+    session.target.keys.answered(checkOf, isDenied ? 429 : status, hits);
   }
-  if (pauseOf !== undefined && status === 200) session.target.keys.paused(pauseOf);
+  if (changeOf !== undefined && status === 200) session.target.keys.changed(changeOf);
+  if (reportOf !== undefined) session.target.keys.reported(reportOf);
   if (!statuses.includes(status)) {
     session.violated(`not ${statuses.join()} to request ${index}`, client.sent, response);
   }

@@ -8,7 +8,7 @@ import { send } from '../http-client.js';
 import { parsePrometheusText } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
 import type { Counts, KeyAccount } from './key-account.js';
-import { type Declared, STARTS, TOKENS } from './declared.js';
+import { type Declared } from './declared.js';
 
 const SETTLING_MILLIS = 60_000;
 /** A margin for timers and other short-lived handles. */
@@ -65,7 +65,7 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
   const existing = await existingKeys(target);
   await untilLogRead(target);
   flaws.push(...keys.flaws(existing, replica.log));
-  if (store) flaws.push(...(await flawsOfNames(store, existing)));
+  if (store) flaws.push(...(await flawsOfNames(store, keys, existing)));
   if (replica.stderr !== '') flaws.push(`on stderr: ${replica.stderr}`);
   for (const line of replica.log) {
     if (line.level === 'error' || line.level === 'fatal') flaws.push(JSON.stringify(line));
@@ -91,42 +91,58 @@ async function existingKeys(target: Target): Promise<Map<string, Counts>> {
       {
         approved: state.NumApprovedThisWindow ?? 0,
         held: state.NumHeld ?? 0,
-        limits: new Map(
-          (state.Limits ?? []).map((limit) => [limit.Name, limit.NumApprovedThisWindow]),
-        ),
+        isFixed: state.Algorithm === undefined,
+        limits: (state.Limits ?? []).map((limit) => ({
+          name: limit.Name,
+          approved: limit.NumApprovedThisWindow,
+          countsHolds: limit.MaxHitsPerWindow !== undefined,
+          isFixed: limit.Algorithm === undefined,
+        })),
       },
     ]),
   );
 }
 
 /**
- * Redis must have exactly the state of each key, its approvals if there are any, those of its further limits, and for some keys the ids that were
- * released or withdrawn, which are kept for a while. A mutated request may take a short hold, which stays until the next
- * script looks at its key.
+ * Redis must have exactly the state of each key, its approvals if there are any, those of its further limits, and for some
+ * keys the ids that were released or withdrawn, which are kept for a while. Limits that are no fixed windows keep some ids
+ * for longer than they count, and of a reported key it is not known how much its approvals take. A mutated request may
+ * take a short hold, which stays until the next script looks at its key.
  */
 async function flawsOfNames(
   { redis, prefix }: NonNullable<Target['store']>,
+  keys: Pick<KeyAccount, 'isReported'>,
   existing: ReadonlyMap<string, Counts>,
 ): Promise<string[]> {
   const stored = [...existing].map(([key, counts]) => ({
     state: `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`,
+    isReported: keys.isReported(key),
     ...counts,
   }));
-  const expected = stored.flatMap(({ state, approved, held, limits }) => [
+  const expected = stored.flatMap(({ state, isReported, approved, held, isFixed, limits }) => [
     state,
-    ...(approved > held ? [`${state}:requests`] : []),
     ...(held > 0 ? [`${state}:holds`] : []),
-    ...((limits.get(TOKENS.name) ?? 0) > held ? [`${state}:limit:${TOKENS.name}`] : []),
-    ...((limits.get(STARTS.name) ?? 0) > 0 ? [`${state}:limit:${STARTS.name}`] : []),
+    ...(isFixed && !isReported && approved > held ? [`${state}:requests`] : []),
+    ...limits.flatMap((limit) =>
+      limit.isFixed && !isReported && limit.approved > (limit.countsHolds ? held : 0)
+        ? [`${state}:limit:${limit.name}`]
+        : [],
+    ),
   ]);
   const remembered = new Set(
-    stored.flatMap(({ state, held, limits }) => [
+    stored.flatMap(({ state, isReported, held, isFixed, limits }) => [
       ...[1, 2, 3].map((turn) => `${state}:requests:${turn}`),
-      // Only keys with further limits have approvals with several hits.
-      ...(limits.size > 0 ? [`${state}:requests:hits`] : []),
+      // Only keys with further limits have approvals with several hits, besides those of a bucket.
+      ...(limits.length > 0 ? [`${state}:requests:hits`] : []),
       // Of more than 50 holds.
       `${state}:holds:order`,
       ...(held > 0 ? [] : [`${state}:holds`]),
+      ...(isFixed && !isReported ? [] : [`${state}:requests`]),
+      ...(isFixed ? [] : [`${state}:ids:0`, `${state}:ids:1`]),
+      ...limits.flatMap(({ name, isFixed }) => {
+        const ids = `${state}:limit:${name}`;
+        return isFixed ? (isReported ? [ids] : []) : [`${ids}:0`, `${ids}:1`];
+      }),
     ]),
   );
   const isRight = (names: ReadonlySet<string>): boolean =>

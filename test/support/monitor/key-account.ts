@@ -1,6 +1,8 @@
-import { type FurtherLimit, furtherIn } from '../further-limits.js';
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Limit, Limits } from '../../../src/limiter/limits.js';
+import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
-import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
 /** A window by Redis's time. */
@@ -12,21 +14,29 @@ export interface Window {
 /** An approval by a script, in Redis's own order. */
 export interface ObservedApproval {
   readonly id: string;
+  /** When the script asked Redis for the time, by which it decides, if it has. */
   readonly at: number;
   readonly window: Window;
   /** The first millisecond of the window of each further limit, by its name, as far as it is known. */
   readonly limits: ReadonlyMap<string, number>;
+  /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
+  readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
 }
 
+/** A limit that a key has. */
+export interface LimitInForce {
+  readonly limit: Limit;
+  /** Since when the key has had a limit of this name, as far as it is known. What was approved before does not count. */
+  readonly since: number;
+}
+
 /** Limits that a script gave a key, from its caller. */
 export interface ObservedLimits {
   readonly at: number;
-  readonly maximum: number;
-  readonly windowMillis: number;
-  readonly further: readonly FurtherLimit[];
+  readonly limits: Limits;
   /** False if the key is made again with the limits that it had. */
   readonly areOther: boolean;
 }
@@ -34,9 +44,7 @@ export interface ObservedLimits {
 /** The state of a key on a server. */
 export interface Snapshot {
   readonly start: number | undefined;
-  readonly limits: StoredLimits | undefined;
-  /** The further limits among them. */
-  readonly further?: readonly FurtherLimit[];
+  readonly limits: Limits | undefined;
   /** When the windows of further limits began. */
   readonly furtherStarts?: ReadonlyMap<string, number>;
   readonly approved: readonly string[];
@@ -88,10 +96,9 @@ const WRITES = new Set([
 export class KeyAccount {
   #isKnown = false;
   #window: Window = { start: undefined };
-  /** The maximum in force on this server, if it is known. */
-  #maximum = Infinity;
-  #windowMillis: number | undefined;
-  #further = '';
+  /** The limits in force on this server, if they are known. */
+  #limits: Limits | undefined;
+  #inForce: ReadonlyMap<string | undefined, LimitInForce> = new Map();
   /** When the windows of further limits began. */
   #limitStarts: ReadonlyMap<string, number> = new Map();
   /** Approvals that are held, in whatever window they were given. */
@@ -105,6 +112,8 @@ export class KeyAccount {
   /** The approvals of the script under way, and the waiters before it began. */
   #script:
     | {
+        /** When it asked for the time. */
+        at: number | undefined;
         readonly approved: ApprovalUnderWay[];
         readonly queued: Set<string>;
       }
@@ -132,7 +141,8 @@ export class KeyAccount {
   doubt(): void {
     this.#tellApproved();
     this.#isKnown = false;
-    this.#maximum = Infinity;
+    this.#limits = undefined;
+    this.#inForce = new Map();
     this.#window = { start: undefined };
     this.#limitStarts = new Map();
     this.#held.clear();
@@ -142,14 +152,13 @@ export class KeyAccount {
 
   /** Adopts the state on the server at this point of its commands. */
   adopt(snapshot: Snapshot): void {
-    const { start, limits, further = [], approved, approvedBefore, queue } = snapshot;
+    const { start, limits, approved, approvedBefore, queue } = snapshot;
     const { queueExpiresAt, held = [], furtherStarts = new Map<string, number>() } = snapshot;
     this.#isKnown = true;
-    this.#further = JSON.stringify(further);
+    this.#limits = limits;
+    this.#inForce = inForceSince(Date.now(), limits ?? []);
     this.#limitStarts = furtherStarts;
     this.#held = new Set(held);
-    this.#maximum = limits?.max ?? Infinity;
-    this.#windowMillis = limits?.window;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
       this.events.onWindow();
@@ -178,9 +187,15 @@ export class KeyAccount {
     const [key, ...rest] = args;
     // MONITOR does not show names that expire, for example on a primary that hung.
     if (at >= this.#queueExpiresAt) this.#forgetQueue();
-    this.#script ??= { approved: [], queued: new Set(this.#queue.map(({ id }) => id)) };
-    if (name === 'unlink') this.#onUnlink(args);
-    else if (key === this.names.state && name === 'hset') this.#onState(rest, at);
+    this.#script ??= {
+      at: undefined,
+      approved: [],
+      queued: new Set(this.#queue.map(({ id }) => id)),
+    };
+    if (name === 'time') this.#script.at ??= at;
+    else if (name === 'unlink') this.#onUnlink(args);
+    else if (key === this.names.state && name === 'hset')
+      this.#onState(rest, this.#script.at ?? at);
     else if (key === this.names.state && name === 'hdel' && rest.includes('further'))
       this.#limitStarts = new Map();
     else if (key === this.names.holds) this.#onHolds(name, rest, at);
@@ -213,18 +228,20 @@ export class KeyAccount {
       }
     }
     const when = `with ${approved.map(({ id }) => id).join()}`;
-    this.#expectRoom(when, Math.min(this.#maximum, this.bounds.highestMaximum), approved[0]?.at);
+    const maximum = this.#limits?.[0].maximum ?? Infinity;
+    this.#expectRoom(when, Math.min(maximum, this.bounds.highestMaximum), approved[0]?.at);
   }
 
   #tellApproved(): void {
-    const { approved = [], queued } = this.#script ?? {};
+    const { approved = [], queued, at: scriptAt } = this.#script ?? {};
     for (const { id, at, mayBeRenewal } of approved) {
       this.events.onApproved({
         id,
-        at,
+        at: scriptAt ?? at,
         mayBeRenewal,
         window: this.#window,
         limits: this.#limitStarts,
+        inForce: this.#inForce,
         isFromQueue: queued?.has(id) ?? false,
       });
     }
@@ -248,11 +265,11 @@ export class KeyAccount {
       const position = fields.indexOf(field);
       return position === -1 ? undefined : fields[position + 1];
     };
-    const [limits, start] = [readStoredLimits(value('limits') ?? ''), value('start')];
+    const [limits, start] = [value('limits'), value('start')];
     const further = value('further');
     if (further !== undefined) this.#limitStarts = startsIn(further);
-    if (limits) {
-      this.#onLimits(limits, furtherIn(value('limits') ?? ''), at, value('born') !== undefined);
+    if (limits !== undefined) {
+      this.#onLimits(limitsIn(limits).limits, at, value('born') !== undefined);
     }
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
@@ -267,22 +284,12 @@ export class KeyAccount {
     this.#approved = new Set(approved.filter(({ isHeld }) => !isHeld).map(({ id }) => id));
   }
 
-  #onLimits(
-    { max: maximum, window: windowMillis }: StoredLimits,
-    further: readonly FurtherLimit[],
-    at: number,
-    isNewKey: boolean,
-  ): void {
-    const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
-    const hasOtherFurther = this.#further !== JSON.stringify(further);
-    const areOther = this.#maximum !== maximum || hasOtherWindow || hasOtherFurther;
-    this.#further = JSON.stringify(further);
-    this.#maximum = maximum;
-    this.#windowMillis = windowMillis;
+  #onLimits(limits: Limits, at: number, isNewKey: boolean): void {
+    const areOther = !isDeepStrictEqual(this.#limits, limits);
+    this.#limits = limits;
+    this.#inForce = inForceSince(at, limits, this.#inForce);
     // The limits from before the state was known may be outdated.
-    if ((areOther || isNewKey) && this.#isKnown) {
-      this.events.onLimits({ at, maximum, windowMillis, further, areOther });
-    }
+    if ((areOther || isNewKey) && this.#isKnown) this.events.onLimits({ at, limits, areOther });
   }
 
   #onRequests(name: string, ids: readonly string[], at: number): void {
@@ -340,12 +347,14 @@ export class KeyAccount {
   }
 
   get #rememberedMillis(): number {
-    return this.bounds.rememberedMillis(this.#windowMillis);
+    return this.bounds.rememberedMillis(this.#limits?.[0].windowMillis);
   }
 
+  /** Only the windows of a limit with fixed windows end what counts: see `judgeSpansByRedis` for the others. */
   #expectRoom(when: string, maximum: number, at?: number): void {
     const size = this.#approved.size + this.#held.size;
-    if (!this.#isKnown || size <= maximum) return;
+    const isFixed = this.#limits?.[0].algorithm.name === 'fixed_window';
+    if (!this.#isKnown || !isFixed || size <= maximum) return;
     this.#violates(`${size} approved in one window, and not ${maximum}, ${when}`, at);
   }
 
@@ -353,6 +362,17 @@ export class KeyAccount {
     const time = at === undefined ? '' : ` at ${at.toFixed(3)}`;
     this.events.onViolation(`${this.names.state}: ${violation}${time}`);
   }
+}
+
+/** A limit goes on as long as limits have its name, whatever its algorithm and its maximum become. */
+function inForceSince(
+  at: number,
+  limits: readonly Limit[],
+  before: ReadonlyMap<string | undefined, LimitInForce> = new Map(),
+): ReadonlyMap<string | undefined, LimitInForce> {
+  return new Map(
+    limits.map((limit) => [limit.name, { limit, since: before.get(limit.name)?.since ?? at }]),
+  );
 }
 
 /** Reads the state of a key on a server. The last argument is a mark that shows the time in MONITOR. */
@@ -382,8 +402,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
   );
   return {
     start: start === '' ? undefined : Number(start),
-    limits: readStoredLimits(limits),
-    further: furtherIn(limits),
+    limits: limits === '' ? undefined : limitsIn(limits).limits,
     furtherStarts: startsIn(further),
     approved,
     held,

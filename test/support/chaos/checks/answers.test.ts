@@ -8,6 +8,11 @@ function noMoreHits(most: number): string {
   return JSON.stringify({ error: `hits must be at most ${most} in a correction for this key` });
 }
 
+function noFixedWindow(algorithm: string): string {
+  const error = `limit must name a fixed window; default is a ${algorithm}`;
+  return JSON.stringify({ error });
+}
+
 test.each([
   ['a status that the contract does not know', [entry({ status: 500 })]],
   ['a 404 for a check', [entry({ status: 404 })]],
@@ -17,6 +22,10 @@ test.each([
   [
     'a bound for corrections of a key that has a maximum',
     [entry({ kind: 'amend', status: 403, body: noMoreHits(10) })],
+  ],
+  [
+    'what a report leaves, if that is more than the report says',
+    [entry({ kind: 'report', remaining: 1, body: '{"remaining":2}' })],
   ],
   ['an id that was given before', [entry({ requestId: 'id' }), entry({ requestId: 'id' })]],
   [
@@ -35,6 +44,8 @@ test('answers that the contract allows are right', () => {
     entry({ kind: 'release', requestId: 'id' }),
     entry({ kind: 'release', requestId: 'id', status: 404 }),
     entry({ kind: 'amend', status: 403, body: noMoreHits(1) }),
+    entry({ kind: 'report', remaining: 1, body: '{"remaining":1}' }),
+    entry({ kind: 'report', status: 400, body: noFixedWindow('token_bucket') }),
     entry({ outcome: 'cut', status: undefined }),
   ];
   expect(wrongAnswers(evidenceOf({ entries }))).toEqual([]);

@@ -12,9 +12,13 @@ const STATUSES: Readonly<Record<RequestKind, readonly number[]>> = {
   release: STATUSES_OF_RELEASES,
   amend: STATUSES_OF_RELEASES,
   pause: [200, 503],
+  report: [200, 503],
 };
 /** While a key is turned off, several hits are more than its maximum. */
 const TOO_MANY_HITS = 'hits must be at most 0, the maximum of ';
+/** Rules may have given its key another algorithm. */
+const NO_FIXED_WINDOW =
+  /limit must name a fixed window; default is a (sliding_window|token_bucket)/;
 /** A correction sets at most ten times the maximum, so of a key that is turned off, what its approval has already. */
 const NO_MORE_HITS = /hits must be at most [1-9] in a correction for this key/;
 
@@ -34,13 +38,20 @@ function wrongIn(entry: Entry): string[] {
   const wrong = (what: string): string[] => [`${describeEntry(entry)}: ${what}: ${body}`];
   if (status === 400 && hits > 1 && body.includes(TOO_MANY_HITS)) return [];
   if (status === 403 && kind === 'amend' && NO_MORE_HITS.test(body)) return [];
+  if (status === 400 && kind === 'report' && NO_FIXED_WINDOW.test(body)) return [];
   if (!STATUSES[kind].includes(status)) return wrong('unexpected status');
+  if (kind === 'report' && status === 200 && !leavesNoMore(entry)) return wrong('too much is left');
   if (isApproval(entry) && requestId === undefined) return wrong('an approval without an id');
   if (status === 429 && !isDeniedByOwnLimit(entry)) return wrong('denied by a limit of no rules');
   if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(retryAfter ?? '')) {
     return wrong(`Retry-After is ${String(retryAfter)}`);
   }
   return [];
+}
+
+/** A report never makes room. */
+function leavesNoMore({ body, remaining = 0 }: Entry): boolean {
+  return (JSON.parse(body) as { remaining: number }).remaining <= remaining;
 }
 
 /** Whether the limit that a denial names, if any, is one that rules may have given its key. */

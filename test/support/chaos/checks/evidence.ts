@@ -1,4 +1,4 @@
-import type { MaximaInForce } from '../declared/maxima-in-force.js';
+import type { LimitsInForce } from '../declared/limits-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import type { Ledger } from '../ledger.js';
 import type { RedisAccount } from '../../monitor/redis-account.js';
@@ -13,7 +13,7 @@ export interface Evidence {
     RedisAccount,
     'violations' | 'approvals' | 'tickets' | 'wasWatched' | 'judged' | 'limits'
   >;
-  readonly maxima: Pick<MaximaInForce, 'highest' | 'allows' | 'isChangingIn'>;
+  readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];
-  readonly standstills: Pick<Standstills, 'millisWithin'>;
+  readonly standstills: Pick<Standstills, 'millisWithin' | 'longestWithin'>;
 }

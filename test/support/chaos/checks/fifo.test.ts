@@ -36,6 +36,21 @@ describe('a waiter', () => {
     expect(overtakenInRedis(elsewhere)).toHaveLength(1);
   });
 
+  test('may be passed over if its slot moves for longer than a lease, and not by a shorter move', () => {
+    const moved = (moves: string, endedAt: number): string[] =>
+      overtakenInRedis(evidenceOf({ ...overtaking, faults: [fault({ moves, endedAt })] }));
+    expect(moved('key', 2000)).toEqual([]);
+    expect(moved('key', 1999)).toHaveLength(1);
+    expect(moved('other', 2000)).toHaveLength(1);
+  });
+
+  test('may be passed over if the machine stood still until leases ran out, and not before', () => {
+    const stoodStill = (stoodStillMillis: number): string[] =>
+      overtakenInRedis(evidenceOf({ ...overtaking, stoodStillMillis }));
+    expect(stoodStill(1300)).toHaveLength(1);
+    expect(stoodStill(1400)).toEqual([]);
+  });
+
   test('of another key has a queue of its own', () => {
     const entries = [first, { ...second, key: 'other' }];
     expect(overtakenInRedis(evidenceOf({ ...overtaking, entries }))).toEqual([]);

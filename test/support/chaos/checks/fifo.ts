@@ -1,5 +1,6 @@
 import { overlaps } from '../faults/fault.js';
 import { type Approval, describeEntry } from '../ledger.js';
+import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
@@ -15,13 +16,22 @@ function waitersByKey({ ledger }: Evidence): Approval[][] {
   return [...byKey.values()];
 }
 
+/** A replica renews its lease when a third of it is over. With the machine, it may miss the rest. */
+const LEASE_OUTLASTING_MILLIS = (REPLICA_LEASE_MILLIS * 2) / 3;
+
 /** Whether a replica was so out of touch while a request waited that others may go before it. */
-function mayBePassedOver({ faults }: Evidence, { replica, sentAt, endedAt }: Approval): boolean {
-  return faults.some(
-    (fault) =>
-      (fault.isolates?.includes(replica) === true || fault.loses !== undefined) &&
-      overlaps(fault, sentAt, endedAt),
-  );
+function mayBePassedOver(
+  { faults, standstills }: Evidence,
+  { key, replica, sentAt, endedAt }: Approval,
+): boolean {
+  if (standstills.longestWithin(sentAt, endedAt) >= LEASE_OUTLASTING_MILLIS) return true;
+  return faults.some((fault) => {
+    // All leases run out in a longer move, and whoever is put back first is first.
+    const outlastsLeases =
+      fault.moves === key && fault.endedAt - fault.beganAt >= REPLICA_LEASE_MILLIS;
+    const isOutOfTouch = fault.isolates?.includes(replica) === true || fault.loses !== undefined;
+    return (outlastsLeases || isOutOfTouch) && overlaps(fault, sentAt, endedAt);
+  });
 }
 
 /** Describes the waiters that another waiter overtook, by the order in which Redis queued and approved them. */

@@ -1,4 +1,5 @@
 import { lossesIn, overlaps } from '../faults/fault.js';
+import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 /**
@@ -7,20 +8,34 @@ import type { Evidence } from './evidence.js';
  */
 const KEPT_MILLIS = 60_000;
 
+/** The greatest maximum that a limit of a key may have had at any time of a span, by its rules or kept from older ones. */
+export function highestMaximum(
+  evidence: Evidence,
+  key: string,
+  name: string | undefined,
+  from: number,
+  to: number,
+): number {
+  return Math.max(
+    evidence.limits.highest(limitOf(key, name), from, to),
+    ...keptMaxima(evidence, key, from, to, name),
+  );
+}
+
 /**
  * The maxima that a key may have kept like that at any time of a span. A server that was silent runs the calls that came
  * to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
  * @param name of a further limit whose maxima they are; undefined: those of the key
  */
 export function keptMaxima(
-  { account, maxima, faults }: Evidence,
+  { account, limits: declared, faults }: Evidence,
   key: string,
   from: number,
   to: number,
   name?: string,
 ): number[] {
   const ofKey = account.limits.filter((limits) => limits.key === key);
-  return ofKey.flatMap(({ at, maximum, further }, i) => {
+  return ofKey.flatMap(({ at, limits }, i) => {
     // Most limits are of other times. Their faults need not be looked at.
     if (at > to || at + KEPT_MILLIS < from) return [];
     const sure = ofKey.slice(i + 1).find((later) => !lossesIn(faults, later.at, later.at).length);
@@ -28,8 +43,7 @@ export function keptMaxima(
     if (until < from) return [];
     const silences = faults.filter((fault) => fault.silencesRedis && overlaps(fault, at, at));
     const sentFrom = Math.min(at, ...silences.map(({ beganAt }) => beganAt));
-    const limit =
-      name === undefined ? maximum : further.find((each) => each.name === name)?.maximum;
-    return limit !== undefined && maxima.isChangingIn(sentFrom, at) ? [limit] : [];
+    const limit = limits.find((each) => each.name === name);
+    return limit && declared.isChangingIn(sentFrom, at) ? [limit.maximum] : [];
   });
 }

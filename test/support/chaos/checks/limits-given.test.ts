@@ -1,39 +1,34 @@
 import { jest } from '@jest/globals';
 
-import type { MaximaInForce } from '../declared/maxima-in-force.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
+import type { LimitsInForce } from '../declared/limits-in-force.js';
 import { WINDOW_MILLIS } from '../limits.js';
 import { answersByOtherRules, undeclaredLimits } from './limits-given.js';
 import { entry, evidenceOf, fault } from './sample-evidence.js';
 
-const maxima = { key: 4 };
+const own = ownLimit(WINDOW_MILLIS, 4);
+const limits = { key: own };
 
 test.each([
-  ['a maximum that no rules gave', { maximum: 5 }, 1],
-  ['a window of another length', { windowMillis: WINDOW_MILLIS + 1 }, 1],
-  ['what the rules gave', {}, 0],
-  ['a maximum that the key had before', { maximum: 5, areOther: false }, 0],
-])('of the limits of a script, %s is told apart', (_, other, found) => {
-  const declared = {
-    key: 'key',
-    at: 5,
-    maximum: 4,
-    windowMillis: WINDOW_MILLIS,
-    further: [],
-    areOther: true,
-  };
-  const evidence = evidenceOf({ entries: [], limits: [{ ...declared, ...other }], maxima });
-  expect(undeclaredLimits(evidence)).toHaveLength(found);
+  ['a maximum that no rules gave', { maximum: 5 }, true, 1],
+  ['a window of another length', { windowMillis: WINDOW_MILLIS + 1 }, true, 1],
+  ['an algorithm that no rules gave', { algorithm: { name: 'token_bucket', burst: 4 } }, true, 1],
+  ['what the rules gave', {}, true, 0],
+  ['a maximum that the key had before', { maximum: 5 }, false, 0],
+] as const)('of the limits of a script, %s is told apart', (_, other, areOther, found) => {
+  const given = [{ key: 'key', at: 5, limits: [{ ...own, ...other }] as const, areOther }];
+  expect(undeclaredLimits(evidenceOf({ entries: [], given, limits }))).toHaveLength(found);
 });
 
 describe('an answer', () => {
-  const wrong = { entries: [entry({ maximum: 5 })], maxima };
+  const wrong = { entries: [entry({ maximum: 5 })], limits };
 
   test('by a maximum that no rules gave is found', () => {
     expect(answersByOtherRules(evidenceOf(wrong))).toHaveLength(1);
   });
 
   test('by the maximum of the rules is right', () => {
-    expect(answersByOtherRules(evidenceOf({ entries: [entry({ maximum: 4 })], maxima }))).toEqual(
+    expect(answersByOtherRules(evidenceOf({ entries: [entry({ maximum: 4 })], limits }))).toEqual(
       [],
     );
   });
@@ -48,36 +43,36 @@ describe('an answer', () => {
     let changedAt: number;
     /**
      * @param silence from when to when after the change Redis was silent, and lost what it did then
-     * @param limits that the key was given, at these ms after the change
+     * @param given that the key was given, at these ms after the change
      */
     const answersAround = (
       silence: readonly [from: number, to: number] | undefined,
-      ...limits: [millis: number, maximum: number][]
+      ...given: [millis: number, maximum: number][]
     ): string[] => {
       const [from = 0, to = 0] = silence?.map((millis) => changedAt + millis) ?? [];
       const silent = { silencesRedis: true, loses: 'unreplicated' } as const;
       const sentAt = changedAt + LATER;
       const evidence = evidenceOf({
         entries: [entry({ maximum: 4, sentAt, endedAt: sentAt + 1 })],
-        maxima,
+        limits,
         faults: silence ? [fault({ ...silent, beganAt: from, endedAt: to })] : [],
-        limits: limits.map(([millis, maximum]) => ({
+        given: given.map(([millis, maximum]) => ({
           key: 'key',
           at: changedAt + millis,
-          maximum,
-          windowMillis: WINDOW_MILLIS,
-          further: [],
+          limits: [{ ...own, maximum }],
           areOther: true,
         })),
       });
       jest.setSystemTime(changedAt - 2);
-      const isEverywhere = (evidence.maxima as MaximaInForce).change({ key: 5 });
+      const isEverywhere = (evidence.limits as LimitsInForce).change({
+        key: { ...own, maximum: 5 },
+      });
       jest.setSystemTime(changedAt);
       isEverywhere();
       return answersByOtherRules(evidence);
     };
-    const answersAfter = (...limits: [millis: number, maximum: number][]): string[] =>
-      answersAround(undefined, ...limits);
+    const answersAfter = (...given: [millis: number, maximum: number][]): string[] =>
+      answersAround(undefined, ...given);
     beforeEach(() => {
       changedAt = 1_000_000;
       jest.useFakeTimers();

@@ -1,9 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import { lossesIn } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
-import { type FurtherLimit, furtherLimit } from '../../limits.js';
-import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
+import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
 
@@ -12,24 +9,16 @@ import { keptMaxima } from './kept-limits.js';
  * runs the calls that came to it before.
  */
 export function undeclaredLimits(evidence: Evidence): string[] {
-  return evidence.account.limits.flatMap((limits) => {
-    const { key, at, maximum, windowMillis, further, areOther } = limits;
+  return evidence.account.limits.flatMap(({ key, at, limits, areOther }) => {
     if (!areOther) return [];
     const losses = lossesIn(evidence.faults, at, at);
     const sentFrom = Math.min(at, ...losses.map(({ beganAt }) => beganAt));
-    const isAllowed = (name: string, most: number): boolean =>
-      evidence.maxima.allows(name, most, sentFrom, at);
-    const undeclared = further.filter(
-      (limit) => !isAllowed(limitOf(key, limit.name), limit.maximum) || !isDeclared(limit),
+    const undeclared = limits.filter(
+      (limit) => !evidence.limits.declares(limitOf(key, limit.name), limit, sentFrom, at),
     );
-    return [
-      ...(isAllowed(key, maximum) && windowMillis === WINDOW_MILLIS
-        ? []
-        : [`${key} was given ${maximum} per ${windowMillis} ms at ${at}, as no rules had it then`]),
-      ...undeclared.map(
-        (limit) => `${key} was given ${JSON.stringify(limit)} at ${at}, as no rules had it then`,
-      ),
-    ];
+    return undeclared.map(
+      (limit) => `${key} was given ${JSON.stringify(limit)} at ${at}, as no rules had it then`,
+    );
   });
 }
 
@@ -40,7 +29,7 @@ export function undeclaredLimits(evidence: Evidence): string[] {
 export function answersByOtherRules(evidence: Evidence): string[] {
   return evidence.ledger.entries.flatMap((entry) => {
     const { key, maximum, sentAt, endedAt = Infinity } = entry;
-    if (maximum === undefined || evidence.maxima.allows(key, maximum, sentAt, endedAt)) return [];
+    if (maximum === undefined || evidence.limits.allows(key, maximum, sentAt, endedAt)) return [];
     if (lossesIn(evidence.faults, sentAt, endedAt).length > 0) return [];
     if (keptMaxima(evidence, key, sentAt, endedAt).includes(maximum)) return [];
     return [
@@ -48,9 +37,4 @@ export function answersByOtherRules(evidence: Evidence): string[] {
         `${maximum}, as no rules had it then`,
     ];
   });
-}
-
-function isDeclared(given: FurtherLimit): boolean {
-  const limit = furtherLimit(given);
-  return FURTHER.some((kind) => isDeepStrictEqual({ ...kind, maximum: limit.maximum }, limit));
 }

@@ -1,7 +1,8 @@
-import { type Maxima, MaximaInForce } from '../declared/maxima-in-force.js';
+import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { type DeclaredLimits, LimitsInForce } from '../declared/limits-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
-import { type Approval, type Entry, isApproval } from '../ledger.js';
-import { MAX_REQUESTS } from '../limits.js';
+import { type Approval, type Entry, firstSent, isApproval } from '../ledger.js';
+import { MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
@@ -32,13 +33,29 @@ export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
 export function observed(
   id: string,
   at: number,
-  { mayBeRenewal = false, limits = {} } = {},
+  {
+    mayBeRenewal = false,
+    isFromQueue = true,
+    starts = {},
+    limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
+    since = 0,
+  }: Observed = {},
 ): readonly [string, ObservedApproval[]] {
   const inWindows = {
     window: { start: 0 },
-    limits: new Map<string, number>(Object.entries(limits)),
+    limits: new Map<string, number>(Object.entries(starts)),
+    inForce: new Map(limits.map((limit) => [limit.name, { limit, since }])),
   };
-  return [id, [{ id, at, isFromQueue: true, mayBeRenewal, ...inWindows }]];
+  return [id, [{ id, at, isFromQueue, mayBeRenewal, ...inWindows }]];
+}
+
+interface Observed {
+  readonly mayBeRenewal?: boolean;
+  readonly isFromQueue?: boolean;
+  /** When the window of each further limit began. */
+  readonly starts?: Readonly<Record<string, number>>;
+  readonly limits?: readonly Limit[];
+  readonly since?: number;
 }
 
 interface Sample {
@@ -46,19 +63,22 @@ interface Sample {
   readonly faults?: readonly FaultRecord[];
   readonly approvals?: readonly (readonly [string, ObservedApproval[]])[];
   readonly tickets?: readonly (readonly [string, number])[];
-  readonly limits?: Evidence['account']['limits'];
-  readonly maxima?: Maxima;
+  readonly given?: Evidence['account']['limits'];
+  readonly limits?: DeclaredLimits;
+  /** How long the machine stood still at a time. */
+  readonly stoodStillMillis?: number;
 }
 
-/** Evidence of one key on a machine that never stood still. */
+/** Evidence of one key on a machine that did not stand still, unless the sample says so. */
 export function evidenceOf(sample: Sample): Evidence {
   const {
     entries,
     faults = [],
     approvals = [],
     tickets = [],
-    limits = [],
-    maxima = { key: MAX_REQUESTS },
+    given = [],
+    stoodStillMillis = 0,
+    limits = { key: ownLimit(WINDOW_MILLIS, MAX_REQUESTS) },
   } = sample;
   const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
   const corrected = entries.filter(({ kind, hits }) => kind === 'amend' && hits !== undefined);
@@ -67,19 +87,19 @@ export function evidenceOf(sample: Sample): Evidence {
       entries,
       pending: entries.filter(({ outcome }) => outcome === 'pending'),
       approvals: entries.filter(isApproval) as Approval[],
-      released: new Set(released.map(({ requestId }) => requestId!)),
-      corrected: new Set(corrected.map(({ requestId }) => requestId!)),
+      released: firstSent(released),
+      corrected: firstSent(corrected),
     },
     account: {
       violations: [],
       approvals: new Map(approvals),
       tickets: new Map(tickets),
       judged: 0,
-      limits,
+      limits: given,
       wasWatched: () => true,
     },
-    maxima: new MaximaInForce(maxima),
+    limits: new LimitsInForce(limits),
     faults,
-    standstills: { millisWithin: () => 0 },
+    standstills: { millisWithin: () => 0, longestWithin: () => stoodStillMillis },
   };
 }

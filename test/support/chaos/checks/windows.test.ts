@@ -1,4 +1,5 @@
-import { MAX_REQUESTS } from '../limits.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
+import { FURTHER, MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './windows.js';
 
@@ -19,9 +20,11 @@ describe('windows', () => {
   });
 
   test('are judged by the maximum that their key has', () => {
-    const maxima = { key: MAX_REQUESTS + 1, other: 1 };
-    expect(judged({ maxima }).overfull).toEqual([]);
-    expect(judged({ maxima: { ...maxima, key: 2 } }).overfull[0]?.maximum).toBe(2);
+    const key = ownLimit(WINDOW_MILLIS, MAX_REQUESTS + 1);
+    const limits = { key, other: { ...key, maximum: 1 } };
+    expect(judged({ limits }).overfull).toEqual([]);
+    const lower = { ...limits, key: { ...key, maximum: 2 } };
+    expect(judged({ limits: lower }).overfull[0]?.maximum).toBe(2);
   });
 
   test('may be full', () => {
@@ -33,6 +36,12 @@ describe('windows', () => {
     expect(judged({ entries: [...tooMany, release] }).overfull).toEqual([]);
   });
 
+  test('are not judged while their key has another algorithm', () => {
+    const limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS, { name: 'sliding_window', steps: 10 })];
+    const approvals = ids.map((id) => observed(id, 15, { limits }));
+    expect(judged({ approvals })).toEqual({ windows: 0, overfull: [] });
+  });
+
   test('name the fault that made Redis forget', () => {
     const faults = [fault({ name: 'pause' }), fault({ name: 'failover', loses: 'unreplicated' })];
     expect(judged({ faults }).overfull[0]?.forgotBy).toBe('failover');
@@ -40,18 +49,20 @@ describe('windows', () => {
 });
 
 describe('windows of further limits', () => {
-  const maxima = { key: 20, 'key/tokens': 4, 'key/starts': 2 };
-  const limits = { tokens: 100, starts: 0 };
+  const own = ownLimit(WINDOW_MILLIS, 20);
+  const [tokens, starts] = FURTHER.map((kind, i) => ({ ...own, ...kind, maximum: [4, 2][i]! }));
+  const limits = { key: own, 'key/tokens': tokens!, 'key/starts': starts! };
+  const observedLimits = { limits: Object.values(limits), starts: { tokens: 100, starts: 0 } };
   const two = ['a', 'b'].map((requestId) =>
     entry({ requestId, hits: 2, sentAt: 150, endedAt: 160 }),
   );
-  const approvals = ['a', 'b', 'c'].map((id) => observed(id, 155, { limits }));
+  const approvals = ['a', 'b', 'c'].map((id) => observed(id, 155, observedLimits));
   const judged = (...others: Parameters<typeof entry>[0][]): string[] => {
     const entries = [
       ...two,
       ...others.map((fields) => entry({ sentAt: 150, endedAt: 160, ...fields })),
     ];
-    return judgeFurtherByRedis(evidenceOf({ entries, approvals, maxima })).overfull.map(
+    return judgeFurtherByRedis(evidenceOf({ entries, approvals, limits })).overfull.map(
       describeOverfull,
     );
   };

@@ -1,10 +1,11 @@
 import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import { FIXED_WINDOW, type Limit } from '../../../../src/limiter/limits.js';
-import { FURTHER, limitOf, WINDOW_MILLIS } from '../limits.js';
+import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { FURTHER, KEYS, LONGEST_REPORT_MILLIS, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
-import { keptMaxima } from './kept-limits.js';
+import { highestMaximum } from './kept-limits.js';
+import { observedOf } from './observed-of.js';
 
 /** A window in which more was approved than may be. */
 export interface Overfull {
@@ -24,15 +25,15 @@ export interface Judgement {
   readonly overfull: readonly Overfull[];
 }
 
-/** Judges every window by what clients were told, and by the window in which Redis had approved it. */
+/** Judges every fixed window by what clients were told, and by the window in which Redis had approved it. */
 export function judgeByRedis(evidence: Evidence): Judgement {
-  return judge(evidence, OWN, (approval) => observedOf(evidence, approval)?.window.start);
+  return judge(evidence, OWN, ({ window }) => window.start);
 }
 
 /** The same for the windows of each further limit. */
 export function judgeFurtherByRedis(evidence: Evidence): Judgement {
   const judgements = FURTHER.map((limit) =>
-    judge(evidence, limit, (approval) => observedOf(evidence, approval)?.limits.get(limit.name)),
+    judge(evidence, limit, ({ limits }) => limits.get(limit.name)),
   );
   return {
     windows: judgements.reduce((sum, { windows }) => sum + windows, 0),
@@ -40,24 +41,10 @@ export function judgeFurtherByRedis(evidence: Evidence): Judgement {
   };
 }
 
-/** A request that was approved again was told of the last approval. */
-function observedOf(
-  { account }: Evidence,
-  { requestId, endedAt }: Approval,
-): ObservedApproval | undefined {
-  return account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
-}
-
-type JudgedLimit = Omit<Limit, 'maximum'>;
+type JudgedLimit = Omit<Limit, 'maximum' | 'algorithm'>;
 
 /** The own limit of each key. */
-const OWN: JudgedLimit = {
-  name: undefined,
-  windowMillis: WINDOW_MILLIS,
-  algorithm: FIXED_WINDOW,
-  counts: 'hits',
-  keepsReleased: false,
-};
+const OWN: JudgedLimit = ownLimit(WINDOW_MILLIS, 0);
 
 interface JudgedWindow {
   readonly key: string;
@@ -65,16 +52,21 @@ interface JudgedWindow {
   approved: number;
 }
 
-/** @param windowOf the start of the window of an approval */
+/** @param startOf the start of the window of an approval */
 function judge(
   evidence: Evidence,
   limit: JudgedLimit,
-  windowOf: (approval: Approval) => number | undefined,
+  startOf: (observed: ObservedApproval) => number | undefined,
 ): Judgement {
+  const windowOf = (approval: Approval): number | undefined => {
+    const observed = observedOf(evidence, approval);
+    const algorithm = observed?.inForce.get(limit.name)?.limit.algorithm;
+    return observed && algorithm?.name === 'fixed_window' ? startOf(observed) : undefined;
+  };
   // The ledger makes these lists from all requests, each time that it is asked.
   const { approvals, released, corrected } = evidence.ledger;
   const ended: EndedEarly = { released, corrected };
-  const { name, windowMillis } = limit;
+  const { name } = limit;
   const windows = new Map<string, JudgedWindow>();
   for (const approval of approvals) {
     const start = windowOf(approval);
@@ -82,7 +74,7 @@ function judge(
     const id = `${approval.key} ${start}`;
     const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
     windows.set(id, window);
-    window.approved += takenOf(ended, limit, approval, start + windowMillis);
+    window.approved += takenOf(ended, limit, approval, latestEnd(limit, approval.key, start));
   }
   const heldOf = new Map<string, { approval: Approval; window: number | undefined }[]>();
   for (const approval of approvals) {
@@ -93,7 +85,7 @@ function judge(
   }
   const judged = [...windows.values()].map((window) => {
     const { key, start, approved } = window;
-    const end = start + windowMillis;
+    const end = latestEnd(limit, key, start);
     const heldBefore = (heldOf.get(key) ?? [])
       .filter(({ approval, window }) => approval.endedAt < start && window !== start)
       .map(({ approval }) => approval);
@@ -104,10 +96,7 @@ function judge(
       start,
       // Held approvals may exceed a maximum that was lowered. Then nobody is approved.
       approved: approved === 0 ? 0 : before.reduce((sum, taken) => sum + taken, approved),
-      maximum: Math.max(
-        evidence.maxima.highest(limitOf(key, name), start, end),
-        ...keptMaxima(evidence, key, start, end, name),
-      ),
+      maximum: highestMaximum(evidence, key, name, start, end),
       from: Math.min(start, ...heldBefore.map(({ sentAt }) => sentAt)),
       end,
     };
@@ -120,6 +109,12 @@ function judge(
       forgotBy: lossesIn(evidence.faults, from, end)[0]?.name,
     })),
   };
+}
+
+/** When a window ends at the latest. Reports make the windows of the own limits of limited keys longer. */
+function latestEnd({ name, windowMillis }: JudgedLimit, key: string, start: number): number {
+  const isReported = name === undefined && KEYS.limited.some((each) => each === key);
+  return start + windowMillis + (isReported ? LONGEST_REPORT_MILLIS : 0);
 }
 
 /** The ids of approvals that were released, and of approvals that were corrected. */

@@ -10,7 +10,7 @@ import { until } from '../../until.js';
 import type { Fleet, Member } from '../fleet.js';
 import { ALL_KEYS, STORE_TIMEOUT_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
-import { MaximaInForce } from './maxima-in-force.js';
+import { LimitsInForce } from './limits-in-force.js';
 import { asJson, type DeclaredRules, drawRules } from './rules-text.js';
 
 /** By then a replica has given up a call, and a slow link has delivered it. */
@@ -27,7 +27,7 @@ export interface Rewriting {
 /** The rules of a round's replicas, in a file that changes. */
 export class RulesFile {
   readonly path: string;
-  readonly maxima: MaximaInForce;
+  readonly limits: LimitsInForce;
   #drawn = 0;
 
   constructor(
@@ -37,7 +37,7 @@ export class RulesFile {
   ) {
     this.path = join(folder, 'rules');
     const first = drawRules(random, this.nextNumber());
-    this.maxima = new MaximaInForce(first.maxima);
+    this.limits = new LimitsInForce(first.limits);
     writeFileSync(this.path, asJson(first));
   }
 
@@ -56,7 +56,7 @@ export class RulesFile {
   ): Promise<void> {
     let isEverywhere!: () => void;
     const writeNow = (): Promise<void> => {
-      isEverywhere = this.maxima.change(declared.maxima);
+      isEverywhere = this.limits.change(declared.limits);
       return write();
     };
     if (breakFirst) {
@@ -74,7 +74,7 @@ export class RulesFile {
     isEverywhere();
   }
 
-  /** A key takes new maxima with its next check. What came to Redis before the first has run before the second. */
+  /** A key takes new limits with its next check. What came to Redis before the first has run before the second. */
   async #isTaken(fleet: Fleet, key: string): Promise<void> {
     for (let checks = 0; checks < 2; checks += 1) {
       let index = 0;

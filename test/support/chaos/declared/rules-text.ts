@@ -1,8 +1,14 @@
 import { stringify } from 'yaml';
 
-import { ALL_KEYS, FURTHER, type FurtherKind, limitOf, KEYS, WINDOW_MILLIS } from '../limits.js';
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  algorithmOf,
+} from '../../../../src/limiter/algorithms.js';
+import { type Algorithm, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { ALL_KEYS, FURTHER, limitOf, KEYS, MOST_HITS, WINDOW_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
-import type { Maxima } from './maxima-in-force.js';
+import type { DeclaredLimits } from './limits-in-force.js';
 
 /** A rule, as the file has it. */
 type Rule = Readonly<Record<string, string | number | boolean | readonly LimitRule[]>>;
@@ -14,7 +20,7 @@ type LimitRule = Readonly<Record<string, string | number | boolean>>;
 export interface DeclaredRules {
   readonly rules: readonly Rule[];
   /** What they say of each key of the load. */
-  readonly maxima: Maxima;
+  readonly limits: DeclaredLimits;
 }
 
 /** The name of the key's own maximum by any rules. */
@@ -25,6 +31,8 @@ const LOWEST_MAXIMUM = 3;
 const SINGLE_KEY = 0.4;
 const TURNED_OFF = 0.2;
 const FURTHER_LIMIT = 0.8;
+const UNUSUAL_ALGORITHM = 0.25;
+const STEPS = [2, 10];
 
 /**
  * Rules for the keys of the load: one for all, one for each sort of key, and some for single keys, of which the last
@@ -33,7 +41,7 @@ const FURTHER_LIMIT = 0.8;
  */
 export function drawRules(random: Random, number: number): DeclaredRules {
   const draw = (): number => random.whole(LOWEST_MAXIMUM, HIGHEST_MAXIMUM);
-  const maxima: Record<string, number> = {};
+  const declared: Record<string, Limit> = {};
   const rules: Rule[] = [
     {
       key_pattern: '[a-z]+-[1-9]',
@@ -50,18 +58,25 @@ export function drawRules(random: Random, number: number): DeclaredRules {
       key_pattern_is_regex: true,
       max_requests_per_window: ofSort,
     });
-    for (const key of keys) {
+    for (const [i, key] of keys.entries()) {
       const isSingle = random.chance(SINGLE_KEY);
-      maxima[key] = isSingle ? draw() : ofSort;
-      if (isSingle) rules.push({ key_pattern: key, max_requests_per_window: maxima[key] });
+      const maximum = isSingle ? draw() : ofSort;
+      const mostHits = sort === 'limited' ? MOST_HITS : 1;
+      const algorithm = drawAlgorithm(random, [mostHits, maximum], ALGORITHM_NAMES[i]);
+      declared[key] = ownLimit(WINDOW_MILLIS, maximum, algorithm);
+      rules.push({
+        key_pattern: key,
+        ...(isSingle && { max_requests_per_window: maximum }),
+        ...algorithmFields(algorithm),
+      });
     }
   }
-  const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => ({
-    ...limit,
-    maximum: draw(),
-  }));
+  const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => {
+    const maximum = draw();
+    return { ...limit, maximum, algorithm: drawAlgorithm(random, [MOST_HITS, maximum]) };
+  });
   for (const key of KEYS.limited) {
-    for (const { name, maximum } of limits) maxima[limitOf(key, name)] = maximum;
+    for (const limit of limits) declared[limitOf(key, limit.name)] = limit;
   }
   rules.push({
     key_pattern: 'limited-\\d',
@@ -70,18 +85,30 @@ export function drawRules(random: Random, number: number): DeclaredRules {
     requests_can_pause: true,
     limits: limits.map(limitRule),
   });
-  return { rules, maxima };
+  return { rules, limits: declared };
 }
 
-function limitRule({
-  name,
-  windowMillis,
-  counts,
-  keepsReleased,
-  maximum,
-}: FurtherKind & { readonly maximum: number }): LimitRule {
+/** @param bursts the least burst, which is enough for each check, and the greatest */
+function drawAlgorithm(
+  random: Random,
+  bursts: readonly [number, number],
+  usual?: AlgorithmName,
+): Algorithm {
+  const other = random.pick(ALGORITHM_NAMES);
+  const name = usual === undefined || random.chance(UNUSUAL_ALGORITHM) ? other : usual;
+  const burst = random.whole(...bursts);
+  return algorithmOf(name, { steps: random.pick(STEPS), burst });
+}
+
+function algorithmFields({ name, ...parameter }: Algorithm): Record<string, string | number> {
+  return { algorithm: name, ...parameter };
+}
+
+function limitRule(limit: Limit & { readonly name: string }): LimitRule {
+  const { name, windowMillis, counts, keepsReleased, maximum, algorithm } = limit;
   return {
     name,
+    ...algorithmFields(algorithm),
     window_millis: windowMillis,
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
@@ -90,12 +117,12 @@ function limitRule({
 
 /** The same, but that now and then a key is turned off. */
 export function drawRulesWithZero(random: Random, number: number): DeclaredRules {
-  const { rules, maxima } = drawRules(random, number);
-  if (!random.chance(TURNED_OFF)) return { rules, maxima };
+  const { rules, limits } = drawRules(random, number);
+  if (!random.chance(TURNED_OFF)) return { rules, limits };
   const key = random.pick(ALL_KEYS);
   return {
     rules: [...rules, { key_pattern: key, max_requests_per_window: 0 }],
-    maxima: { ...maxima, [key]: 0 },
+    limits: { ...limits, [key]: { ...limits[key]!, maximum: 0 } },
   };
 }
 
@@ -117,6 +144,9 @@ export function broken(random: Random, declared: DeclaredRules): string {
     text.replace('"max_requests_per_window"', '"max_requests"'),
     text.replace('"max_requests_per_window": ', '"max_requests_per_window": -'),
     text.replace('[a-z]+', '([a-z]+'),
+    text.replace(/"algorithm": "\w+"/, '"algorithm": "gcra"'),
+    text.replace(/"algorithm": "\w+"/, '"algorithm": "fixed_window", "burst": 3'),
+    text.replace(/"algorithm": "\w+"/, '"algorithm": "token_bucket", "steps": 2'),
     asYaml(declared).replace('name:', 'name'),
     'keys: *unknown',
     '\0',

@@ -1,6 +1,7 @@
 import { appendFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { algorithmText } from '../../../../src/limiter/algorithms.js';
 import { until } from '../../until.js';
 import {
   asJson,
@@ -43,7 +44,7 @@ function rulesAreReplaced(fleet: Fleet, rules: RulesFile): FaultKind {
       const next = drawRulesWithZero(random, rules.nextNumber());
       const after = drawRules(random, rules.nextNumber());
       const format = random.pick([asJson, asYaml]);
-      const turnsOff = Object.values(next.maxima).includes(0);
+      const turnsOff = Object.values(next.limits).some(({ maximum }) => maximum === 0);
       return {
         target: describe(next),
         scope: 'rules',
@@ -141,9 +142,9 @@ function replaceRules(
   return rules.change(fleet, declared, text, { write: () => replaceFile(rules.path, text) });
 }
 
-function describe({ maxima }: DeclaredRules): string {
-  return Object.entries(maxima)
-    .map(([key, maximum]) => `${key} ${maximum}`)
+function describe({ limits }: DeclaredRules): string {
+  return Object.entries(limits)
+    .map(([name, { maximum, algorithm }]) => `${name} ${maximum} (${algorithmText(algorithm)})`)
     .join(', ');
 }
 

@@ -10,6 +10,8 @@ export interface Effect {
   readonly silencesRedis?: true;
   /** What Redis may forget: what it had not sent to its replicas yet, or all. */
   readonly loses?: 'unreplicated' | 'memory';
+  /** The key whose slot moves. No replica can renew its lease of it meanwhile. */
+  readonly moves?: string;
 }
 
 /** Something that goes wrong for a while. */

@@ -61,7 +61,7 @@ async function happen(
   records: FaultRecord[],
 ): Promise<void> {
   await delay(afterMillis);
-  const { target, stops, isolates, silencesRedis, loses } = fault;
+  const { target, stops, isolates, silencesRedis, loses, moves } = fault;
   const record = {
     name,
     target,
@@ -69,6 +69,7 @@ async function happen(
     ...(isolates && { isolates }),
     ...(silencesRedis && { silencesRedis }),
     ...(loses && { loses }),
+    ...(moves && { moves }),
     beganAt: Date.now(),
     endedAt: Infinity,
   };

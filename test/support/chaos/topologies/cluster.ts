@@ -97,6 +97,7 @@ function migration(cluster: RedisCluster): FaultKind {
       return {
         target: `slot of ${key}`,
         scope: SERVER_SCOPE,
+        moves: key,
         millis: 0,
         begin: async () => {
           const name = naming.namesOf(key).state;
