@@ -101,7 +101,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'a release gives a bucket back what has drained',
       aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.return_hits',
-      body: 'original(self, state, hits, self.now_us)',
+      body: 'original(self, hits, self.now_us)',
     },
     {
       name: 'a bucket drains below 0 while nobody waits',
