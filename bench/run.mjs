@@ -22,6 +22,8 @@ const SCENARIOS = {
   rules: ['rules', 'rules'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
   terms: ['terms', 'terms'],
+  algorithms: ['algorithms', 'algorithms'],
+  'paced-waiters': ['paced-waiters', 'pacedWaiters'],
   cluster: ['cluster', 'cluster'],
   sizing: ['sizing', 'sizing'],
   starts: ['starts', 'starts'],

@@ -168,4 +168,12 @@ export async function hold(server, count, path) {
   return answers;
 }
 
+/** The same, with the requests shared out among servers: their numbers differ by one at most. */
+export async function holdOnAll(servers, count, path) {
+  const held = servers.map((server, i) =>
+    hold(server, Math.floor((count + i) / servers.length), path),
+  );
+  return (await Promise.all(held)).flat();
+}
+
 const toMicros = (millis) => Math.max(1, Math.round(millis * 1000));

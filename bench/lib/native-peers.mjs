@@ -5,8 +5,14 @@ import { dirname } from 'node:path';
 import * as envoyRatelimit from '../peers/envoy-ratelimit.mjs';
 import * as gocc from '../peers/gocc.mjs';
 import * as limitador from '../peers/limitador.mjs';
+import * as redisRate from '../peers/redis-rate.mjs';
 
-export const NATIVE_PEERS = { gocc, limitador, 'envoy-ratelimit': envoyRatelimit };
+export const NATIVE_PEERS = {
+  gocc,
+  limitador,
+  'envoy-ratelimit': envoyRatelimit,
+  'redis-rate': redisRate,
+};
 
 /**
  * The peers that can be started.
@@ -25,15 +31,22 @@ export function nativePrograms(paths) {
   });
 }
 
-/** A peer and its version, as the peer reports it or from the checkout with its program. */
+/** A peer and its version, as the peer reports it, or from the checkout or the Go module with its program. */
 export function describePeer(peer, path) {
   const byOption = NATIVE_PEERS[peer].version === 'option';
   const { stdout, status } = byOption
     ? spawnSync(path, ['--version'], { encoding: 'utf8' })
     : describeCheckout(dirname(path));
   const version =
-    status === 0 ? /v?\d\S*(?: \([0-9a-f]+\))?|[0-9a-f]{7,}\S*/.exec(stdout)?.[0] : undefined;
+    status === 0
+      ? /v?\d\S*(?: \([0-9a-f]+\))?|[0-9a-f]{7,}\S*/.exec(stdout)?.[0]
+      : moduleVersion(path);
   return `${peer} ${version ?? 'of unknown version'}`;
+}
+
+/** Go keeps each version of a module in a folder with its name and version. */
+function moduleVersion(path) {
+  return /@(v[^/]+)\//.exec(path)?.[1];
 }
 
 /** The version that git gives to a checkout. */

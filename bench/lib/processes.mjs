@@ -106,9 +106,24 @@ export class RedisServer {
 
   /** How often a script was called, as a function or by EVALSHA. */
   async scriptCalls() {
+    return (await this.#scriptStatistics()).calls;
+  }
+
+  /** Its own time for a call of a script since its statistics were reset. */
+  async microsPerScriptCall() {
+    const { calls, micros } = await this.#scriptStatistics();
+    return micros / calls;
+  }
+
+  async #scriptStatistics() {
     const stats = await this.client.info('commandstats');
-    const calls = [...stats.matchAll(/^cmdstat_(?:fcall|evalsha):calls=(\d+)/gm)];
-    return calls.reduce((sum, [, count]) => sum + Number(count), 0);
+    const rows = [...stats.matchAll(/^cmdstat_(?:fcall|evalsha):calls=(\d+),usec=(\d+)/gm)];
+    const sum = (column) => rows.reduce((total, row) => total + Number(row[column]), 0);
+    return { calls: sum(1), micros: sum(2) };
+  }
+
+  async resetStatistics() {
+    await this.client.call('CONFIG', 'RESETSTAT');
   }
 
   /** The settings by which a replica uses it. */

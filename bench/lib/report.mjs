@@ -18,6 +18,8 @@ export function report(results) {
     rulesSection(results.rules),
     rawSection(results['raw-scripts']),
     termsSection(results.terms),
+    algorithmsSection(results.algorithms),
+    pacedSection(results['paced-waiters']),
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
     ...sizingSections(results.sizing),
     startsSection(results.starts),
@@ -306,6 +308,54 @@ function termsSection(cases) {
   return section(
     'Hits, holds and several limits: one check a call',
     ['key and checks', "Redis's µs for each check", 'bytes for each approval'],
+    rows,
+  );
+}
+
+function algorithmsSection(limiters) {
+  if (!limiters) return undefined;
+  const rows = limiters.map(({ name, warmMicros, coldMicros, bytesPerKey, bytesPerApproval }) => [
+    name,
+    spread(warmMicros, tenths),
+    spread(coldMicros, tenths),
+    count(bytesPerKey),
+    count(bytesPerApproval),
+  ]);
+  return section(
+    'Algorithms: one check a call',
+    [
+      'limit',
+      "Redis's µs for each check, warm",
+      'cold',
+      'bytes for a key',
+      'bytes for each further approval',
+    ],
+    rows,
+  );
+}
+
+function pacedSection(crowds) {
+  if (!crowds) return undefined;
+  const rows = crowds.map((crowd) => [
+    count(crowd.waiters),
+    count(crowd.perSecond),
+    spread(crowd.servedPerSecond, count),
+    spread(crowd.callsPerSecond, count),
+    spread(crowd.redisCpuPercent, tenths),
+    spread(crowd.delayMillis.median, tenths),
+    spread(crowd.delayMillis.p99, tenths),
+  ]);
+  return section(
+    'Waiters of a token bucket, three replicas',
+    [
+      'waiters',
+      'pace, a second',
+      'served/s',
+      'script calls/s',
+      'Redis CPU, % of a core',
+      'delay p50 ms',
+      'delay p99 ms',
+    ],
     rows,
   );
 }

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { eventLoop } from '../../dist/common/ticks.js';
 import { ownLimit } from '../../dist/limiter/limits.js';
 import { KeyNaming } from '../../dist/redis/shared/key-names.js';
@@ -30,6 +32,22 @@ export function scriptsOn(client, limits) {
     guard,
     callerWith(limits),
   );
+}
+
+/**
+ * Checks a key by a call of its own.
+ * @throws Error if it is not approved
+ */
+export async function approvedAlone(scripts, key, { hits, holdMillis } = {}) {
+  const [reply] = await scripts.check([
+    {
+      names: naming.namesOf(key),
+      overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+      checks: [{ requestId: randomUUID(), canWait: false, hits, holdMillis }],
+    },
+  ]);
+  if (reply instanceof Error) throw reply;
+  if (reply.verdicts[0] !== 1) throw new Error(`not approved: ${reply.verdicts[0]}`);
 }
 
 /** The words of the service's call of `check.lua`, as a function that Redis has loaded. */

@@ -4,6 +4,12 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/** The value that this many percent of the values do not exceed. */
+export function percentile(values, percent) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)];
+}
+
 /** The median, minimum and maximum of the measurements. */
 export function summary(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };

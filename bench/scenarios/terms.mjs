@@ -1,11 +1,10 @@
-// What hits, holds, further limits and the kinds of limits cost Redis: its time for each check, one check a call, and its memory for each
+// What hits, holds and further limits cost Redis: its time for each check, one check a call, and its memory for each
 // approval.
-import { randomUUID } from 'node:crypto';
-
 import { FIXED_WINDOW } from '../../dist/limiter/limits.js';
 import { RedisServer } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
-import { keyLimits, naming, scriptsOn } from '../lib/script-calls.mjs';
+import { inTurn } from '../lib/many-calls.mjs';
+import { approvedAlone, keyLimits, scriptsOn } from '../lib/script-calls.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const KEYS = 200;
@@ -24,21 +23,7 @@ const CASES = [
   { name: '2 limits', limits: 2 },
   { name: '5 limits', limits: 5 },
   { name: '2 limits, 5 hits each', limits: 2, hits: 5 },
-  { name: 'a sliding window of 10 steps', limits: 1, algorithm: slidingWindow(10) },
-  { name: 'a sliding window of 60 steps', limits: 1, algorithm: slidingWindow(60) },
-  {
-    name: 'a token bucket',
-    limits: 1,
-    algorithm: { name: 'token_bucket', burst: MAX_REQUESTS },
-  },
 ];
-
-/** Short, so that the calls of a round are in all of its steps. */
-const SLIDING_MILLIS = 2000;
-
-function slidingWindow(steps) {
-  return { name: 'sliding_window', steps };
-}
 
 export async function terms({ redisProgram, rounds }) {
   const sides = [];
@@ -53,11 +38,11 @@ export async function terms({ redisProgram, rounds }) {
   for (let round = 0; round < rounds; round += 1) {
     for (const side of sides) {
       progress(`terms: round ${round + 1} of ${rounds}, ${side.name}`);
-      await side.redis.client.call('CONFIG', 'RESETSTAT');
+      await side.redis.resetStatistics();
       const before = await side.redis.usedBytes();
       await checkAll(side, CHECKS);
       side.bytes.push(((await side.redis.usedBytes()) - before) / (KEYS * CHECKS));
-      side.times.push(await microsPerCall(side.redis));
+      side.times.push(await side.redis.microsPerScriptCall());
     }
   }
   for (const { redis } of sides) await redis.stop();
@@ -69,9 +54,8 @@ export async function terms({ redisProgram, rounds }) {
   }));
 }
 
-function limitsOf({ limits, algorithm }) {
-  const millis = algorithm?.name === 'sliding_window' ? SLIDING_MILLIS : WINDOW_MILLIS;
-  return keyLimits(millis, MAX_REQUESTS, furtherLimits(limits - 1), algorithm);
+function limitsOf({ limits }) {
+  return keyLimits(WINDOW_MILLIS, MAX_REQUESTS, furtherLimits(limits - 1));
 }
 
 function furtherLimits(count) {
@@ -85,30 +69,9 @@ function furtherLimits(count) {
   }));
 }
 
-/** Checks each key `checks` times. Every check must be approved. */
+/** Checks each key `checks` times. */
 async function checkAll({ scripts, hits, holdMillis }, checks) {
-  const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
-  const check = async (key) => {
-    const [reply] = await scripts.check([
-      {
-        names: naming.namesOf(`terms-${key}`),
-        overrides,
-        checks: [{ requestId: randomUUID(), canWait: false, hits, holdMillis }],
-      },
-    ]);
-    if (reply instanceof Error) throw reply;
-    if (reply.verdicts[0] !== 1) throw new Error(`not approved: ${reply.verdicts[0]}`);
-  };
-  for (let round = 0; round < checks; round += 1) {
-    for (let first = 0; first < KEYS; first += AT_ONCE) {
-      await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => check(first + i)));
-    }
-  }
-}
-
-/** Redis's own time for each call of a function since its statistics were reset. */
-async function microsPerCall({ client }) {
-  const stats = await client.info('commandstats');
-  const [, calls, micros] = /^cmdstat_fcall:calls=(\d+),usec=(\d+)/m.exec(stats);
-  return Number(micros) / Number(calls);
+  await inTurn({ keys: KEYS, times: checks, atOnce: AT_ONCE }, (key) =>
+    approvedAlone(scripts, `terms-${key}`, { hits, holdMillis }),
+  );
 }

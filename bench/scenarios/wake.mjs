@@ -2,9 +2,10 @@
 // answers 400 requests that it held.
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { hold } from '../lib/load.mjs';
+import { hold, holdOnAll } from '../lib/load.mjs';
 import { peer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
+import { now, redisClockAhead } from '../lib/redis-clock.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const WAITERS = 400;
@@ -51,7 +52,7 @@ async function warmUp(replicas, redis, bare) {
     progress(`wake: warm-up ${i + 1} of ${WARM_UPS}`);
     const key = `warm-up-${i}`;
     await hold(replicas[0], 1, `/rate/${key}?maxRequests=1`);
-    const held = holdOnAll(replicas, key);
+    const held = holdOnAll(replicas, WAITERS, `/rate/${key}?canWait=true`);
     await untilQueued(redis, key);
     await hold(replicas[0], 1, `/rate/${key}?maxRequests=${WAITERS + 2}`);
     await held;
@@ -67,7 +68,7 @@ async function windowOfSluice(replicas, redis) {
   keys += 1;
   const key = `wake-${keys}`;
   await hold(replicas[0], WAITERS, `/rate/${key}`);
-  const held = holdOnAll(replicas, key);
+  const held = holdOnAll(replicas, WAITERS, `/rate/${key}?canWait=true`);
   const start = Number(await redis.client.hget(`sluice:{${key}}`, 'start'));
   const end = start + WINDOW_MILLIS;
   const ahead = await redisClockAhead(redis);
@@ -77,12 +78,6 @@ async function windowOfSluice(replicas, redis) {
   spoilt += 1;
   if (spoilt > MAX_SPOILT_WINDOWS) throw new Error('this machine is too slow to measure wakes');
   return windowOfSluice(replicas, redis);
-}
-
-async function holdOnAll(replicas, key) {
-  const parts = share(WAITERS, replicas.length);
-  const held = replicas.map((replica, i) => hold(replica, parts[i], `/rate/${key}?canWait=true`));
-  return (await Promise.all(held)).flat();
 }
 
 /** @returns whether all wait in time */
@@ -105,27 +100,4 @@ async function windowOfBare(bare) {
 function sinceMoment(answers, moment) {
   const times = answers.map(({ at }) => at - moment);
   return { first: Math.min(...times), last: Math.max(...times) };
-}
-
-/** How far this process's clock is ahead of Redis's, in ms, by the quickest of some round trips. */
-async function redisClockAhead(redis) {
-  let best = { roundTrip: Infinity, ahead: 0 };
-  for (let i = 0; i < 10; i += 1) {
-    const sentAt = now();
-    const [seconds, micros] = await redis.client.time();
-    const receivedAt = now();
-    const roundTrip = receivedAt - sentAt;
-    if (roundTrip < best.roundTrip) {
-      const redisMillis = Number(seconds) * 1000 + Number(micros) / 1000;
-      best = { roundTrip, ahead: (sentAt + receivedAt) / 2 - redisMillis };
-    }
-  }
-  return best.ahead;
-}
-
-const now = () => performance.timeOrigin + performance.now();
-
-/** `count` in `parts` that differ by one at most. */
-function share(count, parts) {
-  return Array.from({ length: parts }, (_, i) => Math.floor((count + i) / parts));
 }

@@ -102,6 +102,10 @@ local function begin_window(keys, state, call)
   local rules = in_force.rules_of_next_window(keys, state, call)
   own:roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
   state.denied, state.rolled = 0, true
+  if own.algorithm ~= 'fixed_window' then
+    -- `approved` is written with the period, so what it is the sum of is as well.
+    more.counted(state)
+  end
   in_force.take_next_window(state)
   if rules then
     in_force.take_maxima(keys, state, call)
@@ -118,8 +122,8 @@ function instance.open(keys, call, state)
     return nil
   end
   full_memory.write_first(keys.state, call, state)
-  -- Replicas with waiters know this time, or an earlier one.
-  state.known_room_at = state.has_more and room.at(state, call)
+  -- Replicas with waiters know this time, or an earlier one. Without a ticket nobody has waited.
+  state.known_room_at = state.ticket > 0 and room.at(state, call)
   if clock_step.begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)
@@ -206,8 +210,9 @@ local function write_expiry(keys, state, call)
 end
 
 local function ends_later(state)
+  local own = state.own
   return state.rolled or state.changed
-    or (state.own.used ~= state.stored_used and not own_ids.have_one_each(state))
+    or (own.algorithm == 'fixed_window' and own.used ~= state.stored_used and not own_ids.have_one_each(state))
 end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
@@ -230,7 +235,7 @@ function instance.close(keys, state, call)
   stored.write(keys, state)
   if ends_later(state) then
     write_expiry(keys, state, call)
-  elseif state.own.used > state.stored_used then
+  elseif state.remembered or state.own.used > state.stored_used then
     past_requests.expire_new(keys, state, call, digits(keep_until(state, call)))
   end
   if is_news then

@@ -6,6 +6,12 @@ function more.changed(state)
   state.has_more, state.changed = true, true
 end
 
+-- What counts of a limit has changed, and nothing else: no expiry follows from that (lib/instance), and few fields have to
+-- be written (lib/stored).
+function more.counted(state)
+  state.has_more, state.counted = true, true
+end
+
 function more.set(state, field, value)
   state[field] = value
   more.changed(state)

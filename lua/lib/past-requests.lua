@@ -83,9 +83,10 @@ function past_requests.expire(keys, state, call, expire_at)
   end
 end
 
--- The same if nothing but approvals was added. A set that had ids before has its expiry already.
+-- The same if nothing but approvals was added. A set that had ids before has its expiry already. `state.remembered`: how
+-- many ids were added one by one.
 function past_requests.expire_new(keys, state, call, expire_at)
-  local added = state.own.used - state.stored_used
+  local added = state.remembered or state.own.used - state.stored_used
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end

@@ -134,6 +134,17 @@ local function write_more(state_key, state)
   end
 end
 
+-- Writes what counts of limits that store more than a number.
+local function write_counted(state_key, state)
+  local own = state.own
+  if own.algorithm ~= 'fixed_window' then
+    redis.call('HSET', state_key, 'approved', digits(own.used), 'own', key_limits.format_own(state))
+  end
+  if #state.limits > 1 then
+    redis.call('HSET', state_key, 'further', key_limits.format_further(state))
+  end
+end
+
 -- A state with the limits of parsed rules, whose windows begin at `start`.
 local function state_with(rules, start)
   local state = setmetatable({
@@ -221,10 +232,10 @@ function stored.write(keys, state)
   if state.limits_changed_at then
     redis.call('HSET', name, 'changed', digits(state.limits_changed_at))
   end
-  if state.has_more and state.changed then
+  if state.has_more and (state.changed or (state.counted and not state.stored_more)) then
     write_more(name, state)
-  elseif state.further_changed then
-    redis.call('HSET', name, 'further', key_limits.format_further(state))
+  elseif state.counted or state.further_changed then
+    write_counted(name, state)
   end
 end
 

@@ -55,6 +55,7 @@ function own_ids.remember(keys, state, call, id)
   if redis.call('SADD', keys.requests, id) == 0 then
     return false
   end
+  state.remembered = (state.remembered or 0) + 1
   if generations.windows_share_set(call, state.own.window) then
     redis.call('SADD', keys.past_requests[state.generation], id)
   end

@@ -13,12 +13,17 @@ local own_ids = require 'limits/own-ids'
 
 local recent_ids = {}
 
-local function name_of(keys, limit, generation)
-  return keys.state .. (limit.name and ':limit:' .. limit.name or ':ids') .. ':' .. generation % 2
+-- Built once in a call, since each name costs as much as a command.
+function recent_ids.built_names(keys, limit)
+  if not limit.id_names then
+    local name = keys.state .. (limit.name and ':limit:' .. limit.name or ':ids')
+    limit.id_names = { name .. ':0', name .. ':1' }
+  end
+  return limit.id_names
 end
 
-function recent_ids.built_names(keys, limit)
-  return { name_of(keys, limit, 0), name_of(keys, limit, 1) }
+local function name_of(keys, limit, generation)
+  return recent_ids.built_names(keys, limit)[generation % 2 + 1]
 end
 
 -- Drops the ids of the generations that are over. `limit.kept_generation` is the last one that has ids.

@@ -143,10 +143,14 @@ function sliding_window:free_ids(keys, _, call, is_held)
 end
 
 -- Adds to what a step takes.
-function sliding_window:add(state, number, hits)
+local function add_to_step(self, number, hits)
   local sum = (self.sums[number] or 0) + hits
   self.sums[number] = sum > 0 and sum or nil
   self.used = self.used + hits
+end
+
+function sliding_window:add(state, number, hits)
+  add_to_step(self, number, hits)
   more.changed(state)
 end
 
@@ -156,7 +160,8 @@ function sliding_window:take(keys, state, call, id, hits, is_held)
   end
   local taken = self:taken_of(hits)
   if recent_ids.add(keys, state, call, self, id, self.number, taken, is_held) then
-    self:add(state, self.number, taken)
+    add_to_step(self, self.number, taken)
+    more.counted(state)
   end
 end
 

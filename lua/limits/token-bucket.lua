@@ -102,23 +102,22 @@ function token_bucket:end_serving()
   self.drained = math.max(0, self.drained)
 end
 
-function token_bucket:set_level(state, level)
+function token_bucket:set_level(level)
   -- Nothing drains with a maximum of 0, so the level then stays as it is.
   local highest = self.max == 0 and math.huge or self:burst() + self.max
   self.level, self.time = math.min(level, highest), math.max(self.time, self.now_us)
   self.drained, self.used = self.level, math.max(0, math.ceil(self.level - EPSILON))
-  more.changed(state)
 end
 
 -- The level has drained at the old pace until now. One that has drained to 0 stays at 0 since then.
 local function change_pace(self, state)
   if self.drained > 0 then
-    self:set_level(state, self.drained)
+    self:set_level(self.drained)
   else
     self.level = math.min(self.level, 0)
-    more.changed(state)
   end
   self.pace_since = self.now_us
+  more.changed(state)
 end
 
 function token_bucket:drop_ended_ids(keys, state)
@@ -172,7 +171,8 @@ end
 function token_bucket:take(keys, state, call, id, hits, is_held)
   local taken = self:taken_of(hits)
   if recent_ids.add(keys, state, call, self, id, self.now_us, taken, is_held) then
-    self:set_level(state, self.drained + taken)
+    self:set_level(self.drained + taken)
+    more.counted(state)
   end
 end
 
@@ -197,13 +197,13 @@ end
 
 -- Gives back what has not drained since it was taken: more would let two approvals through side by side. How much has
 -- drained of what was taken at another pace is unknown, so nothing of that is given back.
-function token_bucket:return_hits(state, hits, time)
+function token_bucket:return_hits(hits, time)
   if time < self.pace_since then
     return
   end
   local left = hits - self:drains_in(math.max(0, self.now_us - time))
   if left > 0 and self.drained > 0 then
-    self:set_level(state, math.max(0, self.drained - left))
+    self:set_level(math.max(0, self.drained - left))
   end
 end
 
@@ -217,7 +217,7 @@ function token_bucket:give_back(keys, state, id, _, is_unused)
   end
   recent_ids.remove(keys, self, id)
   more.changed(state)
-  self:return_hits(state, taken, time)
+  self:return_hits(taken, time)
   return true
 end
 
@@ -235,9 +235,9 @@ function token_bucket:amend(keys, state, id, hits)
   recent_ids.write(keys, self, id, taken)
   more.changed(state)
   if taken > before then
-    self:set_level(state, self.drained + taken - before)
+    self:set_level(self.drained + taken - before)
   else
-    self:return_hits(state, before - taken, time)
+    self:return_hits(before - taken, time)
   end
   return true
 end
@@ -281,7 +281,8 @@ end
 
 function token_bucket:carry(state, sum)
   if sum > 0 then
-    self:set_level(state, math.min(sum, self:burst()))
+    self:set_level(math.min(sum, self:burst()))
+    more.changed(state)
   end
 end
 
@@ -318,7 +319,8 @@ end
 function token_bucket:restore_full(state, now_ms, millis_left)
   self.now_us = now_ms * 1000
   local left = math.max(0, math.min(millis_left, self.window))
-  self:set_level(state, self:burst() - 1 + self:drains_in(left * 1000))
+  self:set_level(self:burst() - 1 + self:drains_in(left * 1000))
+  more.changed(state)
 end
 
 return token_bucket

@@ -2,6 +2,7 @@ import { loadScript, type Script } from '../../../src/redis/scripts/script-loade
 import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import type { Algorithm, Limit } from '../../../src/limiter/limits.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { keyLimits } from '../../support/limits.js';
@@ -14,6 +15,23 @@ interface ScriptCalls {
     batches: readonly object[],
     limits: KeyLimits,
   ) => string[];
+  readonly keyLimits: (
+    windowMillis: number,
+    maximum: number,
+    further?: readonly Limit[],
+    algorithm?: Algorithm,
+  ) => KeyLimits;
+  readonly approvedAlone: (scripts: Scripts, key: string) => Promise<void>;
+}
+
+interface Bucket {
+  readonly served: number;
+  readonly level: number;
+  readonly at: number;
+}
+
+interface BucketTimes {
+  readonly bucketIn: (redis: object, key: string, waiters: number) => Promise<Bucket>;
 }
 
 const LIMITS = keyLimits({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 0 });
@@ -24,6 +42,11 @@ const redis = useRedis();
 async function scriptCalls(): Promise<ScriptCalls> {
   const path = '../../../bench/lib/script-calls.mjs';
   return (await import(path)) as ScriptCalls;
+}
+
+async function bucketTimes(): Promise<BucketTimes> {
+  const path = '../../../bench/lib/bucket-times.mjs';
+  return (await import(path)) as BucketTimes;
 }
 
 test('the calls of the benchmark are those that the scripts take', async () => {
@@ -45,4 +68,39 @@ test('the calls of the benchmark are those that the scripts take', async () => {
   expect(await redis.client.call(command, ...words)).toEqual(
     others.flatMap((): unknown[] => [expect.any(Number), 2, 2, ...verdicts]),
   );
+});
+
+test('a check of the benchmark that is denied fails its run', async () => {
+  const { scriptsOn, approvedAlone } = await scriptCalls();
+  const scripts = scriptsOn(redis.client, LIMITS);
+  const key = uniqueKey();
+  await approvedAlone(scripts, key);
+  await approvedAlone(scripts, key);
+
+  await expect(approvedAlone(scripts, key)).rejects.toThrow('not approved: 0');
+});
+
+test('the benchmark reads the level of a bucket, and how many of its waiters are served', async () => {
+  const { naming, scriptsOn, keyLimits: limitsOf, approvedAlone } = await scriptCalls();
+  const { bucketIn } = await bucketTimes();
+  const key = uniqueKey();
+  const limits = limitsOf(3_600_000, 2, [], { name: 'token_bucket', burst: 1 });
+  const scripts = scriptsOn(redis.client, limits);
+  await approvedAlone(scripts, key);
+  await scripts.check([
+    {
+      names: naming.namesOf(key),
+      overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+      waiting: undefined,
+      checks: [{ requestId: 'waits', canWait: true }],
+    },
+  ]);
+  const [seconds, micros] = (await redis.client.time()).map(Number) as [number, number];
+
+  const bucket = await bucketIn(redis, key, 3);
+
+  expect(bucket).toEqual({ served: 2, level: 1, at: expect.any(Number) as number });
+  const millis = seconds * 1000 + micros / 1000;
+  expect(bucket.at).toBeLessThan(millis);
+  expect(bucket.at).toBeGreaterThan(millis - 60_000);
 });

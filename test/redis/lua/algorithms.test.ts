@@ -81,6 +81,21 @@ describe('ids', () => {
 
   test.each<[what: string, algorithm: Algorithm]>([
     ['a sliding window', SLIDING],
+    ['a token bucket', bucket(9)],
+  ])('of %s that Redis has evicted expire when the next approval makes them', async (_, each) => {
+    const replica = withOwn(each, 9);
+    await replica.check(['a']);
+    const before = await key.expiry();
+    await key.lose('requests');
+    await redis.client.del(...key.names.recentIds(undefined));
+    // All of a bucket has drained, so that no more counts than before.
+    await key.setTime(500);
+    expect(await replica.check(['b'])).toEqual(['approved']);
+    expect(await key.expiry()).toEqual(before);
+  });
+
+  test.each<[what: string, algorithm: Algorithm]>([
+    ['a sliding window', SLIDING],
     ['a token bucket', bucket(2)],
   ])(
     'of a further limit that is %s are under its name, which expires',
@@ -143,6 +158,19 @@ describe.each<[what: string, algorithm: Algorithm]>([
     expect(await again.checkHits('a', 3)).toBe('approved');
     expect(await counts()).toEqual(before);
   });
+});
+
+test('a period of a sliding window begins with its sums as of then', async () => {
+  const replica = withOwn(SLIDING, 9);
+  await replica.check(['a']);
+  await key.setTime(950);
+  await replica.check(['b']);
+  await key.setTime(1150);
+  await replica.settle({}, 0, '');
+  await key.setTime(2060);
+  await replica.settle({}, 0, '');
+  const own = `${key.startMillis + 2000}:20:`;
+  expect(await counts()).toEqual({ own, further: '0', approved: '0' });
 });
 
 describe('when the clock goes back', () => {

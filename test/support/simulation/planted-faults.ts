@@ -168,7 +168,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'a release gives a bucket back what has drained',
       aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.return_hits',
-      body: 'original(self, state, hits, self.now_us)',
+      body: 'original(self, hits, self.now_us)',
     },
     {
       name: 'a release gives back what was taken at another pace',
@@ -176,7 +176,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       lua: 'limits/token-bucket.return_hits',
       body: `local pace_since = self.pace_since
     self.pace_since = 0
-    original(self, state, hits, time)
+    original(self, hits, time)
     self.pace_since = pace_since`,
     },
     {

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 interface Asking {
   readonly path: string;
   readonly body?: string;
@@ -22,6 +26,11 @@ interface Program {
 
 interface PeersModule {
   readonly nativePrograms: (paths: Readonly<Record<string, string>>) => readonly Program[];
+  readonly describePeer: (peer: string, path: string) => string;
+}
+
+interface RedisRateModule {
+  readonly scriptIn: (path: string) => string;
 }
 
 interface AskingModule {
@@ -31,11 +40,13 @@ interface AskingModule {
   readonly isRight: (answer: string, asking: Asking, mayRefuse: boolean) => boolean;
 }
 
-const [peersPath, askingPath] = [
+const [peersPath, askingPath, redisRatePath] = [
   '../../../bench/lib/native-peers.mjs',
   '../../../bench/lib/asking.mjs',
+  '../../../bench/peers/redis-rate.mjs',
 ];
-const { nativePrograms } = (await import(peersPath)) as PeersModule;
+const { nativePrograms, describePeer } = (await import(peersPath)) as PeersModule;
+const { scriptIn } = (await import(redisRatePath)) as RedisRateModule;
 const { SINGLE_CHECK, checksAtOnce, callOf, isRight } = (await import(askingPath)) as AskingModule;
 
 const PROGRAMS = nativePrograms({ gocc: 'g', limitador: 'l', 'envoy-ratelimit': 'e' });
@@ -47,6 +58,7 @@ const settingsOf = (launch: Launch): string => JSON.stringify(launch);
 
 test('only the peers with a program are started, Limitador in memory and on Redis', () => {
   expect(nativePrograms({})).toEqual([]);
+  expect(nativePrograms({ 'redis-rate': 'r' })).toEqual([]);
   expect(PROGRAMS.map(({ name, path, usesRedis }) => [name, path, usesRedis])).toEqual([
     ['gocc', 'g', false],
     ['limitador', 'l', false],
@@ -110,4 +122,27 @@ test('an answer to a bulk request is right if all checks are approved', () => {
   expect(isRight(JSON.stringify([approval, approval]), two, false)).toBe(true);
   expect(isRight(JSON.stringify([approval]), two, false)).toBe(false);
   expect(isRight(JSON.stringify([approval, denial]), two, false)).toBe(false);
+});
+
+test("redis_rate's script for one check is read from its file", () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-redis-rate-'));
+  try {
+    const file = join(folder, 'lua.go');
+    const scripts = ['allowN', 'allowAtMost'].map(
+      (name) => `var ${name} = redis.NewScript(\`\nreturn "${name}"\n\`)\n`,
+    );
+    writeFileSync(file, scripts.reverse().join(''));
+    expect(scriptIn(file)).toBe('\nreturn "allowN"\n');
+
+    writeFileSync(file, 'package redis_rate');
+    expect(() => scriptIn(file)).toThrow(`${file} has no script allowN`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('the version of a Go module is the one of its folder', () => {
+  const folder = join(tmpdir(), 'redis_rate', 'v10@v10.0.1');
+
+  expect(describePeer('redis-rate', join(folder, 'lua.go'))).toBe('redis-rate v10.0.1');
 });
