@@ -17,8 +17,9 @@ function news.are_due(keys, state, call)
     return true
   end
   -- Replicas may know a later time, at which several hits fit that the head needs.
+  local depends_on_hits = #state.limits > 1 or key_limits.have_pace(state)
   local has_earlier = state.known_room_at and (
-    room.at(state, call) < state.known_room_at or (state.released_at and key_limits.have_pace(state))
+    room.at(state, call) < state.known_room_at or (depends_on_hits and (state.released_at or state.limits_changed))
   )
   return has_earlier
     and queue.count_waiting(keys, state, call) > 0

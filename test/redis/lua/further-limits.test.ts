@@ -158,6 +158,16 @@ describe('waiters', () => {
     expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 10_000 }]);
   });
 
+  test('are told that there may be room sooner for several hits, though one hit had room before', async () => {
+    const two = withFurther([{ ...TOKENS, maximum: 4 }], { limits: { maxRequests: 3 } });
+    await two.check(['a', 'b']);
+    await two.checkHits('w', 3, { canWait: true });
+    expect((await two.settle()).millisToRoom).toBe(10_000);
+    const wakes = await recordWakes(key.names.wakeChannel);
+    await two.release('a');
+    expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 1000 }]);
+  });
+
   test('are told that other rules bring a limit whose window ends sooner', async () => {
     await replica.check(['a', 'b', 'c']);
     await replica.checkOrWait(['w']);
