@@ -262,11 +262,17 @@ function token_bucket:micros_to_turn(_, _, before, hits)
   return self.max == 0 and math.huge or self:micros_to_drain(wanted - self:free())
 end
 
+-- A time that is later than the current millisecond is from before the clock went back. Earlier times in it must stay:
+-- what has drained since the millisecond began would drain again.
+local function begun_by(time, now_ms)
+  return time >= (now_ms + 1) * 1000 and now_ms * 1000 or time
+end
+
 -- A clock that has gone back drains nothing.
 function token_bucket:begin_by(now_ms)
   local is_later = self.start > now_ms or self.time > (now_ms + 1) * 1000
   self.start = math.min(self.start, now_ms)
-  self.time, self.pace_since = math.min(self.time, now_ms * 1000), math.min(self.pace_since, now_ms * 1000)
+  self.time, self.pace_since = begun_by(self.time, now_ms), begun_by(self.pace_since, now_ms)
   return is_later
 end
 

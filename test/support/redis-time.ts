@@ -6,6 +6,7 @@ import type { Redis } from 'ioredis';
 export interface RedisTime {
   /** A replacement for `lua/lib/now.lua` in the scripts. */
   readonly replacements: Readonly<Record<string, string>>;
+  /** Redis's clock has whole microseconds. */
   set(millis: number): Promise<void>;
 }
 
@@ -21,10 +22,10 @@ export function controlledRedisTime(client: Redis): RedisTime {
   const clockKey = `test-clock-${randomUUID()}`;
   return {
     replacements: {
-      'lib/now': `return { micros = function() return redis.call('GET', '${clockKey}') * 1000 end }`,
+      'lib/now': `return { micros = function() return tonumber(redis.call('GET', '${clockKey}')) end }`,
     },
     set: async (millis) => {
-      await client.set(clockKey, Math.floor(millis));
+      await client.set(clockKey, Math.round(millis * 1000));
     },
   };
 }

@@ -46,6 +46,18 @@ async function counts(): Promise<unknown> {
 
 const micros = (millis: number): string => String((key.startMillis + millis) * 1000);
 
+test('a token bucket drains by microseconds, however many calls a millisecond has', async () => {
+  const replica = withOwn(bucket(1000), 1_000_000, { limits: { windowMillis: 1000 } });
+  await key.setTime(5.4);
+  await replica.checkHits('a', 1000);
+  await key.setTime(5.5);
+  expect(await replica.checkHits('b', 101)).toBe('denied');
+  expect(await replica.checkHits('c', 100)).toBe('approved');
+  await key.setTime(5.9);
+  expect(await replica.checkHits('d', 401)).toBe('denied');
+  expect(await replica.checkHits('e', 400)).toBe('approved');
+});
+
 describe('ids', () => {
   test('of a sliding window are kept with their steps, and go away with their generation', async () => {
     const replica = withOwn(SLIDING, 9);
