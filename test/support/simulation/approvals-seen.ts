@@ -13,17 +13,13 @@ const CREDIT_MILLIS = luaNumber('limits/token-bucket', 'CREDIT_MICROS') / 1000;
  * beyond a maximum, unless Redis has lost what it knew of the approvals.
  */
 export class ApprovalsSeen {
-  /**
-   * Of the current window or period: the highest maximum that it has had, and the hits of each approval. Of a bucket, also
-   * whether an approval was released that had been corrected: the level is bounded, so the correction may have raised it
-   * by less than the release gives back.
-   */
-  #window = { highest: 0, approved: new Map<string, number>(), hasReleasedAmended: false };
+  /** Of the current window or period: the highest maximum that it has had, and the hits of each approval. */
+  #window = { highest: 0, approved: new Map<string, number>() };
 
   constructor(private readonly world: JudgedWorld) {}
 
   memoryLost(): void {
-    this.#window = { highest: 0, approved: new Map(), hasReleasedAmended: false };
+    this.#window = { highest: 0, approved: new Map() };
   }
 
   judge(call: JudgedCall): void {
@@ -41,7 +37,7 @@ export class ApprovalsSeen {
     const isSame = !beginsKey && goesOn(stored.state, state) && !isIdle(after, run.now);
     // Held approvals stay, although the maximum may be lower in this window.
     const highest = hitsOf(heldIn(stored, run.now));
-    if (!isSame) this.#window = { highest, approved: new Map(), hasReleasedAmended: false };
+    if (!isSame) this.#window = { highest, approved: new Map() };
     for (const [id, hits] of after.requests) {
       // Other limits have approvals of earlier periods.
       const isOfPeriod = approved.includes(id) || this.#window.approved.has(id);
@@ -94,8 +90,6 @@ export class ApprovalsSeen {
       const limits = [stored.requests, ...stored.limits.values()];
       if (wasHeld || limits.some((limit) => limit.has(id))) client.releasedBy = number;
       this.#window.approved.delete(id);
-      const isOfBucket = after.state?.stored?.kind === 'token_bucket';
-      if (isOfBucket && client.isAmended) this.#window.hasReleasedAmended = true;
       if (!wasHeld || !client.approval || !after.state) continue;
       // From now on, its id is remembered as one of the window.
       client.approval = { ...client.approval, windowEnd: windowEnd(after.state) };
@@ -148,9 +142,7 @@ export class ApprovalsSeen {
     const isBucket = algorithm.name === 'token_bucket';
     const held = isBucket ? new Map<string, number>() : heldIn(after, run.now);
     const ids = new Map([...this.#window.approved, ...held]);
-    const isAmended =
-      this.#window.hasReleasedAmended ||
-      [...ids.keys()].some((id) => this.world.clientOf(id)?.isAmended);
+    const isAmended = [...ids.keys()].some((id) => this.world.clientOf(id)?.isAmended);
     const most = held.size > 0 && approved.length > 0 ? maximumOfCall : this.#window.highest;
     const count = hitsOf(this.#window.approved) + hitsOf(held);
     // More hits than a check asked for may exceed it, and one that needs more than a maximum, which was lowered since,
