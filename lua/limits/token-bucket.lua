@@ -225,20 +225,21 @@ function token_bucket:taken_by(keys, _, id)
   return (self:find(keys, id))
 end
 
--- More hits count from now on.
+-- More hits count from now on. The level has a bound: what it does not rise by can't be given back later.
 function token_bucket:amend(keys, state, id, hits)
   local before, time = self:find(keys, id)
   if not before then
     return false
   end
-  local taken = self:taken_of(hits)
-  recent_ids.write(keys, self, id, taken)
-  more.changed(state)
+  local taken, level = self:taken_of(hits), self.drained
   if taken > before then
-    self:set_level(self.drained + taken - before)
+    self:set_level(level + taken - before)
+    taken = before + math.floor(self.drained - level + EPSILON)
   else
     self:return_hits(before - taken, time)
   end
+  recent_ids.write(keys, self, id, taken)
+  more.changed(state)
   return true
 end
 

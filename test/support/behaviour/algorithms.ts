@@ -370,6 +370,16 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await expectRoomAt(500);
     });
 
+    test('give back no more than a correction has added, since the level has a bound', async () => {
+      key.use(bucket(2), 10);
+      await approve();
+      const id = await approve();
+      expect(await amend(id, 50)).toEqual({});
+      expect(await used()).toBe(12);
+      expect(await release(id)).toBe(true);
+      expect(await used()).toBe(1);
+    });
+
     test('take what a hold needs once', async () => {
       key.use(bucket(1), 10);
       const held = await approve({ holdMillis: 10_000 });

@@ -171,14 +171,19 @@ export class TokenBucket implements CountedLimit {
     return true;
   }
 
-  /** More hits count from now on. */
+  /** More hits count from now on. The level has a bound: what it does not rise by can't be given back later. */
   amend(id: string, hits: number): boolean {
     const taken = this.#find(id);
     if (!taken) return false;
     const before = taken.hits;
+    const level = this.#drained;
     taken.hits = this.#takenOf(hits);
-    if (taken.hits > before) this.#setLevel(this.#drained + taken.hits - before);
-    else this.#returnHits(before - taken.hits, taken.mark);
+    if (taken.hits > before) {
+      this.#setLevel(level + taken.hits - before);
+      taken.hits = before + Math.floor(this.#drained - level + EPSILON);
+    } else {
+      this.#returnHits(before - taken.hits, taken.mark);
+    }
     return true;
   }
 
