@@ -25,8 +25,8 @@ export class Approvals {
   #limits: ForEachLimit<CountedLimit>;
   /** Undefined until there is a hold, since most keys have none. */
   #holds: Holds | undefined;
-  /** When an approval was last released or got fewer hits, or a hold lapsed. */
-  #releasedAt = -Infinity;
+  /** When an approval was last released or got fewer hits, or a hold lapsed. Undefined if none was, which takes less memory. */
+  #releasedAt: number | undefined;
 
   /** @param window of the key: the windows, or periods, of its own limit */
   constructor(
@@ -163,7 +163,8 @@ export class Approvals {
    */
   get expectRelease(): boolean {
     const isHeld = this.#holds !== undefined && this.#holds.firstLapse < Infinity;
-    return isHeld || this.#limits.some(({ start, millis }) => this.#releasedAt >= start - millis);
+    const releasedAt = this.#releasedAt ?? -Infinity;
+    return isHeld || this.#limits.some(({ start, millis }) => releasedAt >= start - millis);
   }
 
   /**

@@ -237,7 +237,7 @@ export class FixedWindow implements CountedLimit {
   }
 
   #forgetReport(): void {
-    this.window.setReportedUntil(-Infinity);
+    this.window.setReportedUntil(undefined);
     this.#surplus = 0;
     this.#floor = 0;
   }

@@ -9,8 +9,8 @@ export class Window {
   #isOverridden = false;
   /** The length that a request has set for the windows from the next one on. */
   #nextOverride: number | undefined;
-  /** A vendor's report ends then, and the window does not end before; -Infinity if there is none. */
-  #reportedUntil = -Infinity;
+  /** A vendor's report ends then, and the window does not end before. Undefined without one, which takes less memory. */
+  #reportedUntil: number | undefined;
 
   constructor(
     private beganAt: number,
@@ -28,16 +28,16 @@ export class Window {
   }
 
   get end(): number {
-    return Math.max(this.beganAt + this.length, this.#reportedUntil);
+    return Math.max(this.beganAt + this.length, this.reportedUntil);
   }
 
   /** When the vendor's report ends that is in force; -Infinity if there is none. */
   get reportedUntil(): number {
-    return this.#reportedUntil;
+    return this.#reportedUntil ?? -Infinity;
   }
 
-  /** Begins or ends a report. The window lasts at least as long. */
-  setReportedUntil(time: number): void {
+  /** Begins a report, or ends it with undefined. The window lasts at least as long. */
+  setReportedUntil(time: number | undefined): void {
     this.#reportedUntil = time;
   }
 
@@ -86,7 +86,7 @@ export class Window {
   restart(now: number, millis: number): void {
     this.beganAt = now;
     this.length = millis;
-    this.#reportedUntil = -Infinity;
+    this.#reportedUntil = undefined;
   }
 
   /** Sets the length of the first window, which a request sets. */
@@ -130,7 +130,7 @@ export class Window {
     this.#nextOverride = undefined;
     this.beganAt = this.#startOf(now, millis);
     this.length = millis;
-    this.#reportedUntil = -Infinity;
+    this.#reportedUntil = undefined;
     return true;
   }
 
