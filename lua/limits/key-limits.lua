@@ -135,6 +135,13 @@ local function continue_as(keys, state, call, before, limit)
   end
 end
 
+-- A longer window of other rules may end after the key would be removed.
+local function keep_while_counted(state, limit)
+  if limit.used > 0 then
+    state.expires = math.max(state.expires, limit:counts_until())
+  end
+end
+
 -- The own limit of rules comes into force, which is no fixed window or follows one that is none: another kind, or another
 -- length of the windows. What counts now goes on to count, as a sum without ids if the kind or its steps are others.
 function key_limits.take_own(keys, state, declared, call)
@@ -154,6 +161,7 @@ function key_limits.take_own(keys, state, declared, call)
     own:carry(state, before:sum(state))
   end
   state.limits[1], state.own, state.made_room = own, own, true
+  keep_while_counted(state, own)
   state.window_is_set = false
   more.set(state, 'next_window', 0)
 end
@@ -195,10 +203,7 @@ function key_limits.take_further(keys, state, rules, call)
         limit:carry(state, kept:sum(state))
       end
     end
-    -- A longer window may end after the key would be removed.
-    if limit.used > 0 then
-      state.expires = math.max(state.expires, limit:counts_until())
-    end
+    keep_while_counted(state, limit)
     limits[i] = limit
   end
   for _, limit in pairs(before) do

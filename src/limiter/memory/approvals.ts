@@ -185,13 +185,14 @@ export class Approvals {
   /**
    * Takes the own limit of other rules: another kind, or another length of what is no fixed window. What counts now goes on
    * to count, as a sum without ids if the kind or its steps are others.
+   * @returns until when that may count; -Infinity for nothing
    */
-  takeOwn(now: number, rule: Limit): void {
+  takeOwn(now: number, rule: Limit): number {
     const [before, ...further] = this.#limits;
     this.window.dropOverride();
     if (before.continuesAs(rule)) {
       before.change(now, rule);
-      return;
+      return countsUntil([before]);
     }
     const { windowMillis } = rule;
     if (rule.algorithm.name === 'fixed_window') this.window.restart(now, windowMillis);
@@ -200,10 +201,14 @@ export class Approvals {
     own.carry(before.sum);
     before.clear();
     this.#limits = [own, ...further];
+    return countsUntil([own]);
   }
 
-  /** Takes the further limits of other rules. A limit that there was before keeps what was approved in its window. */
-  takeFurther(now: number, rules: readonly Limit[]): void {
+  /**
+   * Takes the further limits of other rules. A limit that there was before keeps what was approved in its window.
+   * @returns until when anything of them may count; -Infinity for nothing
+   */
+  takeFurther(now: number, rules: readonly Limit[]): number {
     const [own, ...before] = this.#limits;
     const further = rules.map((rule) => {
       const kept = before.find((limit) => limit.continuesAs(rule));
@@ -215,6 +220,7 @@ export class Approvals {
     });
     for (const limit of before) if (!further.includes(limit)) limit.clear();
     this.#limits = [own, ...further];
+    return countsUntil(further);
   }
 
   /** Gives back the memory of windows that are over. Nothing else changes. */
@@ -245,4 +251,9 @@ export class Approvals {
   get #usedOfAll(): number {
     return this.#limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
   }
+}
+
+/** Until when anything may count that was approved by now; -Infinity for nothing. */
+function countsUntil(limits: readonly CountedLimit[]): number {
+  return Math.max(...limits.filter(({ used }) => used > 0).map((limit) => limit.countsUntil));
 }

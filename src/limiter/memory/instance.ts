@@ -325,11 +325,8 @@ export class Instance {
     this.approvals.own.maximum = this.#maximum;
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
-    this.approvals.takeFurther(now, further);
     // A longer window may end after the key would be removed.
-    const [, ...limits] = this.approvals.limits;
-    const used = limits.filter((limit) => limit.used > 0);
-    this.#expires = Math.max(this.#expires, ...used.map(({ countsUntil }) => countsUntil));
+    this.#expires = Math.max(this.#expires, this.approvals.takeFurther(now, further));
   }
 
   /** Takes another kind of the own limit, or another window of one that has no boundary. */
@@ -337,7 +334,7 @@ export class Instance {
     const isSame = isSameAlgorithm(before, own);
     const isWindow = isSame && own.algorithm.name === 'fixed_window';
     if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return;
-    this.approvals.takeOwn(now, own);
+    this.#expires = Math.max(this.#expires, this.approvals.takeOwn(now, own));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */

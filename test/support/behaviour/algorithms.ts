@@ -171,6 +171,18 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await key.inspect()).toMatchObject({ limits: [{ used: 4 }, { used: 1 }] });
     });
 
+    test('count on in a longer window that comes into force while somebody waits', async () => {
+      await key.change({ ...limitsOf(SLIDING, 2), windowMillis: 10 });
+      await approve();
+      const waiter = await wait({ hits: 2 });
+      await key.change(limitsOf(SLIDING, 2));
+      waiter.disconnect();
+      await key.harness.quiet();
+      // By the shorter window, the key would be idle.
+      await at(500);
+      expect(await used()).toBe(1);
+    });
+
     test('serve waiters in their order when steps end', async () => {
       key.use(SLIDING, 2);
       await approve();
