@@ -12,12 +12,19 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
+import {
+  calendarOf,
+  type Limit,
+  forEachLimit,
+  hasSettableWindow,
+  isSameAlgorithm,
+} from '../limits.js';
+import { settleDelay } from '../settle-delay.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import type { InstanceDecision } from './instance-decision.js';
 import { FixedWindow } from './limits/fixed-window.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
-import { Window } from './limits/window.js';
+import type { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -32,8 +39,6 @@ const NOBODY: readonly string[] = [];
  * `lua/` have the same rules, operation by operation.
  */
 export class Instance {
-  /** Those of the own limit. Idle removal and the denials follow them. */
-  readonly #window: Window;
   /** What counts of its limits. */
   readonly approvals: Approvals;
   readonly #queue: WaitingQueue = new FifoQueue();
@@ -65,9 +70,13 @@ export class Instance {
   ) {
     this.#rules = policy.current;
     const { limits } = this.#rules;
-    this.#window = new Window(now, limits[0].windowMillis);
-    this.approvals = new Approvals(now, this.#window, limits, bounds, budget);
+    this.approvals = new Approvals(now, limits, bounds, budget);
     this.#expires = this.#idleAt;
+  }
+
+  /** Those of the own limit. Idle removal and the denials follow them. */
+  get #window(): Window {
+    return this.approvals.window;
   }
 
   get waiting(): number {
@@ -79,7 +88,13 @@ export class Instance {
     return Math.ceil(this.exactRoomAt);
   }
 
-  /** The same to the microsecond. */
+  /** When to serve the waiters if no operation does before. */
+  get settleAt(): number {
+    const { roomAt } = this;
+    return roomAt + settleDelay(this.key, this.#rules.limits, roomAt);
+  }
+
+  /** As `roomAt`, to the microsecond. */
   get exactRoomAt(): number {
     const { limits } = this.approvals;
     const waited = {
@@ -102,7 +117,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
-    if (request.windowMillis !== undefined && this.#hasBoundary) {
+    if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
       if (this.#isNew) this.#window.begin(request.windowMillis);
       else this.#window.override(request.windowMillis);
       // It may be the length that the window has already.
@@ -255,9 +270,11 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const [{ windowMillis, algorithm }] = this.policy.current.limits;
-    const laterMillis =
-      algorithm.name === 'fixed_window' ? this.#window.nextMillis(windowMillis) : windowMillis;
+    const [own] = this.policy.current.limits;
+    const { windowMillis } = own;
+    const laterMillis = hasSettableWindow(own)
+      ? this.#window.nextMillis(windowMillis)
+      : windowMillis;
     const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
@@ -311,8 +328,9 @@ export class Instance {
   get #awaitsBoundary(): boolean {
     if (!this.#hasBoundary) return false;
     if (!this.#hasAlgorithmOfRules) return true;
-    const { windowMillis } = this.policy.current.limits[0];
-    return windowMillis !== this.#window.millis && !this.#window.isOverridden;
+    const [own] = this.policy.current.limits;
+    const hasLength = calendarOf(own) === undefined;
+    return hasLength && own.windowMillis !== this.#window.millis && !this.#window.isOverridden;
   }
 
   /** Whether another own limit waits for the end of the window. */
@@ -339,7 +357,7 @@ export class Instance {
     this.#expires = Math.max(this.#expires, ...used.map(({ countsUntil }) => countsUntil));
   }
 
-  /** Takes another kind of the own limit, or another window of one that has no boundary. */
+  /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
   #takeOwn(now: number, before: Limit, own: Limit): void {
     const isSame = isSameAlgorithm(before, own);
     const isWindow = isSame && own.algorithm.name === 'fixed_window';
@@ -368,7 +386,7 @@ export class Instance {
   #roll(now: number): void {
     const rules = this.policy.current;
     const [own] = rules.limits;
-    const endsWindows = this.#hasBoundary && own.algorithm.name !== 'fixed_window';
+    const endsWindows = this.#hasBoundary && !hasSettableWindow(own);
     if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
     const hasRolled = this.approvals.roll(now, own.windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;

@@ -314,7 +314,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   /** Serves the queue when the window ends or a hold lapses, whichever comes first. */
   #settleWhenRoom(entry: Entry<Policy>): void {
     if (entry.instance.waiting === 0) return;
-    const dueAt = entry.instance.roomAt;
+    const dueAt = entry.instance.settleAt;
     if (entry.timer && entry.timer.dueAt <= dueAt) return;
     entry.timer?.cancel();
     const cancel = this.clock.after(dueAt - this.clock.now(), () => {

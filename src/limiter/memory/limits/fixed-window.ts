@@ -1,5 +1,12 @@
 import type { RemainingReport } from '../../limiter.js';
-import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import {
+  calendarOf,
+  isSameCalendar,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
@@ -154,7 +161,8 @@ export class FixedWindow implements CountedLimit {
   }
 
   continuesAs(other: Limit): boolean {
-    return this.countsAs(other) && other.algorithm.name === 'fixed_window';
+    const isSame = isSameCalendar(calendarOf(this.limit), calendarOf(other));
+    return this.countsAs(other) && other.algorithm.name === 'fixed_window' && isSame;
   }
 
   /**
@@ -188,7 +196,7 @@ export class FixedWindow implements CountedLimit {
     const used = held + (hasEnded ? 0 : sum);
     return {
       name,
-      windowMillis: hasEnded ? this.window.nextMillis(this.millis) : this.millis,
+      windowMillis: this.window.millisAt(now),
       maximum: this.maximum,
       algorithm,
       counts,
