@@ -1,5 +1,10 @@
 import type { KeyLimits } from '../../src/limiter/limiter.js';
-import { calendarOf, forEachLimit, type Limit, type LimitInForce } from '../../src/limiter/limits.js';
+import {
+  calendarOf,
+  forEachLimit,
+  type Limit,
+  type LimitInForce,
+} from '../../src/limiter/limits.js';
 import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 
 /**

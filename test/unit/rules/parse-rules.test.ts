@@ -141,7 +141,7 @@ describe('further limits', () => {
 
   test.each<[unknown, string]>([
     [HOUR, '.limits must be a list'],
-    [[7], '.limits[0] must be an object with name, window_millis and a maximum'],
+    [[7], '.limits[0] must be an object with name, a maximum, and window_millis or calendar'],
     [
       [1, 2, 3, 4, 5].map((i) => ({ ...HOUR, name: `hour-${i}` })),
       '.limits must have at most 4 limits',
