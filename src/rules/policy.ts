@@ -52,10 +52,7 @@ export function completed(declared: DeclaredPolicy): KeyPolicy {
  * for a window, so any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
-export function policyItem(
-  policy: DeclaredPolicy,
-  limits: ForEachLimit<LimitInForce>,
-): string {
+export function policyItem(policy: DeclaredPolicy, limits: ForEachLimit<LimitInForce>): string {
   return limits
     .map(({ name = policyName(policy), maximum, windowMillis }) => {
       const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
