@@ -6,8 +6,8 @@
 --   windows    what the caller says of the calendar: `start`, `ends` and `next_ends` of the window that holds its time of
 --              Redis; nil if its rules do not have this calendar
 --
--- The stored end stands, whatever a later call says: callers may have other versions of the rules of time zones. Its length
--- `window` is that of the longest day, week or month, so the idle removal needs no calendar.
+-- The stored end stands, whatever a later call says: callers may have other versions of the rules of time zones. `window`
+-- is the length of the longest day, week or month, so the idle removal needs no calendar.
 
 local fixed_window = require 'limits/fixed-window'
 local more = require 'lib/more'

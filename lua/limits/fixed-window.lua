@@ -256,7 +256,7 @@ function fixed_window:room_at(state)
   return self:held(state) < self.max and math.min(window_end, first_lapse) or first_lapse
 end
 
--- When the window ends that comes this many windows after its own, in ms since 1970. `later`: the length of those after it.
+-- When the window ends that comes this many windows after its own, in ms since 1970. `later`: the length of later windows.
 function fixed_window:end_after(windows, later)
   return self:ends() + windows * later
 end

@@ -186,7 +186,7 @@ test('a caller without the calendar keeps it in force, with the end that is know
 });
 
 describe("after Redis's clock has gone back over midnight", () => {
-  test('what was approved counts in the day before, and midnight begins the day again', async () => {
+  test('approvals count in the day before, and midnight begins the day again', async () => {
     await key.begin(JUNE);
     const replica = replicaWith(BERLIN, 3);
     await key.setTime(MIDNIGHT + HOUR);

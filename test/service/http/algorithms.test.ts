@@ -119,7 +119,7 @@ describe('a key with a calendar', () => {
   const HOUR = 3_600_000;
   const DAILY = { name: 'daily', max_hits_per_window: 2, calendar: 'day' };
 
-  test('has it in its state, and in that of each of its limits', async () => {
+  test('has it in its state, and in the state of each of its limits', async () => {
     const { url } = await serve([{ ...MONTH, limits: [DAILY] }]);
     await approve(url, 'key');
     expect(await debugState(url, 'key')).toStrictEqual({

@@ -30,7 +30,7 @@ export function describeCalendars(name: string, createHarness: HarnessFactory): 
       return { name: 'fixed_window', calendar: shortCalendar };
     }
 
-    /** Limits of a rule, in which the length of a window is that of the longest day. */
+    /** Limits of a rule. These have the length of the longest day. */
     function byCalendar(maxRequests: number, algorithm = calendar()): DeclaredLimits {
       return { windowMillis: 86_400_000, maxRequests, maxRequestsInQueue: 20, algorithm };
     }
