@@ -52,7 +52,7 @@ end
 function look.describe(state, waiting, now_ms)
   local used = {}
   for i, limit in ipairs(state.limits) do
-    used[i] = string.format('%.0f:%.0f:%.0f', limit.used, limit:ends() - now_ms, kinds.length_of(limit))
+    used[i] = string.format('%.0f:%.0f', limit.used, limit:ends() - now_ms) .. kinds.format_length(limit)
   end
   return {
     'limits', limits_text.format(state), 'used', table.concat(used, ','), 'denied', state.denied, 'waiting', waiting,

@@ -31,6 +31,11 @@ function kinds.length_of(limit)
   return limit.algorithm == 'calendar' and limit:length() or limit.window
 end
 
+-- What replies say of that: `:<length in ms>` for the window of a calendar, and nothing for others, whose limits say it.
+function kinds.format_length(limit)
+  return limit.algorithm == 'calendar' and string.format(':%.0f', limit:length()) or ''
+end
+
 -- Whether a limit is as rules declare it, up to its maximum.
 function kinds.is_as_declared(limit, declared)
   return limit.window == declared.window and kinds.is_same(limit, declared)

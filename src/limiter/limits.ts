@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Calendar, CalendarName } from './calendar/calendar.js';
+import { type Calendar, type CalendarName, NOMINAL_MILLIS } from './calendar/calendar.js';
 
 /**
  * How the approvals of a limit count.
@@ -127,6 +127,8 @@ export function capacityOf({
 
 /** For how long an approval may count, in milliseconds. */
 export function longestCountMillis({ windowMillis, algorithm }: Limit): number {
+  // A change of the clock makes a day longer.
+  if (calendarOf({ algorithm })) return windowMillis + NOMINAL_MILLIS.day;
   // A sliding window ends two of its steps later at most.
   return algorithm.name === 'sliding_window' ? 2 * windowMillis + 2 : windowMillis;
 }

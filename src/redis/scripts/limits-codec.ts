@@ -156,7 +156,8 @@ export function quotaIn(
 
 /**
  * Returns the states of limits.
- * @param used `<used>:<ms until the window ends>:<length of the window in ms>` for each, with a comma between two
+ * @param used `<used>:<ms until the window ends>` for each, with a comma between two; for the window of a calendar its length
+ *   after a colon
  */
 export function limitStatesIn(
   limits: ForEachLimit<LimitInForce>,
