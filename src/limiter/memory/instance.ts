@@ -12,14 +12,7 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import {
-  calendarOf,
-  type Limit,
-  forEachLimit,
-  hasSettableWindow,
-  isSameAlgorithm,
-} from '../limits.js';
-import { settleDelay } from '../settle-delay.js';
+import { forEachLimit, hasSettableWindow, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import type { InstanceDecision } from './instance-decision.js';
 import { FixedWindow } from './limits/fixed-window.js';
@@ -88,13 +81,7 @@ export class Instance {
     return Math.ceil(this.exactRoomAt);
   }
 
-  /** When to serve the waiters if no operation does before. */
-  get settleAt(): number {
-    const { roomAt } = this;
-    return roomAt + settleDelay(this.key, this.#rules.limits, roomAt);
-  }
-
-  /** As `roomAt`, to the microsecond. */
+  /** The same to the microsecond. */
   get exactRoomAt(): number {
     const { limits } = this.approvals;
     const waited = {
@@ -271,10 +258,8 @@ export class Instance {
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
     const [own] = this.policy.current.limits;
-    const { windowMillis } = own;
-    const laterMillis = hasSettableWindow(own)
-      ? this.#window.nextMillis(windowMillis)
-      : windowMillis;
+    const ofRules = own.windowMillis;
+    const laterMillis = hasSettableWindow(own) ? this.#window.nextMillis(ofRules) : ofRules;
     const turns = this.approvals.limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
@@ -329,8 +314,8 @@ export class Instance {
     if (!this.#hasBoundary) return false;
     if (!this.#hasAlgorithmOfRules) return true;
     const [own] = this.policy.current.limits;
-    const hasLength = calendarOf(own) === undefined;
-    return hasLength && own.windowMillis !== this.#window.millis && !this.#window.isOverridden;
+    const isOther = hasSettableWindow(own) && own.windowMillis !== this.#window.millis;
+    return isOther && !this.#window.isOverridden;
   }
 
   /** Whether another own limit waits for the end of the window. */

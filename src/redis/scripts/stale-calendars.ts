@@ -7,7 +7,7 @@ const STALE = /\bSTALE (\d+)/;
  * @returns undefined for another error
  */
 export function timeOfStaleCall(error: unknown): number | undefined {
-  const [, time] = (error instanceof Error && STALE.exec(error.message)) || [];
+  const time = error instanceof Error ? STALE.exec(error.message)?.[1] : undefined;
   return time === undefined ? undefined : Number(time);
 }
 

@@ -7,7 +7,11 @@ const AHEAD = 1_000_000;
 
 let timing: WindowTiming;
 beforeEach(() => {
-  timing = new WindowTiming(() => WINDOW, GRACE, () => 0);
+  timing = new WindowTiming(
+    () => WINDOW,
+    GRACE,
+    () => 0,
+  );
 });
 
 test('the leader is due when there is room, others a grace later', () => {
@@ -79,7 +83,11 @@ test('an unknown window is looked for after the length of one window', () => {
 
 test('a window may be longer than any timer', () => {
   const days = 366 * 24 * 60 * 60 * 1000;
-  const long = new WindowTiming(() => days, GRACE, () => 0);
+  const long = new WindowTiming(
+    () => days,
+    GRACE,
+    () => 0,
+  );
   long.learn(0, AHEAD, days);
   expect(long.dueAt(true)).toBe(days);
 });
