@@ -6,7 +6,8 @@
 -- Reply per key, in their order, a list: empty if there is no such key, else names, each with its value after it:
 --         limits      the limits in force, as lib/limits-text has them
 --         used        what counts of each limit, held approvals included, and the ms until its window ends:
---                     `<used>:<ms>` for each, with a comma between two
+--                     `<used>:<ms>` for each, with a comma between two; for the window of a calendar `:<its length in ms>`
+--                     after that
 --         denied      the denials of the window
 --         waiting     how many wait
 --         held        the hits of the held approvals

@@ -7,13 +7,14 @@
 --       7 the name of a further limit, or '' for the own one, 8 how much remains
 --       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
 -- Reply a list: what is left of the limit now; or -1 and the names of the key's further limits: it has no such limit; or
---       -2 and the limit's algorithm: it is no fixed window. Nothing counts then, and no key begins
+--       -2 and the limit's algorithm: it has no windows. Nothing counts then, and no key begins
 
 local calls = require 'lib/calls'
 local digits = require 'lib/digits'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
 local key_names = require 'lib/key-names'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
@@ -30,7 +31,7 @@ local function rejection_of(limits, name)
     end
     return reply
   end
-  return limit.algorithm ~= 'fixed_window' and { REPLY.NO_FIXED_WINDOW, limit.algorithm } or nil
+  return not kinds.has_boundary(limit) and { REPLY.NO_FIXED_WINDOW, limit.algorithm } or nil
 end
 
 local function report(keys, state, call, limit, remaining, millis)

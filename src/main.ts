@@ -10,7 +10,7 @@ import { RulesError } from './rules/rules-error.js';
 async function main(): Promise<void> {
   const command = parseCommandLine(process.argv.slice(2));
   if (command.name !== 'serve') {
-    process.stdout.write(`${answerTo(command)}\n`);
+    process.stdout.write(`${await answerTo(command)}\n`);
     return;
   }
   createObjectsYoung();
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
 }
 
 /** What a command prints that is not the service. Help needs no valid settings. */
-function answerTo(command: Exclude<Command, { name: 'serve' }>): string {
+async function answerTo(command: Exclude<Command, { name: 'serve' }>): Promise<string> {
   if (command.name === 'help') return helpText();
   if (command.name === 'version') return packageVersion();
   return runRulesCommand(command, parseSettings(process.env));

@@ -142,6 +142,8 @@ function showLimits(detail) {
   const own = OWN_LIMITS.flatMap(([field, title, format, valueIn]) => {
     const [inForce, declared] = [keyInForce, explained].map(valueIn);
     if (field === 'algorithm' && inForce === FIXED && declared === FIXED) return [];
+    // The algorithm says what the windows of a calendar are, and these have several lengths.
+    if (field === 'windowMillis' && haveCalendar(keyInForce, explained)) return [];
     const why = whyText(explained.sources[field], { field, inForce, declared, format });
     return [{ title, value: format(inForce), why }];
   });
@@ -149,6 +151,10 @@ function showLimits(detail) {
   keepList(byId('limits'), rows, ({ title }) => `${key} ${title}`, makeLimit, fillLimit);
   setText(byId('overrides'), overridesText(explained));
   keepList(byId('matches'), explained.rules, (rule) => key + rule.number, makeMatch, fillMatch);
+}
+
+function haveCalendar(...keys) {
+  return keys.every(({ limits: [{ algorithm }] }) => algorithm.calendar);
 }
 
 /** Further limits that are in force, or that apply from the next check or window on. */
@@ -172,7 +178,7 @@ function furtherRows([, ...inForce], { limits: [, ...declared], sources }) {
 
 function ruleText({ maximum, counts, windowMillis, algorithm, keepsReleased }) {
   const parts = [
-    `${count(maximum)} ${counts} per ${duration(windowMillis)}`,
+    `${count(maximum)} ${counts} per ${algorithm.calendar?.unit ?? duration(windowMillis)}`,
     algorithmText(algorithm),
     keepsReleased && 'releases return nothing',
   ];

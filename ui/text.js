@@ -65,8 +65,9 @@ export function reason({ lastReason, lastLimit, byReason, isShadow }) {
   return isShadow ? `${both}; passes: shadow mode` : both;
 }
 
-/** How the approvals of a limit count; undefined for a fixed window. */
-export function algorithmText({ name, steps, burst }) {
+/** How the approvals of a limit count; undefined for fixed windows of a fixed length. */
+export function algorithmText({ name, steps, burst, calendar }) {
+  if (calendar) return `calendar ${calendar.unit}, ${calendar.timeZone}`;
   if (name === 'sliding_window') return `sliding window, ${plural(steps, 'step', 'steps')}`;
   return name === 'token_bucket' ? `token bucket, burst ${count(burst)}` : undefined;
 }

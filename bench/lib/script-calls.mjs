@@ -68,5 +68,6 @@ function callerWith(limits) {
     maxHoldsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),
     historyOf: () => '0:0:0',
+    timeOf: () => 0,
   };
 }

@@ -1,6 +1,7 @@
 -- What was given back to the limits of a key: `released` is when an approval was released, corrected downwards, or
 -- lapsed last, in ms since 1970.
 
+local kinds = require 'limits/kinds'
 local stored = require 'lib/stored'
 
 local given_back = {}
@@ -25,7 +26,7 @@ function given_back.is_expected(keys, state, call)
     released_at, state.released_at = call.now_ms, call.now_ms
   end
   for _, limit in ipairs(state.limits) do
-    if released_at >= limit.start - limit.window then
+    if released_at >= limit.start - kinds.length_of(limit) then
       return true
     end
   end

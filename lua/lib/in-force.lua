@@ -1,7 +1,7 @@
 -- Which limits are in force if callers have different rules, as in a rollout. The limits of a key, its window's length
 -- and its maxima, are one unit: the window of one caller with the maximum of another would approve more than either.
--- They change together at a boundary. If the length stays the same, the maxima change at once. A limit that is no fixed
--- window has no boundary, and changes at once.
+-- They change together at a boundary. If the length stays the same, the maxima change at once. Sliding windows and
+-- token buckets have no boundary, and change at once.
 --
 -- The newer rules win. A caller's rules are newer if they were loaded after the limits in force came into force. If
 -- they were loaded before, it is unknown which rules are newer. Then the limits stay, so that callers do not undo each
@@ -42,7 +42,7 @@ end
 
 -- Whether a change of the own limit waits for the end of the window.
 local function waits_for_boundary(state, call)
-  return state.own.algorithm == 'fixed_window' and not in_force.has_window_of_rules(state, call)
+  return state.own.has_boundary and not in_force.has_window_of_rules(state, call)
 end
 
 -- Whether the caller's rules may replace the limits in force.
@@ -61,7 +61,7 @@ end
 
 -- The caller's rules if they come into force with the next window, else nil.
 function in_force.rules_of_next_window(keys, state, call)
-  local rules = state.own.algorithm == 'fixed_window' and call.rules
+  local rules = state.own.has_boundary and call.rules
   return rules and differs_from_rules(state, rules) and in_force.may_change(keys, state, call) and rules or nil
 end
 
@@ -96,7 +96,7 @@ local function take_own(keys, state, call)
   end
   local ended = { start = own.start, window = own.window }
   key_limits.take_own(keys, state, declared, call)
-  if declared.algorithm == 'fixed_window' or declared.window ~= ended.window then
+  if not own.has_boundary and (kinds.has_boundary(declared) or declared.window ~= ended.window) then
     -- The ids of its first window begin with that. Those of a period of another length are remembered in another way.
     past_requests.end_window(keys, state, call, ended, redis.call('EXISTS', keys.requests) == 1)
     state.rolled = true
@@ -118,8 +118,7 @@ end
 
 -- Takes rules with another own limit, if that has no boundary.
 function in_force.take_without_boundary(keys, state, call)
-  local has_boundary = state.own.algorithm == 'fixed_window'
-  if not has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
+  if not state.own.has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
     in_force.take_maxima(keys, state, call)
   end
 end

@@ -1,6 +1,7 @@
 -- The life of one instance, that is of a limiter key, in a script: open it as of now, change `state`, serve the waiters
 -- (lib/serving), close it.
 
+local calendars = require 'lib/calendars'
 local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
 local full_memory = require 'lib/full-memory'
@@ -98,7 +99,7 @@ local function begin_window(keys, state, call)
   local ended = ended_window(own)
   -- An approval may have been corrected to no hits.
   local has_requests = state.stored_used > 0 or state.hits == 1
-    or (own.algorithm ~= 'fixed_window' and redis.call('EXISTS', keys.requests) == 1)
+    or (not own.has_boundary and redis.call('EXISTS', keys.requests) == 1)
   local rules = in_force.rules_of_next_window(keys, state, call)
   own:roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
   state.denied, state.rolled = 0, true
@@ -118,9 +119,11 @@ end
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
 -- of its waiter's approval yet that Redis has not lost the key.
 function instance.open(keys, call, state)
+  calendars.require_current(call)
   if not state then
     return nil
   end
+  key_limits.take_calendars(state, call)
   full_memory.write_first(keys.state, call, state)
   -- Replicas with waiters know this time, or an earlier one. Without a ticket nobody has waited.
   state.known_room_at = state.ticket > 0 and room.at(state, call)
@@ -143,7 +146,7 @@ function instance.open(keys, call, state)
     return nil, state
   end
   for _, limit in ipairs(key_limits.roll_further(state, call.now_ms)) do
-    if limit.algorithm == 'fixed_window' then
+    if limit.has_boundary then
       key_limits.forget_ids(keys, limit)
       state.made_room = true
     end

@@ -1,10 +1,14 @@
 -- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A `*`
--- after a number marks it as set by a request. Then, if the key's own limit is no fixed window, `,=<algorithm>:<steps or
--- burst>`. Then, for each further limit of the rules, a comma and `<name>=<window>:<maximum>:<what it counts>`: `hits`, or
--- `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
--- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<steps or burst>`
+-- after a number marks it as set by a request. Then, if the key's own limit is no fixed window, `,=<algorithm>:<parameter>`:
+-- the steps of a sliding window, the burst of a token bucket, or `<unit>.<time zone>` of a calendar, with a `.` for each `/`
+-- of the zone. Then, for each further limit of the rules, a comma and `<name>=<window>:<maximum>:<what it counts>`: `hits`,
+-- or `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
+-- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<parameter>`
 -- after that, with a second colon if `:kept` is missing. The version before reads all of them as fixed windows.
 -- Equal limits are equal texts, so most checks need not parse them.
+--
+-- A caller whose rules have calendars adds for each of these `@<unit>.<time zone>=<start>:<end>:<end of the next window>`, in
+-- ms since 1970, of the window that holds Redis's time as far as the caller knows. That is no part of the limits.
 
 local limits_text = {}
 
@@ -16,7 +20,8 @@ local MOST_PARSED = 1000
 local function limit_of(name, length, max, counts, keeps, algorithm, parameter)
   return {
     name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
-    algorithm = algorithm == '' and 'fixed_window' or algorithm, parameter = tonumber(parameter),
+    algorithm = algorithm == '' and 'fixed_window' or algorithm,
+    parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil),
   }
 end
 
@@ -25,22 +30,34 @@ local function parse_limits(length, max, algorithm, parameter, further)
   local limits = { limit_of(nil, length, max, 'hits', false, algorithm, parameter) }
   for text in string.gmatch(further, '[^,]+') do
     local name, of_further, its_max, counts, kept, its_algorithm, its_parameter =
-      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?(%d*)$')
+      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?([^:]*)$')
     limits[#limits + 1] = limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter)
   end
   return limits
 end
 
+-- By their names, what a caller says of its calendars.
+local function parse_calendars(text)
+  local calendars = {}
+  for name, start, ends, next_ends in string.gmatch(text, '@([^=]+)=(%d+):(%d+):(%d+)') do
+    calendars[name] = { start = tonumber(start), ends = tonumber(ends), next_ends = tonumber(next_ends) }
+  end
+  return calendars
+end
+
 -- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text,
--- and the part of it that has the further limits.
+-- the part of it that has the further limits, and what the caller says of its calendars, by their names.
 function limits_text.parse(text)
   local rules = parsed[text]
   if not rules then
-    local length, window_mark, max, max_mark, queue_max, queue_mark, rest =
-      string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)(.*)$')
-    local algorithm, parameter, further = string.match(rest, '^,=([%a_]+):(%d+)(.*)$')
+    local length, window_mark, max, max_mark, queue_max, queue_mark, rest, of_calendars =
+      string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)([^@]*)(.*)$')
+    local algorithm, parameter, further = string.match(rest, '^,=([%a_]+):([^,]+)(.*)$')
     further = further or rest
-    local limits = parse_limits(length, max, algorithm or '', parameter, further)
+    local limits, calendars = parse_limits(length, max, algorithm or '', parameter, further), parse_calendars(of_calendars)
+    for _, limit in ipairs(limits) do
+      limit.windows = calendars[limit.parameter]
+    end
     rules = {
       text = text,
       limits = limits,
@@ -50,6 +67,7 @@ function limits_text.parse(text)
       max_is_set = max_mark == '*',
       queue_max_is_set = queue_mark == '*',
       further_text = further,
+      calendars = calendars,
     }
     if parsed_count == MOST_PARSED then
       parsed, parsed_count = {}, 0
@@ -70,7 +88,7 @@ function limits_text.format(state)
     state.max_is_set and '*' or '',
     state.queue_max,
     state.queue_max_is_set and '*' or '',
-    own.parameter and string.format(',=%s:%.0f', own.algorithm, own.parameter) or '',
+    own.parameter and string.format(',=%s:%s', own.algorithm, own.parameter) or '',
     state.further_text
   )
 end

@@ -3,6 +3,7 @@
 local clock_step = require 'lib/clock-step'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
+local kinds = require 'limits/kinds'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
 local pause = require 'lib/pause'
@@ -51,7 +52,7 @@ end
 function look.describe(state, waiting, now_ms)
   local used = {}
   for i, limit in ipairs(state.limits) do
-    used[i] = string.format('%.0f:%.0f', limit.used, limit:ends() - now_ms)
+    used[i] = string.format('%.0f:%.0f', limit.used, limit:ends() - now_ms) .. kinds.format_length(limit)
   end
   return {
     'limits', limits_text.format(state), 'used', table.concat(used, ','), 'denied', state.denied, 'waiting', waiting,

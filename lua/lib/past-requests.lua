@@ -71,7 +71,7 @@ end
 -- Sets when the sets to which ids were added expire. A token bucket may have ids although nothing of it counts: waiters
 -- are approved of what it has drained below 0.
 function past_requests.expire(keys, state, call, expire_at)
-  local may_have_ids = state.own.used > 0 or state.own.algorithm ~= 'fixed_window'
+  local may_have_ids = state.own.used > 0 or not state.own.has_boundary
   if may_have_ids or state.hits == 1 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end

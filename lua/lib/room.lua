@@ -89,7 +89,8 @@ function room.micros_to_turn(keys, state, call, before, hits)
 end
 
 -- What counts of the limits for checks: a number, or, in a key with further limits or whose own limit is no fixed window,
--- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit.
+-- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
+-- window of a calendar has `:<length in ms>` after that.
 function room.used(state, call)
   if is_plain(state, call) then
     return pause.used(state, state.own)
@@ -98,7 +99,7 @@ function room.used(state, call)
   for i, limit in ipairs(state.limits) do
     local micros = micros_until(at_of(state, call, limit), call)
     local name = limit.name and limit.name .. '=' or ''
-    texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros)
+    texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. kinds.format_length(limit)
   end
   return table.concat(texts, ',')
 end

@@ -187,6 +187,7 @@ function stored.new(call, start, idle, rules)
   state.is_new, state.rolled = true, true
   state.has_more = state.own.algorithm ~= 'fixed_window' or nil
   state.changed = state.has_more
+  key_limits.take_calendars(state, call)
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
   key_limits.move(state, call.now_us)
   state.expires = stored.idle_time(state)
@@ -217,7 +218,7 @@ function stored.write(keys, state)
     )
   elseif state.rolled or state.changed then
     redis.call('HSET', name, 'start', digits(own.start), 'approved', digits(own.used), 'turn', digits(state.generation))
-  elseif own.used ~= state.stored_used and own.algorithm == 'fixed_window' then
+  elseif own.used ~= state.stored_used and own.has_boundary then
     redis.call('HSET', name, 'approved', digits(own.used))
   end
   if state.denied ~= state.stored_denied then

@@ -1,7 +1,9 @@
 -- A limit whose approvals count until its window ends. This is the first kind of limits: each kind answers the
 -- questions below for a limit, `self`, which has:
---   algorithm             its kind: fixed_window, sliding_window or token_bucket
---   parameter             of the kind: the steps of a sliding window, the burst of a token bucket; nil for this one
+--   algorithm             its kind: fixed_window, calendar, sliding_window or token_bucket
+--   parameter             of the kind: the name of a calendar, the steps of a sliding window, the burst of a token bucket; nil
+--                         for this one
+--   has_boundary          whether it counts in windows, at whose ends other rules come into force
 --   name                  nil for the key's own limit
 --   window, max           the window's length in ms, and the maximum
 --   counts, keeps         as in lib/limits-text
@@ -17,7 +19,7 @@ local digits = require 'lib/digits'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
-local fixed_window = {}
+local fixed_window = { has_boundary = true }
 fixed_window.__index = fixed_window
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
@@ -118,6 +120,12 @@ function fixed_window:is_current(now_ms)
   return now_ms >= self.start and now_ms < self:ends()
 end
 
+-- Begins another window, in which only held approvals count.
+function fixed_window:begin_window(state)
+  forget_report(self)
+  self.used, self.carried = self:held(state), 0
+end
+
 -- Moves to the window that holds `now_ms`, in which held approvals count first. `length`: of the next windows. It
 -- counts from the first boundary after the change. Returns whether another window begins.
 function fixed_window:roll(state, now_ms, length)
@@ -131,8 +139,7 @@ function fixed_window:roll(state, now_ms, length)
   if self.window ~= length then
     self.window, self.start = length, window.start_of(self.start, length, now_ms)
   end
-  forget_report(self)
-  self.used, self.carried = self:held(state), 0
+  self:begin_window(state)
   return true
 end
 
@@ -249,6 +256,11 @@ function fixed_window:room_at(state)
   return self:held(state) < self.max and math.min(window_end, first_lapse) or first_lapse
 end
 
+-- When the window ends that comes this many windows after its own, in ms since 1970. `later`: the length of later windows.
+function fixed_window:end_after(windows, later)
+  return self:ends() + windows * later
+end
+
 -- The fewest microseconds until a check would have its turn, if nothing was given back before; 0 if there is room.
 -- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one.
 function fixed_window:micros_to_turn(state, call, before, hits, later)
@@ -264,7 +276,7 @@ function fixed_window:micros_to_turn(state, call, before, hits, later)
     end
     missing = missing - opens
   end
-  return window.micros_to_missing(self:ends(), call.now_us, missing, most, later)
+  return self:end_after(math.ceil(missing / most) - 1, later) * 1000 - call.now_us
 end
 
 -- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.

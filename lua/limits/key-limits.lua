@@ -17,6 +17,15 @@ function key_limits.begin(state, rules, start)
   state.own = state.limits[1]
 end
 
+-- Tells the limits of a state what the caller says of their calendars.
+function key_limits.take_calendars(state, call)
+  for _, limit in ipairs(state.limits) do
+    if limit.algorithm == 'calendar' then
+      limit.windows = call.rules.calendars[limit.parameter]
+    end
+  end
+end
+
 -- Gives a limit what is stored of it. `text`: the values of its kind, or ''.
 local function restore(state, limit, start, used, text)
   limit.start, limit.used = tonumber(start), tonumber(used)
@@ -142,8 +151,8 @@ local function keep_while_counted(state, limit)
   end
 end
 
--- The own limit of rules comes into force, which is no fixed window or follows one that is none: another kind, or another
--- length of the windows. What counts now goes on to count, as a sum without ids if the kind or its steps are others.
+-- The own limit of rules comes into force, which is no fixed window or follows one that is none: another kind, another
+-- calendar, or another length of the windows. What counts now goes on to count, as a sum without ids if the kind or its steps are others.
 function key_limits.take_own(keys, state, declared, call)
   local before = state.own
   local own = kinds.begin(declared, call.now_ms)
@@ -153,7 +162,7 @@ function key_limits.take_own(keys, state, declared, call)
     continue_as(keys, state, call, before, own)
   else
     key_limits.forget_ids(keys, before)
-    if own.algorithm ~= 'fixed_window' then
+    if not own.has_boundary then
       own.start = before.start
       own:roll(state, call.now_ms)
     end

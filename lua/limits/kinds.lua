@@ -1,5 +1,6 @@
 -- The kinds of limits. A limit has the functions of its kind as its methods: limits/fixed-window says which.
 
+local calendar_window = require 'limits/calendar-window'
 local fixed_window = require 'limits/fixed-window'
 local further_ids = require 'limits/further-ids'
 local own_ids = require 'limits/own-ids'
@@ -16,7 +17,23 @@ function kinds.begin(declared, start)
   if kind then
     return kind.begin(declared, start)
   end
-  return fixed_window.begin(declared, start, declared.name and further_ids or own_ids)
+  local with_boundary = declared.algorithm == 'calendar' and calendar_window or fixed_window
+  return with_boundary.begin(declared, start, declared.name and further_ids or own_ids)
+end
+
+-- Whether a limit, of a state or of rules, counts in windows, at whose ends other rules come into force.
+function kinds.has_boundary(limit)
+  return not BY_ALGORITHM[limit.algorithm]
+end
+
+-- How long the current window or period of a limit of a state is, in ms.
+function kinds.length_of(limit)
+  return limit.algorithm == 'calendar' and limit:length() or limit.window
+end
+
+-- What replies say of that: `:<length in ms>` for the window of a calendar, and nothing for others, whose limits say it.
+function kinds.format_length(limit)
+  return limit.algorithm == 'calendar' and string.format(':%.0f', limit:length()) or ''
 end
 
 -- Whether a limit is as rules declare it, up to its maximum.

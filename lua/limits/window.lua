@@ -10,13 +10,6 @@ function window.micros_to_end(start, length, now_us)
   return (start + length) * 1000 - now_us
 end
 
--- Microseconds until the `missing` hits, which the window that ends at `ends` has too few of, can be had. Later windows
--- last `next_window`, and each has `max`.
-function window.micros_to_missing(ends, now_us, missing, max, next_window)
-  local windows_before = math.ceil(missing / max) - 1
-  return (ends + windows_before * next_window) * 1000 - now_us
-end
-
 -- When a key with this window is removed if nobody checks it again.
 function window.idle_at(start, length)
   return start + length * (1 + IDLE_WINDOWS)

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 import { ALGORITHM_NAMES } from '../limiter/algorithms.js';
+import { CALENDAR_UNITS } from '../limiter/calendar/calendar.js';
 import type { InstanceState } from '../limiter/limiter.js';
-import type { Algorithm, LimitState } from '../limiter/limits.js';
+import type { LimitState, NamedAlgorithm } from '../limiter/limits.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
 
@@ -17,6 +18,14 @@ const algorithmFields = {
     .meta({ description: 'How approvals count. Left out for fixed windows.' }),
   Steps: count.optional().meta({ description: 'The steps of a sliding window.' }),
   Burst: count.optional().meta({ description: 'What a token bucket approves at once.' }),
+  Calendar: z
+    .enum(CALENDAR_UNITS)
+    .optional()
+    .meta({ description: 'What the windows are, if a calendar says when they begin.' }),
+  TimeZone: z
+    .string()
+    .optional()
+    .meta({ description: 'The time zone of the calendar, by its IANA name.' }),
 };
 
 /** A further limit of a key. It has one of the two maxima. */
@@ -119,10 +128,12 @@ function toLimit({ name = '', windowMillis, counts, maximum, algorithm, used }: 
   };
 }
 
-function toAlgorithm(algorithm: Algorithm): Pick<Instance, keyof typeof algorithmFields> {
+function toAlgorithm(algorithm: NamedAlgorithm): Pick<Instance, keyof typeof algorithmFields> {
   switch (algorithm.name) {
-    case 'fixed_window':
-      return {};
+    case 'fixed_window': {
+      const { calendar } = algorithm;
+      return calendar ? { Calendar: calendar.unit, TimeZone: calendar.timeZone } : {};
+    }
     case 'sliding_window':
       return { Algorithm: algorithm.name, Steps: algorithm.steps };
     case 'token_bucket':

@@ -3,7 +3,7 @@ import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
 import { algorithmText } from '../limiter/algorithms.js';
-import type { Limit } from '../limiter/limits.js';
+import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
@@ -26,13 +26,16 @@ export interface RulesCommand {
  * @returns the text to print
  * @throws SettingsError for a file that can't be read, RulesError for one that is invalid
  */
-export function runRulesCommand({ file, key }: RulesCommand, settings: Settings): string {
+export async function runRulesCommand(
+  { file, key }: RulesCommand,
+  settings: Settings,
+): Promise<string> {
   const path = file ?? settings.CONFIG_FILE;
   if (path === undefined) {
     throw new SettingsError('CONFIG_FILE', 'nothing', 'the rules file to explain');
   }
   const text = readNamedFile(file === undefined ? 'CONFIG_FILE' : '--check-config', path);
-  const rules = new RuleSet(parseRules(text, path), defaultPolicy(settings));
+  const rules = await RuleSet.load(parseRules(text, path), defaultPolicy(settings));
   return [
     `${path}: ${counted(rules.rules.length)}, digest ${rules.digest}`,
     ...doubtsAbout(rules).map((doubt) => `warning: ${doubt}`),
@@ -79,17 +82,17 @@ function describePolicy(policy: KeyPolicy): string[] {
   const queue = policy.requestsCanModQueue
     ? `up to ${policy.maxRequestsInQueueCeiling}`
     : 'not by requests';
-  const hasFixedWindow = own.algorithm.name === 'fixed_window';
+  const hasAlgorithm = own.algorithm.name !== 'fixed_window';
   const window =
-    policy.requestsCanSetWindow && hasFixedWindow
+    policy.requestsCanSetWindow && hasSettableWindow(own)
       ? `up to ${policy.windowMillisCeiling}`
       : 'not by requests';
   const corrections = policy.maxCorrectedHits ?? 'ten times the approvals per window';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [
-    `  window: ${own.windowMillis} ms; to be set ${window}`,
+    `  window: ${windowText(own)}; to be set ${window}`,
     `  approvals per window: ${own.maximum}; to be set ${rate}`,
-    ...(hasFixedWindow ? [] : [`  algorithm: ${algorithmText(own.algorithm)}`]),
+    ...(hasAlgorithm ? [`  algorithm: ${algorithmText(own.algorithm)}`] : []),
     ...further.map(describeLimit),
     `  places in the queue: ${policy.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
@@ -102,8 +105,14 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
-function describeLimit({ name, maximum, counts, windowMillis, algorithm, keepsReleased }: Limit) {
+/** A calendar, or a length. */
+function windowText(limit: Limit): string {
+  return calendarOf(limit) ? algorithmText(limit.algorithm) : `${limit.windowMillis} ms`;
+}
+
+function describeLimit(limit: Limit): string {
+  const { name, maximum, counts, algorithm, keepsReleased } = limit;
   const kind = algorithm.name === 'fixed_window' ? '' : `; ${algorithmText(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowMillis} ms${kind}${releases}`;
+  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}`;
 }

@@ -18,7 +18,7 @@ export interface FileFormat<T> {
    * @param contents the contents of `files`, in their order
    * @throws SettingsError if the contents are wrong
    */
-  parse(contents: readonly Buffer[]): T;
+  parse(contents: readonly Buffer[]): T | Promise<T>;
   /** The part of a value that the log may show. */
   describe(value: T): object;
   /**
@@ -59,7 +59,7 @@ export class WatchedFiles<T> {
     pollMillis = POLL_MILLIS,
   ): Promise<WatchedFiles<T>> {
     const contents = await readAll(format);
-    const value = parse(format, contents);
+    const value = await parse(format, contents);
     const watched = new WatchedFiles(format, logger, value, fingerprintOf(contents));
     await warnOfReadableSecrets(format.files, logger);
     watched.#schedule(pollMillis);
@@ -99,7 +99,7 @@ export class WatchedFiles<T> {
     const fingerprint = fingerprintOf(contents);
     if (fingerprint === this.fingerprint) return;
     this.fingerprint = fingerprint;
-    this.#reload(contents);
+    await this.#reload(contents);
     await warnOfReadableSecrets(this.format.files, this.logger);
   }
 
@@ -116,17 +116,18 @@ export class WatchedFiles<T> {
     this.#wasGone = isGone;
   }
 
-  #reload(contents: readonly Reading[]): void {
+  async #reload(contents: readonly Reading[]): Promise<void> {
     const { what } = this.format;
     let value: T;
     try {
-      value = parse(this.format, contents);
+      value = await parse(this.format, contents);
     } catch (error) {
       this.#isStale = !this.#isGone;
       const reason = (error as Error).message;
       this.logger.error({ reason }, `${what} not reloaded, ${this.#inUse()}`);
       return;
     }
+    if (this.#isClosed) return;
     this.#isStale = false;
     this.#isGone = false;
     this.#use(value);
@@ -184,7 +185,7 @@ function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
   );
 }
 
-function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): T {
+async function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): Promise<T> {
   const contents = readings.map((reading) => {
     if (Buffer.isBuffer(reading)) return reading;
     throw reading.error;

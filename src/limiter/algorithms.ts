@@ -1,4 +1,4 @@
-import { type Algorithm, FIXED_WINDOW } from './limits.js';
+import { type Algorithm, FIXED_WINDOW, type NamedAlgorithm } from './limits.js';
 
 export const ALGORITHM_NAMES = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 export type AlgorithmName = (typeof ALGORITHM_NAMES)[number];
@@ -24,11 +24,13 @@ export function algorithmOf(
   }
 }
 
-/** Says which algorithm it is, by its name in the rules, with its steps or its burst. */
-export function algorithmText(algorithm: Algorithm): string {
+/** Says which algorithm it is, by its name in the rules, with its calendar, its steps or its burst. */
+export function algorithmText(algorithm: NamedAlgorithm): string {
   switch (algorithm.name) {
-    case 'fixed_window':
-      return algorithm.name;
+    case 'fixed_window': {
+      const { calendar } = algorithm;
+      return calendar ? `calendar ${calendar.unit}, ${calendar.timeZone}` : algorithm.name;
+    }
     case 'sliding_window':
       return `${algorithm.name}, ${algorithm.steps} steps`;
     case 'token_bucket':

@@ -1,28 +1,37 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { type Calendar, type CalendarName, NOMINAL_MILLIS } from './calendar/calendar.js';
+
 /**
  * How the approvals of a limit count.
- * - `fixed_window`: until their window ends. Up to twice the maximum may pass around its end.
+ * - `fixed_window`: until their window ends, which is a day, week or month of its `calendar`, if it has one. Up to twice the
+ *   maximum may pass around its end.
  * - `sliding_window`: never more than the maximum in any span of the window, which moves on in `steps`.
  * - `token_bucket`: at an even pace of the maximum per window, and up to `burst` at once.
  */
-export type Algorithm =
-  | { readonly name: 'fixed_window' }
+export type Algorithm<Named extends CalendarName = Calendar> =
+  | { readonly name: 'fixed_window'; readonly calendar?: Named | undefined }
   | { readonly name: 'sliding_window'; readonly steps: number }
   | { readonly name: 'token_bucket'; readonly burst: number };
+
+/** The same as the store or a client has it: the name of a calendar, which need not be known here. */
+export type NamedAlgorithm = Algorithm<CalendarName>;
 
 export const FIXED_WINDOW: Algorithm = { name: 'fixed_window' };
 
 /** A limit of a key. A check takes from all limits of its key, or from none. */
-export interface Limit {
+export interface Limit<Kind extends NamedAlgorithm = Algorithm> {
   /**
    * Unique among the limits of its key. Undefined for the key's own limit, which clients know by the name of the rule.
    */
   readonly name?: string | undefined;
-  /** Its windows follow back to back from the check that was the first under this limit. */
+  /**
+   * Its windows follow back to back from the check that was the first under this limit. With a calendar: the length of the
+   * current window, or, in rules, of the longest one.
+   */
   readonly windowMillis: number;
   readonly maximum: number;
-  readonly algorithm: Algorithm;
+  readonly algorithm: Kind;
   /** Whether an approval counts with its hits, or as one. */
   readonly counts: 'hits' | 'requests';
   /**
@@ -37,26 +46,35 @@ export type ForEachLimit<Value> = readonly [Value, ...Value[]];
 
 export type Limits = ForEachLimit<Limit>;
 
+/** A limit that is in force, by whatever rules. */
+export type LimitInForce = Limit<NamedAlgorithm>;
+
 /** What a limit has left after a decision. */
-export interface LimitQuota extends Limit {
+export interface LimitQuota extends LimitInForce {
   readonly remaining: number;
   /** Until there is more room: until its window ends, a step of it does, one more hit fits, a hold lapses, or a pause ends. In milliseconds. */
   readonly resetMillis: number;
 }
 
 /** A limit as of now. */
-export interface LimitState extends Limit {
+export interface LimitState extends LimitInForce {
   /** What the approvals take of it. */
   readonly used: number;
   readonly millisToWindowEnd: number;
 }
 
 /** The limit that every key has. It counts hits, and a release gives them back. */
+export function ownLimit(windowMillis: number, maximum: number, algorithm?: Algorithm): Limit;
 export function ownLimit(
   windowMillis: number,
   maximum: number,
-  algorithm: Algorithm = FIXED_WINDOW,
-): Limit {
+  algorithm: NamedAlgorithm,
+): LimitInForce;
+export function ownLimit(
+  windowMillis: number,
+  maximum: number,
+  algorithm: NamedAlgorithm = FIXED_WINDOW,
+): LimitInForce {
   return {
     name: undefined,
     windowMillis,
@@ -67,22 +85,50 @@ export function ownLimit(
   };
 }
 
-/** Whether two limits count by the same algorithm, with the same steps or burst. */
+/** The calendar of a limit; undefined if its windows have a fixed length, or it has none. */
+export function calendarOf<Named extends CalendarName>({
+  algorithm,
+}: {
+  readonly algorithm: Algorithm<Named>;
+}): Named | undefined {
+  return algorithm.name === 'fixed_window' ? algorithm.calendar : undefined;
+}
+
+/** Whether requests may set the length of its windows, as far as it depends on the algorithm. */
+export function hasSettableWindow({ algorithm }: Pick<LimitInForce, 'algorithm'>): boolean {
+  return algorithm.name === 'fixed_window' && algorithm.calendar === undefined;
+}
+
+/** Whether two limits count by the same algorithm, with the same calendar, steps or burst. */
 export function isSameAlgorithm(
-  one: Pick<Limit, 'algorithm'>,
-  other: Pick<Limit, 'algorithm'>,
+  one: Pick<LimitInForce, 'algorithm'>,
+  other: Pick<LimitInForce, 'algorithm'>,
 ): boolean {
   // Nearly all limits share one object.
-  return one.algorithm === other.algorithm || isDeepStrictEqual(one.algorithm, other.algorithm);
+  if (one.algorithm === other.algorithm) return true;
+  const calendars = [calendarOf(one), calendarOf(other)] as const;
+  return calendars[0] || calendars[1]
+    ? isSameCalendar(...calendars)
+    : isDeepStrictEqual(one.algorithm, other.algorithm);
+}
+
+/** Whether both are missing, or divide time in the same way. */
+export function isSameCalendar(one?: CalendarName, other?: CalendarName): boolean {
+  return one?.unit === other?.unit && one?.timeZone === other?.timeZone;
 }
 
 /** How much may count of a limit at once. */
-export function capacityOf({ maximum, algorithm }: Pick<Limit, 'maximum' | 'algorithm'>): number {
+export function capacityOf({
+  maximum,
+  algorithm,
+}: Pick<LimitInForce, 'maximum' | 'algorithm'>): number {
   return algorithm.name === 'token_bucket' ? Math.min(algorithm.burst, maximum) : maximum;
 }
 
 /** For how long an approval may count, in milliseconds. */
 export function longestCountMillis({ windowMillis, algorithm }: Limit): number {
+  // A change of the clock makes a day longer.
+  if (calendarOf({ algorithm })) return windowMillis + NOMINAL_MILLIS.day;
   // A sliding window ends two of its steps later at most.
   return algorithm.name === 'sliding_window' ? 2 * windowMillis + 2 : windowMillis;
 }

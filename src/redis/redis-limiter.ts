@@ -93,6 +93,7 @@ export class RedisLimiter implements StoreLimiter {
     this.#scripts = new Scripts({ ...options, ticks: eventLoop }, this.#guard, {
       ...options,
       historyOf: (name) => this.#history.of(name),
+      timeOf: (name) => this.#history.latestTime(name) ?? options.clock.now(),
       wakeArgument: this.#naming.wakeArgument(connections),
       replacements: options.luaReplacements,
     });

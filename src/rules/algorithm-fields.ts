@@ -2,6 +2,9 @@ import { z } from 'zod';
 
 import { ALGORITHM_NAMES, type AlgorithmName, algorithmOf } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
+import { CALENDAR_UNITS, type CalendarUnit, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
+import type { CalendarOf } from '../limiter/calendar/load-calendars.js';
+import { notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
 import type { Algorithm } from '../limiter/limits.js';
 import { wholeNumber } from './field-schemas.js';
 
@@ -12,7 +15,25 @@ export const ALGORITHM_FIELDS = {
     .optional(),
   steps: wholeNumber(BOUNDS.steps).optional(),
   burst: wholeNumber(BOUNDS.burst).optional(),
+  /** Fixed windows that are days, weeks or months. */
+  calendar: z
+    .enum(CALENDAR_UNITS, { error: `must be one of ${CALENDAR_UNITS.join(', ')}` })
+    .optional(),
+  /** An IANA name, in the spelling of Node's list. */
+  time_zone: z
+    .string('must be a string')
+    .transform((text, { issues }) => {
+      const name = timeZoneNamed(text);
+      if (name === undefined) {
+        issues.push({ code: 'custom', message: notATimeZone(text), input: text });
+        return z.NEVER;
+      }
+      return name;
+    })
+    .optional(),
 };
+
+const DEFAULT_TIME_ZONE = 'UTC';
 
 const MAXIMA = ['max_requests_per_window', 'max_hits_per_window'] as const;
 
@@ -22,14 +43,26 @@ interface WithAlgorithm extends Readonly<
   readonly algorithm?: AlgorithmName | undefined;
   readonly steps?: number | undefined;
   readonly burst?: number | undefined;
+  readonly calendar?: CalendarUnit | undefined;
+  readonly time_zone?: string | undefined;
+  readonly window_millis?: number | undefined;
 }
 
 /** A check for a schema: adds an issue for a field that does not go with the algorithm or the maximum beside it. */
 export function checkAlgorithmFields({ value, issues }: z.core.ParsePayload<WithAlgorithm>): void {
-  const reject = (field: 'steps' | 'burst', message: string): void => {
+  const reject = (field: 'steps' | 'burst' | 'calendar' | 'time_zone', message: string): void => {
     issues.push({ code: 'custom', path: [field], message, input: value });
   };
-  const { algorithm, steps, burst } = value;
+  const { algorithm, steps, burst, calendar } = value;
+  if (calendar !== undefined && value.window_millis !== undefined) {
+    reject('calendar', 'must not have window_millis beside it');
+  }
+  if (calendar !== undefined && algorithm !== undefined && algorithm !== 'fixed_window') {
+    reject('calendar', `must have algorithm: fixed_window beside it, or none, not ${algorithm}`);
+  }
+  if (value.time_zone !== undefined && calendar === undefined) {
+    reject('time_zone', 'must have calendar beside it');
+  }
   const instead = algorithm === undefined ? 'beside it' : `beside it, not ${algorithm}`;
   if (steps !== undefined && algorithm !== 'sliding_window') {
     reject('steps', `must have algorithm: sliding_window ${instead}`);
@@ -43,7 +76,22 @@ export function checkAlgorithmFields({ value, issues }: z.core.ParsePayload<With
   }
 }
 
-/** Returns the algorithm of a rule or of one of its limits; undefined if it names none. */
-export function algorithmIn({ algorithm, steps, burst }: WithAlgorithm): Algorithm | undefined {
-  return algorithm && algorithmOf(algorithm, { steps, burst });
+/** How the approvals of a limit count, and the length of its windows, as far as that follows. */
+interface DeclaredKind {
+  readonly algorithm: Algorithm;
+  readonly windowMillis?: number;
+}
+
+/** Returns what a rule or one of its limits says of its algorithm; undefined if it names neither that nor a calendar. */
+export function kindIn(
+  { algorithm, steps, burst, calendar, time_zone: zone = DEFAULT_TIME_ZONE }: WithAlgorithm,
+  calendarOf: CalendarOf,
+): DeclaredKind | undefined {
+  if (calendar) {
+    return {
+      algorithm: { name: 'fixed_window', calendar: calendarOf(calendar, zone) },
+      windowMillis: NOMINAL_MILLIS[calendar],
+    };
+  }
+  return algorithm && { algorithm: algorithmOf(algorithm, { steps, burst }) };
 }

@@ -1,6 +1,6 @@
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
-import type { Limits } from '../limiter/limits.js';
+import type { ForEachLimit, LimitInForce } from '../limiter/limits.js';
 import { DEFAULT_NAME } from './rule.js';
 
 /** Everything that rules say about a key. */
@@ -52,7 +52,7 @@ export function completed(declared: DeclaredPolicy): KeyPolicy {
  * for a window, so any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
-export function policyItem(policy: DeclaredPolicy, limits: Limits): string {
+export function policyItem(policy: DeclaredPolicy, limits: ForEachLimit<LimitInForce>): string {
   return limits
     .map(({ name = policyName(policy), maximum, windowMillis }) => {
       const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
-import { FIXED_WINDOW, type Limit, ownLimit } from '../limiter/limits.js';
-import { algorithmIn } from './algorithm-fields.js';
+import { type CalendarOf, loadCalendars } from '../limiter/calendar/load-calendars.js';
+import { calendarOf, type Limit, FIXED_WINDOW, ownLimit } from '../limiter/limits.js';
+import { kindIn } from './algorithm-fields.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
@@ -30,9 +31,17 @@ export class RuleSet {
   readonly #policies = new Map<string, KeyPolicy>();
   readonly #recent = new RecentAnswers((key) => this.#find(key), KEPT_KEYS);
 
+  /** The rules, and the calendars that they name. */
+  static async load(rules: readonly Rule[], defaults: KeyPolicy): Promise<RuleSet> {
+    const haveCalendar = rules.some((rule) => hasCalendar(rule) || rule.limits?.some(hasCalendar));
+    return new RuleSet(rules, defaults, haveCalendar ? await loadCalendars() : undefined);
+  }
+
+  /** @param calendars required if a rule has a calendar */
   constructor(
     readonly rules: readonly Rule[],
     private readonly defaults: KeyPolicy,
+    private readonly calendars: CalendarOf = noCalendars,
   ) {
     this.digest = digestOf(rules);
     this.patterns = rules.map((rule) => ({
@@ -61,7 +70,10 @@ export class RuleSet {
     let policy = this.#policies.get(name);
     if (!policy) {
       policy = completed(
-        matches.reduce<DeclaredPolicy>((before, { rule }) => apply(before, rule), this.defaults),
+        matches.reduce<DeclaredPolicy>(
+          (before, { rule }) => apply(before, rule, this.calendars),
+          this.defaults,
+        ),
       );
       if (this.#policies.size >= KEPT_POLICIES) this.#policies.clear();
       this.#policies.set(name, policy);
@@ -70,16 +82,20 @@ export class RuleSet {
   }
 }
 
-function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
+function hasCalendar({ calendar }: Pick<Rule, 'calendar'>): boolean {
+  return calendar !== undefined;
+}
+
+const noCalendars: CalendarOf = () => {
+  throw new Error('rules with calendars are made by RuleSet.load');
+};
+
+function apply(before: DeclaredPolicy, rule: Rule, calendars: CalendarOf): DeclaredPolicy {
   const [own, ...further] = before.limits;
   return {
     limits: [
-      ownLimit(
-        rule.window_millis ?? own.windowMillis,
-        rule.max_requests_per_window ?? own.maximum,
-        algorithmIn(rule) ?? own.algorithm,
-      ),
-      ...(rule.limits?.map(furtherLimit) ?? further),
+      applyToOwn(own, rule, calendars),
+      ...(rule.limits?.map((limit) => furtherLimit(limit, calendars)) ?? further),
     ],
     maxRequestsInQueue: rule.max_requests_in_queue ?? before.maxRequestsInQueue,
     requestsCanSetRate: rule.requests_can_set_rate ?? before.requestsCanSetRate,
@@ -100,14 +116,29 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
   };
 }
 
-function furtherLimit(limit: FurtherLimitRule): Limit {
+/** A rule with a `window_millis` alone replaces a calendar. */
+function applyToOwn(own: Limit, rule: Rule, calendars: CalendarOf): Limit {
+  const endsCalendar = rule.window_millis !== undefined && calendarOf(own) !== undefined;
+  const before = endsCalendar ? FIXED_WINDOW : own.algorithm;
+  const { algorithm = before, windowMillis = rule.window_millis } = kindIn(rule, calendars) ?? {};
+  return ownLimit(
+    windowMillis ?? own.windowMillis,
+    rule.max_requests_per_window ?? own.maximum,
+    algorithm,
+  );
+}
+
+function furtherLimit(limit: FurtherLimitRule, calendars: CalendarOf): Limit {
+  // The schema has made sure that there is a length or a calendar.
+  const { algorithm = FIXED_WINDOW, windowMillis = limit.window_millis ?? 0 } =
+    kindIn(limit, calendars) ?? {};
   return {
     name: limit.name,
-    windowMillis: limit.window_millis,
+    windowMillis,
     // The schema has made sure that there is one of the two.
     maximum: limit.max_requests_per_window ?? limit.max_hits_per_window ?? 0,
     counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
-    algorithm: algorithmIn(limit) ?? FIXED_WINDOW,
+    algorithm,
     keepsReleased: !limit.releases_return,
   };
 }

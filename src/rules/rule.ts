@@ -26,17 +26,22 @@ const furtherLimitSchema = strictObject(
       .regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
     max_requests_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
     max_hits_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
-    window_millis: wholeNumber(BOUNDS.windowMillis),
+    window_millis: wholeNumber(BOUNDS.windowMillis).optional(),
     /** Whether a released approval gives back what it took. */
     releases_return: yesOrNo().default(true),
     ...ALGORITHM_FIELDS,
   },
-  'must be an object with name, window_millis and a maximum',
+  'must be an object with name, a maximum, and window_millis or calendar',
 )
   .refine(
     ({ max_requests_per_window: requests, max_hits_per_window: hits }) =>
       (requests === undefined) !== (hits === undefined),
     'must have either max_requests_per_window or max_hits_per_window',
+  )
+  .refine(
+    ({ window_millis: windowMillis, calendar }) =>
+      windowMillis !== undefined || calendar !== undefined,
+    'must have either window_millis or calendar',
   )
   .refine(({ name }) => name !== DEFAULT_NAME, {
     path: ['name'],

@@ -82,7 +82,7 @@ export async function openRules(settings: RulesSettings, logger: Logger): Promis
     {
       what: 'rules',
       files: [{ variable: 'CONFIG_FILE', path }],
-      parse: ([content]) => new RuleSet(parseRules(String(content), path), defaults),
+      parse: ([content]) => RuleSet.load(parseRules(String(content), path), defaults),
       describe,
     },
     logger,

@@ -36,7 +36,7 @@ export const ERRORS = {
   WINDOW_NOT_SETTABLE: {
     kind: 'reject',
     message: 'windowMillis must not be set: the limit of the key is a {algorithm}',
-    when: 'a check sets `windowMillis`, and the limit of the key is a `sliding_window` or a `token_bucket`',
+    when: 'a check sets `windowMillis`, and the limit of the key is a `sliding_window` or a `token_bucket`, or has a `calendar`',
   },
   INVALID_KEY_LENGTH: {
     kind: 'reject',

@@ -24,6 +24,7 @@ const SETTINGS = {
   maxHoldsPerKey: 100,
   wakeArgument: 'PUBLISH :wake',
   historyOf: () => UNKNOWN_HISTORY,
+  timeOf: () => 0,
 };
 
 const clock = new ManualClock(1_000_000);

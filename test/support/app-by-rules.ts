@@ -1,4 +1,5 @@
 import { parseSettings } from '../../src/config/settings.js';
+import { loadCalendars } from '../../src/limiter/calendar/load-calendars.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { parseRules } from '../../src/rules/parse-rules.js';
 import type { KeyPolicy } from '../../src/rules/policy.js';
@@ -23,8 +24,9 @@ export async function serveByRules(
   environment: Environment = {},
 ): Promise<AppByRules> {
   const settings = parseSettings(environment);
+  const calendars = await loadCalendars();
   const ruleSetOf = (keys: readonly object[]): RuleSet =>
-    new RuleSet(parseRules(JSON.stringify({ keys })), defaultPolicy(settings));
+    new RuleSet(parseRules(JSON.stringify({ keys })), defaultPolicy(settings), calendars);
   const policies = { current: ruleSetOf(rules) };
   const clock = new ManualClock(1_700_000_000_000);
   const limiter = new MemoryLimiter<KeyPolicy>(policies, clock);

@@ -1,13 +1,16 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
+import type { CalendarUnit } from '../../src/limiter/calendar/calendar.js';
 import { send } from './http-client.js';
 import { until } from './until.js';
 
-/** How a limit counts that is no fixed window. */
+/** How a limit counts that has no windows of a fixed length. */
 export interface DebugAlgorithm {
   readonly Algorithm?: 'sliding_window' | 'token_bucket';
   readonly Steps?: number;
   readonly Burst?: number;
+  readonly Calendar?: CalendarUnit;
+  readonly TimeZone?: string;
 }
 
 /** A further limit in the body of `GET /debug/{key}`. */

@@ -15,7 +15,7 @@ import type {
   StoreCondition,
 } from '../../src/limiter/limiter.js';
 import { algorithmOf } from '../../src/limiter/algorithms.js';
-import { type Algorithm, type LimitState, ownLimit } from '../../src/limiter/limits.js';
+import { type LimitState, type NamedAlgorithm, ownLimit } from '../../src/limiter/limits.js';
 import { type DebugAlgorithm, type DebugState, debugState } from './debug-state.js';
 import { type Answer, begin, ratePath, send } from './http-client.js';
 import { ToldDecisions } from './told-decisions.js';
@@ -181,7 +181,9 @@ function reasonIn({ json }: Answer): UnavailableReason {
   throw new Error(error);
 }
 
-function algorithmIn({ Algorithm: name, Steps: steps, Burst: burst }: DebugAlgorithm): Algorithm {
+function algorithmIn(body: DebugAlgorithm): NamedAlgorithm {
+  const { Algorithm: name, Steps: steps, Burst: burst, Calendar: unit, TimeZone: timeZone } = body;
+  if (unit && timeZone) return { name: 'fixed_window', calendar: { unit, timeZone } };
   return algorithmOf(name ?? 'fixed_window', { steps, burst });
 }
 

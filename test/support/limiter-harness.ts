@@ -23,6 +23,8 @@ import { policiesWith } from './policies.js';
 /** A limiter on a clock that the test moves. */
 export interface LimiterHarness {
   readonly limiter: Limiter;
+  /** The time of the clock, in milliseconds since 1970. */
+  now(): number;
   /** Lets time pass, and returns when all its effects have happened. */
   advance(millis: number): Promise<void>;
   /** Returns when nothing is under way between this limiter and its store. */
@@ -55,6 +57,7 @@ export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   });
   return Promise.resolve({
     limiter,
+    now: () => clock.now(),
     advance: (millis) => clock.advance(millis),
     quiet: nextTick,
     close: () => limiter.close(),
@@ -115,6 +118,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     };
     return {
       limiter,
+      now: () => clock.now(),
       quiet,
       advance: async (millis) => {
         await quiet();

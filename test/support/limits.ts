@@ -1,5 +1,5 @@
 import type { KeyLimits, OverrideCeilings } from '../../src/limiter/limiter.js';
-import { type Algorithm, FIXED_WINDOW, type Limit, ownLimit } from '../../src/limiter/limits.js';
+import { type Algorithm, type Limit, FIXED_WINDOW, ownLimit } from '../../src/limiter/limits.js';
 
 /** A limit that the rules list besides the key's own. */
 export interface FurtherLimit extends Omit<Limit, 'algorithm'> {

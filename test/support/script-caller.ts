@@ -8,4 +8,5 @@ export const SCRIPT_CALLER = {
   maxIdsPerKey: 1000,
   maxHoldsPerKey: 100,
   historyOf: () => UNKNOWN_HISTORY,
+  timeOf: () => 0,
 };

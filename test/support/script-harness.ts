@@ -96,6 +96,8 @@ export interface ReplicaOptions {
    * is given.
    */
   readonly history?: { readonly loaded?: number; readonly since?: number; readonly until?: number };
+  /** Redis's time as the replica knows it, in ms after the start, where that is out of date. */
+  readonly knownMillis?: number;
   /** The connection that the scripts are called on, where it is another one. */
   readonly client?: Redis;
   /** `sentAgain` for calls that may have run before. */
@@ -239,6 +241,7 @@ export class ScriptHarness {
         maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
         maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
         historyOf: () => this.#history(options.history),
+        timeOf: () => this.startMillis + (options.knownMillis ?? this.#nowMillis),
         replacements: options.replacements
           ? { ...this.replacements, ...options.replacements }
           : this.replacements,

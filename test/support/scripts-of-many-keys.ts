@@ -30,5 +30,6 @@ export function scriptsOfManyKeys(
     maxHoldsPerKey: 1000,
     wakeArgument: others.wakeArgument ?? 'PUBLISH :wake',
     historyOf: () => history,
+    timeOf: () => 0,
   });
 }

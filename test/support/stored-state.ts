@@ -1,6 +1,6 @@
 import type { Algorithm } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
-import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
+import { rulesIn } from './rules-in.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
 import {
   readCounts,
@@ -135,7 +135,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
-  const [{ algorithm }] = limitsIn(fields.limits ?? '').limits;
+  const [{ algorithm }] = rulesIn(fields.limits ?? '').limits;
   const { own = '0' } = fields;
   const report = readReport(algorithm, own);
   return {

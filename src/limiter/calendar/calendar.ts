@@ -11,15 +11,27 @@ export interface CalendarWindow {
   readonly nextEnd: number;
 }
 
+/** The days, weeks or months of a time zone. */
+export interface CalendarName {
+  readonly unit: CalendarUnit;
+  /** An IANA name, such as `Europe/Berlin`. */
+  readonly timeZone: string;
+}
+
+const DAY_MILLIS = 24 * 3600 * 1000;
+
+/** The length of a window that no clock change alters, and for months of the longest one, in milliseconds. */
+export const NOMINAL_MILLIS: Readonly<Record<CalendarUnit, number>> = {
+  day: DAY_MILLIS,
+  week: 7 * DAY_MILLIS,
+  month: 31 * DAY_MILLIS,
+};
+
 /**
  * Divides time into the days, weeks or months of a time zone. `ZonedCalendar` implements it. Load that class by
  * `import()`, and only if there is a calendar: its library takes 20 ms of CPU.
  */
-export interface Calendar {
-  readonly unit: CalendarUnit;
-  /** An IANA name, such as `Europe/Berlin`. */
-  readonly timeZone: string;
-
+export interface Calendar extends CalendarName {
   /**
    * Returns the window that holds a time.
    * @param now in milliseconds since 1970

@@ -2,7 +2,7 @@ import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../lim
 import type { ForEachLimit, Limit, Limits } from '../limits.js';
 import { Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
-import { createLimit } from './limits/kinds.js';
+import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 
@@ -23,22 +23,27 @@ export type AmendOutcome = Amended | RejectedAmendment | 'unknown' | 'store_full
 /** The approvals of a key that count: in its limits, and as held ones. `lua/lib/approvals.lua` has the same rules. */
 export class Approvals {
   #limits: ForEachLimit<CountedLimit>;
+  #window: Window;
   /** Undefined until there is a hold, since most keys have none. */
   #holds: Holds | undefined;
   /** When an approval was last released or got fewer hits, or a hold lapsed. Undefined if none was, which takes less memory. */
   #releasedAt: number | undefined;
 
-  /** @param window of the key: the windows, or periods, of its own limit */
   constructor(
     now: number,
-    readonly window: Window,
     [own, ...further]: Limits,
     private readonly bounds: InstanceBounds,
     /** Holds the ids. */
     private readonly budget: MemoryBudget,
   ) {
-    this.#limits = [this.#create(now, own, window)];
+    this.#window = createWindow(now, own);
+    this.#limits = [this.#create(now, own, this.#window)];
     this.takeFurther(now, further);
+  }
+
+  /** The window of the key: the windows, or periods, of its own limit. */
+  get window(): Window {
+    return this.#window;
   }
 
   get holds(): Holds | undefined {
@@ -183,25 +188,31 @@ export class Approvals {
   }
 
   /**
-   * Takes the own limit of other rules: another kind, or another length of what is no fixed window. What counts now goes on
+   * Takes the own limit of other rules: another kind, another calendar, or another length of what is no fixed window. What counts now goes on
    * to count, as a sum without ids if the kind or its steps are others.
    * @returns until when that may count; -Infinity for nothing
    */
   takeOwn(now: number, rule: Limit): number {
     const [before, ...further] = this.#limits;
-    this.window.dropOverride();
+    this.#window.dropOverride();
     if (before.continuesAs(rule)) {
       before.change(now, rule);
       return countsUntil([before]);
     }
-    const { windowMillis } = rule;
-    if (rule.algorithm.name === 'fixed_window') this.window.restart(now, windowMillis);
-    else this.window.change(now, windowMillis);
-    const own = this.#create(now, rule, this.window);
+    const isWindow = rule.algorithm.name === 'fixed_window';
+    this.#window = isWindow ? createWindow(now, rule) : this.#periods(now, rule);
+    const own = this.#create(now, rule, this.#window);
     own.carry(before.sum);
     before.clear();
     this.#limits = [own, ...further];
     return countsUntil([own]);
+  }
+
+  /** Returns the periods of another own limit, which go on from the start of the current window. */
+  #periods(now: number, { windowMillis }: Limit): Window {
+    const periods = new Window(this.#window.start, windowMillis);
+    periods.rollTo(now, windowMillis);
+    return periods;
   }
 
   /**
@@ -214,7 +225,7 @@ export class Approvals {
       const kept = before.find((limit) => limit.continuesAs(rule));
       kept?.change(now, rule);
       if (kept) return kept;
-      const limit = this.#create(now, rule, new Window(now, rule.windowMillis));
+      const limit = this.#create(now, rule, createWindow(now, rule));
       limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
       return limit;
     });

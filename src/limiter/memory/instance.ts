@@ -12,11 +12,11 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit, isSameAlgorithm, type Limit } from '../limits.js';
+import { forEachLimit, hasSettableWindow, isSameAlgorithm, type Limit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import type { InstanceDecision } from './instance-decision.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
-import { Window } from './limits/window.js';
+import type { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
@@ -32,8 +32,6 @@ const NOBODY: readonly string[] = [];
  * `lua/` have the same rules, operation by operation.
  */
 export class Instance {
-  /** Those of the own limit. Idle removal and the denials follow them. */
-  readonly #window: Window;
   /** What counts of its limits. */
   readonly approvals: Approvals;
   readonly #queue: WaitingQueue = new FifoQueue();
@@ -65,9 +63,13 @@ export class Instance {
   ) {
     this.#rules = policy.current;
     const { limits } = this.#rules;
-    this.#window = new Window(now, limits[0].windowMillis);
-    this.approvals = new Approvals(now, this.#window, limits, bounds, budget);
+    this.approvals = new Approvals(now, limits, bounds, budget);
     this.#expires = this.#idleAt;
+  }
+
+  /** Those of the own limit. Idle removal and the denials follow them. */
+  get #window(): Window {
+    return this.approvals.window;
   }
 
   get waiting(): number {
@@ -102,7 +104,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
-    if (request.windowMillis !== undefined && this.#hasBoundary) {
+    if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
       if (this.#isNew) this.#window.begin(request.windowMillis);
       else this.#window.override(request.windowMillis);
       // It may be the length that the window has already.
@@ -250,9 +252,9 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const [{ windowMillis, algorithm }] = this.policy.current.limits;
-    const laterMillis =
-      algorithm.name === 'fixed_window' ? this.#window.nextMillis(windowMillis) : windowMillis;
+    const [own] = this.policy.current.limits;
+    const ofRules = own.windowMillis;
+    const laterMillis = hasSettableWindow(own) ? this.#window.nextMillis(ofRules) : ofRules;
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
     return Math.max(millisUntil(this.exactRoomAt, now), turn);
   }
@@ -304,8 +306,9 @@ export class Instance {
   get #awaitsBoundary(): boolean {
     if (!this.#hasBoundary) return false;
     if (!this.#hasAlgorithmOfRules) return true;
-    const { windowMillis } = this.policy.current.limits[0];
-    return windowMillis !== this.#window.millis && !this.#window.isOverridden;
+    const [own] = this.policy.current.limits;
+    const isOther = hasSettableWindow(own) && own.windowMillis !== this.#window.millis;
+    return isOther && !this.#window.isOverridden;
   }
 
   /** Whether another own limit waits for the end of the window. */
@@ -329,7 +332,7 @@ export class Instance {
     this.#expires = Math.max(this.#expires, this.approvals.takeFurther(now, further));
   }
 
-  /** Takes another kind of the own limit, or another window of one that has no boundary. */
+  /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
   #takeOwn(now: number, before: Limit, own: Limit): void {
     const isSame = isSameAlgorithm(before, own);
     const isWindow = isSame && own.algorithm.name === 'fixed_window';
@@ -358,7 +361,7 @@ export class Instance {
   #roll(now: number): void {
     const rules = this.policy.current;
     const [own] = rules.limits;
-    const endsWindows = this.#hasBoundary && own.algorithm.name !== 'fixed_window';
+    const endsWindows = this.#hasBoundary && !hasSettableWindow(own);
     if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
     const hasRolled = this.approvals.roll(now, own.windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;

@@ -25,6 +25,7 @@ import type {
   StoreCondition,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
+import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { decisionOf } from './instance-decision.js';
@@ -311,10 +312,11 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
-  /** Serves the queue when the window ends or a hold lapses, whichever comes first. */
+  /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */
   #settleWhenRoom(entry: Entry<Policy>): void {
     if (entry.instance.waiting === 0) return;
-    const dueAt = entry.instance.roomAt;
+    const { key, roomAt } = entry.instance;
+    const dueAt = roomAt + settleDelay(key, entry.policy.current.limits, roomAt);
     if (entry.timer?.dueAt === dueAt) return;
     entry.timer?.cancel();
     const cancel = this.clock.after(dueAt - this.clock.now(), () => {

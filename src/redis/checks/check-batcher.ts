@@ -6,6 +6,7 @@ import {
   type Quota,
   type RequestTrace,
 } from '../../limiter/limiter.js';
+import { hasSettableWindow } from '../../limiter/limits.js';
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { answerBatch, type CheckReply, failBatch, type PendingCheck } from './check-replies.js';
@@ -288,7 +289,7 @@ function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck)
 
 /** Whether the checks of a key may be plain. */
 function hasOneWindow({ limits: [own, ...further] }: Quota): boolean {
-  return own.algorithm.name === 'fixed_window' && further.length === 0;
+  return hasSettableWindow(own) && further.length === 0;
 }
 
 /** Sorts them in the order that a call needs. Nothing else depends on the order of the keys of a call. */

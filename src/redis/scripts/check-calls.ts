@@ -15,6 +15,7 @@ import { replyForEach } from './reply-for-each.js';
 import type { ScriptClient, ScriptClientParts } from './script-client.js';
 import type { Script } from './script-loader.js';
 import type { CallerSettings } from './shared-arguments.js';
+import { timeOfStaleCall } from './stale-calendars.js';
 
 /** How long checks assume that Redis may have no memory left after it has refused one for that reason. */
 const FULL_MILLIS = 1000;
@@ -42,6 +43,8 @@ interface CallOptions {
   readonly wasSent: boolean;
   /** The call goes to the primary of a shard, and its names are in several slots. Otherwise they are in one slot. */
   readonly isOfShard: boolean;
+  /** Redis's time, if Redis has just said it. */
+  readonly time?: number;
 }
 
 /**
@@ -148,7 +151,8 @@ export class CheckCalls {
     const { client, script, settings } = this.parts;
     const mayBeFull = this.#mayBeFull(batches);
     const hasSeveralSlots = options.isOfShard && batches.length > 1;
-    const circumstances = { isSentAgain: options.wasSent, mayBeFull, hasSeveralSlots };
+    const { time = settings.timeOf(batches[0]?.names.state ?? '') } = options;
+    const circumstances = { isSentAgain: options.wasSent, mayBeFull, hasSeveralSlots, time };
     const call = {
       script,
       ...encodeChecks(settings, batches, circumstances),
@@ -169,6 +173,7 @@ export class CheckCalls {
       this.parts.settings.limitsOf,
     );
     if (decoded.every(isDecision)) return decoded;
+    const said = decoded.map(timeOfStaleCall).find((time) => time !== undefined);
     const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
       hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,
     );
@@ -176,12 +181,15 @@ export class CheckCalls {
       this.#noteFull(batches);
     }
     const needsAnotherCall = (reply: unknown): boolean =>
-      reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
+      reply === NEEDS_ALL_NAMES ||
+      timeOfStaleCall(reply) !== undefined ||
+      (reply instanceof StoreFullError && !mayBeFull);
     const rest = batches
       .filter((_, i) => needsAnotherCall(replies[i]))
       .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
     if (rest.length === 0) return replies as (BatchReply | typeof MOVED)[];
-    const later = (await this.#send(rest, options, isWanted)).values();
+    const again = said === undefined ? options : { ...options, time: said };
+    const later = (await this.#send(rest, again, isWanted)).values();
     return replies.map((reply) => {
       if (!needsAnotherCall(reply)) return reply;
       const next = later.next().value;

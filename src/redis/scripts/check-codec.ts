@@ -7,7 +7,7 @@ import type {
 } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { encodeLimits, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import {
   type CallerSettings,
   keysForNewWindow,
@@ -91,6 +91,8 @@ export interface CheckCircumstances {
   readonly mayBeFull: boolean;
   /** The names are in several slots of a cluster, so Redis does not take them as KEYS. */
   readonly hasSeveralSlots: boolean;
+  /** Redis's time for calendars, as far as it is known, in milliseconds since 1970. */
+  readonly time: number;
 }
 
 /** What a check with a place in the queue needs to know to wait. */
@@ -134,7 +136,7 @@ const NAMES_FOR = {
 export function encodeChecks(
   settings: CallerSettings,
   batches: readonly CheckBatch[],
-  { isSentAgain, mayBeFull, hasSeveralSlots }: CheckCircumstances,
+  { isSentAgain, mayBeFull, hasSeveralSlots, time }: CheckCircumstances,
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
@@ -150,11 +152,11 @@ export function encodeChecks(
   const [{ names } = {}] = batches;
   if (!first || !names) throw new Error('a call without a batch');
   const args = [
-    ...sharedArguments(settings, names, first),
+    ...sharedArguments(settings, names, first, time),
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
     counts.inWindow,
     counts.newWindow,
-    encodeShapes(batches, limits, first, settings.maxHoldsPerKey),
+    encodeShapes(batches, limits, first, settings.maxHoldsPerKey, time),
   ];
   if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
@@ -167,13 +169,14 @@ function encodeShapes(
   limits: readonly KeyLimits[],
   ofCall: KeyLimits,
   maxHoldsPerKey: number,
+  time: number,
 ): string {
   let shapes = '';
   let areSingle = true;
   for (const [i, batch] of batches.entries()) {
     const ofKey = limits[i] ?? ofCall;
     const special = encodeSpecial(batch, ofKey, maxHoldsPerKey);
-    const ownLimits = ofKey === ofCall ? '' : `=${encodeLimits(ofKey)}`;
+    const ownLimits = ofKey === ofCall ? '' : `=${encodeRules(ofKey, time)}`;
     areSingle &&= batch.checks.length === 1 && ownLimits === '' && special === '';
     shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && `/${special}`}`;
   }

@@ -1,17 +1,22 @@
 import type { InstanceDetail, KeyLimits, Quota } from '../../limiter/limiter.js';
+import { CALENDAR_UNITS, type CalendarName } from '../../limiter/calendar/calendar.js';
 import {
   type Algorithm,
+  calendarOf,
   capacityOf,
   FIXED_WINDOW,
   type ForEachLimit,
   forEachLimit,
   type Limit,
+  type LimitInForce,
+  type NamedAlgorithm,
   type LimitState,
   ownLimit,
 } from '../../limiter/limits.js';
 
 /** The limits in force of a key. */
-export interface LimitsInForce extends Pick<KeyLimits, 'limits' | 'maxRequestsInQueue'> {
+export interface LimitsInForce extends Pick<KeyLimits, 'maxRequestsInQueue'> {
+  readonly limits: ForEachLimit<LimitInForce>;
   /** Which of them requests have set. */
   readonly overridden: InstanceDetail['overridden'];
 }
@@ -21,6 +26,23 @@ export function encodeLimits({ limits: [own, ...further], maxRequestsInQueue }: 
   const ofOwn = `${own.windowMillis}:${own.maximum}:${maxRequestsInQueue}`;
   const algorithm = encodeAlgorithm(own.algorithm);
   return ofOwn + (algorithm && `,=${algorithm}`) + further.map(encodeFurther).join('');
+}
+
+/**
+ * The same, and what the scripts have to know of its calendars.
+ * @param time of Redis, as far as it is known, in milliseconds since 1970
+ */
+export function encodeRules(rules: KeyLimits, time: number): string {
+  let text = encodeLimits(rules);
+  for (const limit of rules.limits) {
+    const calendar = calendarOf(limit);
+    if (!calendar) continue;
+    const name = `@${encodeCalendar(calendar)}=`;
+    if (text.includes(name)) continue;
+    const { start, end, nextEnd } = calendar.windowAt(time);
+    text += `${name}${start}:${end}:${nextEnd}`;
+  }
+  return text;
 }
 
 function encodeFurther(limit: Limit): string {
@@ -34,7 +56,7 @@ function encodeFurther(limit: Limit): string {
 function encodeAlgorithm(algorithm: Algorithm): string {
   switch (algorithm.name) {
     case 'fixed_window':
-      return '';
+      return algorithm.calendar ? `calendar:${encodeCalendar(algorithm.calendar)}` : '';
     case 'sliding_window':
       return `${algorithm.name}:${algorithm.steps}`;
     case 'token_bucket':
@@ -42,7 +64,18 @@ function encodeAlgorithm(algorithm: Algorithm): string {
   }
 }
 
-function algorithmIn(name: string | undefined, parameter: string | undefined): Algorithm {
+/** No name of a time zone has a `.`, and the limits of a key must not have a `/` in a call of checks. */
+function encodeCalendar({ unit, timeZone }: CalendarName): string {
+  return `${unit}.${timeZone.replaceAll('/', '.')}`;
+}
+
+function calendarIn(text: string): CalendarName | undefined {
+  const unit = CALENDAR_UNITS.find((each) => text.startsWith(`${each}.`));
+  return unit && { unit, timeZone: text.slice(unit.length + 1).replaceAll('.', '/') };
+}
+
+function algorithmIn(name: string | undefined, parameter = ''): NamedAlgorithm {
+  if (name === 'calendar') return { name: 'fixed_window', calendar: calendarIn(parameter) };
   if (name === 'sliding_window') return { name, steps: Number(parameter) };
   if (name === 'token_bucket') return { name, burst: Number(parameter) };
   return FIXED_WINDOW;
@@ -74,7 +107,7 @@ export function limitsIn(text: string): LimitsInForce {
   };
 }
 
-function furtherIn(text: string): Limit {
+function furtherIn(text: string): LimitInForce {
   const [name, rest = ''] = text.split('=');
   const [windowMillis, maximum, counts, kept, algorithm, parameter] = rest.split(':');
   return {
@@ -95,15 +128,15 @@ export type UsedOfLimits = number | string;
  * @param millisToRoom until there may be room, if the key has one limit
  */
 export function quotaIn(
-  limits: ForEachLimit<Limit>,
+  limits: ForEachLimit<LimitInForce>,
   used: UsedOfLimits,
   millisToRoom: number,
 ): Quota {
   const numbers = typeof used === 'number' ? [[used, millisToRoom * 1000]] : numbersIn(used);
   return {
     limits: forEachLimit(limits, (limit, i) => {
-      const { name, windowMillis, maximum, algorithm, counts, keepsReleased } = limit;
-      const [ofLimit = 0, micros = 0] = numbers[i] ?? [];
+      const { name, maximum, algorithm, counts, keepsReleased } = limit;
+      const [ofLimit = 0, micros = 0, windowMillis = limit.windowMillis] = numbers[i] ?? [];
       const remaining = Math.max(0, capacityOf(limit) - ofLimit);
       const resetMillis = micros / 1000;
       // A spread takes longer.
@@ -123,13 +156,18 @@ export function quotaIn(
 
 /**
  * Returns the states of limits.
- * @param used `<used>:<ms until the window ends>` for each, with a comma between two
+ * @param used `<used>:<ms until the window ends>` for each, with a comma between two; for the window of a calendar its length
+ *   after a colon
  */
-export function limitStatesIn(limits: ForEachLimit<Limit>, used: string): ForEachLimit<LimitState> {
+export function limitStatesIn(
+  limits: ForEachLimit<LimitInForce>,
+  used: string,
+): ForEachLimit<LimitState> {
   const numbers = numbersIn(used);
   return forEachLimit(limits, (limit, i) => {
-    const [ofLimit = 0, millisToWindowEnd = 0] = numbers[i] ?? [];
-    return { ...limit, used: ofLimit, millisToWindowEnd };
+    const [ofLimit = 0, millisToWindowEnd = 0, windowMillis = limit.windowMillis] =
+      numbers[i] ?? [];
+    return { ...limit, windowMillis, used: ofLimit, millisToWindowEnd };
   });
 }
 

@@ -38,7 +38,8 @@ import {
   type Ticket,
 } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
-import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
+import { sendWithCalendars } from './stale-calendars.js';
+import { decodeWithdrawn, encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments instead of files, see {@link loadScript}. */
@@ -125,11 +126,9 @@ export class Scripts {
   renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     const [first] = leased;
     if (!first) return Promise.resolve([]);
-    const shared = sharedArguments(
-      this.settings,
-      first.names,
-      this.settings.limitsOf(first.names.key),
-    );
+    const { limitsOf, timeOf } = this.settings;
+    const { names } = first;
+    const shared = sharedArguments(this.settings, names, limitsOf(names.key), timeOf(names.state));
     const call = {
       script: this.#renew,
       keys: leased.flatMap(keysToRenew),
@@ -191,17 +190,20 @@ export class Scripts {
    */
   withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]> {
     return inSeveralCalls(withdrawals, (rest) => {
-      const { keys, args } = encodeWithdrawals(this.settings, rest);
-      const call = { script: this.#withdraw, keys, args };
+      const { state } = rest[0].names;
       return this.guard.run({
         script: this.#withdraw.name,
         operation: this.#operation,
-        name: rest[0].names.state,
+        name: state,
         size: rest.length,
         isWrite: true,
         isRepeatable: true,
         send: (_attempt, isWanted) =>
-          this.#sendForEach(call, isWanted, (reply) => reply as (number | Error)[]),
+          sendWithCalendars(this.settings.timeOf(state), (time) => {
+            const { keys, args } = encodeWithdrawals(this.settings, rest, time);
+            const call = { script: this.#withdraw, keys, args };
+            return this.#sendForEach(call, isWanted, decodeWithdrawn);
+          }),
       });
     });
   }
@@ -265,8 +267,11 @@ export class Scripts {
     ownArgs: readonly (string | number)[],
     { isRepeatable = true, traces }: RunOptions = {},
   ): Promise<unknown> {
-    const shared = sharedArguments(this.settings, names, this.settings.limitsOf(names.key));
-    const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
+    const { limitsOf, timeOf } = this.settings;
+    const callAt = (time: number): ScriptCall => {
+      const shared = sharedArguments(this.settings, names, limitsOf(names.key), time);
+      return { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
+    };
     return this.guard.run({
       script: script.name,
       operation: this.#operation,
@@ -275,7 +280,10 @@ export class Scripts {
       traces,
       isWrite: true,
       isRepeatable,
-      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
+      send: (_attempt, isWanted) =>
+        sendWithCalendars(timeOf(names.state), (time) =>
+          this.#client.sendWithOthers(callAt(time), isWanted),
+        ),
     });
   }
 

@@ -1,6 +1,6 @@
 import type { KeyLimits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { encodeLimits } from './limits-codec.js';
+import { encodeRules } from './limits-codec.js';
 
 /** The caller's settings, which every script call has. */
 export interface CallerSettings {
@@ -20,20 +20,28 @@ export interface CallerSettings {
    * @param name a name in Redis that the call is about
    */
   readonly historyOf: (name: string) => string;
+  /**
+   * Redis's time, as far as this replica knows, in milliseconds since 1970.
+   * @param name a name in Redis that the call is about
+   */
+  readonly timeOf: (name: string) => number;
 }
 
 /**
  * The start of ARGV. `calls.read` in `lua/lib/calls.lua` reads it.
  * @param names of the key, or of the first of several
  * @param limits of that key
+ * @param time of Redis, for calendars
  */
 export function sharedArguments(
   { replicaId, leaseMillis, wakeArgument, maxIdsPerKey, historyOf }: CallerSettings,
   names: KeyNames,
   limits: KeyLimits,
+  time: number,
 ): readonly (string | number)[] {
   const history = historyOf(names.state);
-  return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey, history];
+  const rules = encodeRules(limits, time);
+  return [replicaId, leaseMillis, rules, wakeArgument, maxIdsPerKey, history];
 }
 
 /** The KEYS of a limiter key for a plain check in a window that goes on: `key_names.IN_WINDOW` in `lua/lib/key-names.lua`. */

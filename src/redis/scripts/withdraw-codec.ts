@@ -1,5 +1,6 @@
 import type { KeyNames } from '../shared/key-names.js';
-import { encodeLimits } from './limits-codec.js';
+import { encodeRules } from './limits-codec.js';
+import { timeOfStaleCall } from './stale-calendars.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 
 /** Requests for one key for which nobody waits any more. */
@@ -9,10 +10,14 @@ export interface Withdrawal {
   readonly requestIds: readonly string[];
 }
 
-/** KEYS and ARGV of `lua/withdraw.lua`. The limits of the first key are those of the call. */
+/**
+ * KEYS and ARGV of `lua/withdraw.lua`. The limits of the first key are those of the call.
+ * @param time of Redis, for calendars
+ */
 export function encodeWithdrawals(
   settings: CallerSettings,
   withdrawals: readonly [Withdrawal, ...Withdrawal[]],
+  time: number,
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const [{ names: first }] = withdrawals;
   const ofCall = settings.limitsOf(first.key);
@@ -20,14 +25,25 @@ export function encodeWithdrawals(
     const limits = settings.limitsOf(names.key);
     return limits === ofCall
       ? `${requestIds.length}`
-      : `${requestIds.length}=${encodeLimits(limits)}`;
+      : `${requestIds.length}=${encodeRules(limits, time)}`;
   });
   return {
     keys: withdrawals.flatMap(({ names }) => keysOf(names)),
     args: [
-      ...sharedArguments(settings, first, ofCall),
+      ...sharedArguments(settings, first, ofCall, time),
       shapes.join(' '),
       ...withdrawals.flatMap(({ requestIds }) => requestIds),
     ],
   };
+}
+
+/**
+ * @returns for each key, in their order, how many were withdrawn or released, or its error
+ * @throws the error of a key whose calendars do not hold Redis's time. To withdraw the others again changes nothing
+ */
+export function decodeWithdrawn(reply: unknown): (number | Error)[] {
+  const replies = reply as (number | Error)[];
+  const stale = replies.find((each) => timeOfStaleCall(each) !== undefined);
+  if (stale) throw stale as Error;
+  return replies;
 }

@@ -1,4 +1,4 @@
-import type { Limit } from '../../limiter/limits.js';
+import type { LimitInForce } from '../../limiter/limits.js';
 import type { StoredName } from '../../limiter/limiter.js';
 
 /** The shards of the store. */
@@ -98,7 +98,7 @@ export class KeyNames {
 /** All names of a key with these limits and what is stored under each, for people who look into Redis. */
 export function storedNames(
   names: KeyNames,
-  limits: readonly Pick<Limit, 'name' | 'algorithm'>[],
+  limits: readonly Pick<LimitInForce, 'name' | 'algorithm'>[],
 ): StoredName[] {
   return [
     { content: 'state', name: names.state },
@@ -124,7 +124,7 @@ export function storedNames(
 /** The names of the ids of a limit, besides the requests of the key. */
 function namesOfIds(
   names: KeyNames,
-  { name, algorithm }: Pick<Limit, 'name' | 'algorithm'>,
+  { name, algorithm }: Pick<LimitInForce, 'name' | 'algorithm'>,
 ): readonly string[] {
   if (algorithm.name !== 'fixed_window') return names.recentIds(name);
   return name === undefined ? [] : [names.limit(name)];

@@ -15,11 +15,17 @@ export class LastNews {
   /**
    * @param windowMillis the length of the key's windows by this replica's rules, as of now
    * @param graceMillis see {@link WindowTiming}
+   * @param delayMillis see {@link WindowTiming}
    */
-  constructor(windowMillis: () => number, graceMillis: number) {
+  constructor(
+    windowMillis: () => number,
+    graceMillis: number,
+    delayMillis: (storeRoomAt: number) => number,
+  ) {
     this.timing = new WindowTiming(
       () => (this.#limits === '' ? windowMillis() : limitsIn(this.#limits).limits[0].windowMillis),
       graceMillis,
+      delayMillis,
     );
   }
 

@@ -36,6 +36,8 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly windowMillis: () => number;
   /** How long after the end of a window this replica waits for another window leader. */
   readonly graceMillis: number;
+  /** How long after there is room a settle is due, by that time of Redis's clock. */
+  readonly delayMillis: (storeRoomAt: number) => number;
   /** Called when there is a place more, or a place less. */
   readonly onSizeChange: (by: 1 | -1) => void;
   /**
@@ -67,7 +69,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #longestHoldMillis = 0;
 
   constructor(private readonly parts: LocalQueueParts) {
-    this.#lastNews = new LastNews(parts.windowMillis, parts.graceMillis);
+    this.#lastNews = new LastNews(parts.windowMillis, parts.graceMillis, parts.delayMillis);
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();

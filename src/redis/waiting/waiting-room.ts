@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 
+import { settleDelay } from '../../limiter/settle-delay.js';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
@@ -204,6 +205,7 @@ export class WaitingRoom {
       line: this.#line,
       approvals: this.#approvals,
       graceMillis: WAKE_GRACE_MILLIS * (1 + parts.random()),
+      delayMillis: (storeRoomAt) => settleDelay(key, parts.limitsOf(key).limits, storeRoomAt),
       createLeader: () => {
         this.#candidates += 1;
         return new WindowLeader({

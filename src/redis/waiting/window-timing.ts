@@ -13,10 +13,12 @@ export class WindowTiming {
   /**
    * @param windowMillis the length of a window
    * @param graceMillis how long a replica that is not the window leader waits for its wake
+   * @param delayMillis how long after there is room a settle is due, by that time of Redis's clock
    */
   constructor(
     private readonly windowMillis: () => number,
     private readonly graceMillis: number,
+    private readonly delayMillis: (storeRoomAt: number) => number,
   ) {}
 
   /**
@@ -60,6 +62,7 @@ export class WindowTiming {
 
   /** When to settle if no wake has come by then. */
   dueAt(isLeading: boolean): number {
-    return isLeading ? this.#roomAt : this.#roomAt + this.graceMillis;
+    const delay = this.#storeRoomAt === undefined ? 0 : this.delayMillis(this.#storeRoomAt);
+    return this.#roomAt + delay + (isLeading ? 0 : this.graceMillis);
   }
 }

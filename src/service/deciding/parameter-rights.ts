@@ -1,4 +1,5 @@
 import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/limiter.js';
+import { calendarOf, hasSettableWindow } from '../../limiter/limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { type ServiceError, serviceError } from '../service-error.js';
 
@@ -17,8 +18,13 @@ export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy)
     rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
   }
   if (windowMillis !== undefined) {
-    const { name: algorithm } = policy.limits[0].algorithm;
-    if (algorithm !== 'fixed_window') throw serviceError('WINDOW_NOT_SETTABLE', { algorithm });
+    const [own] = policy.limits;
+    if (!hasSettableWindow(own)) {
+      const unit = calendarOf(own)?.unit;
+      throw serviceError('WINDOW_NOT_SETTABLE', {
+        algorithm: unit ? `calendar ${unit}` : own.algorithm.name,
+      });
+    }
     const max = policy.windowMillisCeiling;
     rejectForbidden('windowMillis', policy.requestsCanSetWindow, windowMillis, max);
   }

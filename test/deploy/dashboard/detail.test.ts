@@ -169,6 +169,20 @@ describeInBrowser('a key in the dashboard', () => {
       expect(complaints).toEqual([]);
     });
 
+    test('has its calendar instead of a length, and those of its further limits', async () => {
+      const monthly = { name: 'monthly', max_hits_per_window: 9, calendar: 'month' };
+      const zone = { calendar: 'day', time_zone: 'Europe/Berlin' };
+      const daily = await start(
+        {},
+        { rules: [{ key_pattern: 'job', ...zone, limits: [monthly] }] },
+      );
+      const { page, complaints } = await open(addressOf(daily, 'job'));
+      await untilText(page, '#limits', 'Algorithmcalendar day, Europe/Berlinrule 1');
+      await untilText(page, '#limits', 'Limit monthly9 hits per month; calendar month, UTCrule 1');
+      expect(await page.locator('#limits').textContent()).not.toContain('Length of a window');
+      expect(complaints).toEqual([]);
+    });
+
     test('can be checked, waited for and released by hand', async () => {
       const { page, complaints } = await open(addressOf(app, 'job'));
       await unfold(page, 'Try it');

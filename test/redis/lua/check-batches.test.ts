@@ -44,6 +44,7 @@ test('names in several slots come as arguments, and are followed by the ids of t
     isSentAgain: false,
     mayBeFull: false,
     hasSeveralSlots: true,
+    time: 0,
   });
   expect(keys).toEqual([]);
   await redis.client.eval(text, 0, ...args);

@@ -108,6 +108,71 @@ describe('a check with more hits than a burst is a 400 that names the burst', ()
   });
 });
 
+describe('a key with a calendar', () => {
+  // The clock of these tests begins on 14 November 2023 at 22:13:20 in UTC, and at 23:13:20 in Berlin.
+  const MONTH = {
+    key_pattern: 'key',
+    max_requests_per_window: 2,
+    calendar: 'month',
+    time_zone: 'Europe/Berlin',
+  };
+  const HOUR = 3_600_000;
+  const DAILY = { name: 'daily', max_hits_per_window: 2, calendar: 'day' };
+
+  test('has it in its state, and in the state of each of its limits', async () => {
+    const { url } = await serve([{ ...MONTH, limits: [DAILY] }]);
+    await approve(url, 'key');
+    expect(await debugState(url, 'key')).toStrictEqual({
+      Key: 'key',
+      Config: { WindowMillis: 720 * HOUR, MaxRequestsPerWindow: 2, MaxRequestsInQueue: 400 },
+      Calendar: 'month',
+      TimeZone: 'Europe/Berlin',
+      NumApprovedThisWindow: 1,
+      NumDeniedThisWindow: 0,
+      NumWaiting: 0,
+      Limits: [
+        {
+          Name: 'daily',
+          WindowMillis: 24 * HOUR,
+          MaxHitsPerWindow: 2,
+          Calendar: 'day',
+          TimeZone: 'UTC',
+          NumApprovedThisWindow: 1,
+        },
+      ],
+      Found: true,
+    });
+  });
+
+  test('has the length of the current window in its headers, and when it ends', async () => {
+    const app = await serve([{ ...MONTH, calendar: 'day' }]);
+    const left = 46 * 60 + 40;
+    expect(limitHeaders(await check(app))).toEqual([
+      '"default";q=2;w=86400',
+      `"default";r=1;t=${left}`,
+    ]);
+    await check(app);
+    const denied = await check(app);
+    expect([denied.status, denied.headers['retry-after']]).toEqual([429, `${left}`]);
+    await app.clock.advance(left * 1000);
+    expect((await check(app)).status).toBe(200);
+  });
+
+  test('has months of several lengths in its headers', async () => {
+    const app = await serve([MONTH]);
+    expect(limitHeaders(await check(app))[0]).toBe('"default";q=2;w=2592000');
+    await app.clock.advance(17 * 24 * HOUR);
+    expect(limitHeaders(await check(app))[0]).toBe('"default";q=2;w=2678400');
+  });
+});
+
+test('windowMillis on a key with a calendar is a 400 that names the calendar', async () => {
+  const app = await serve([{ key_pattern: 'key', calendar: 'day' }]);
+  const error = 'windowMillis must not be set: the limit of the key is a calendar day';
+  expect(bodyOf(await check(app, '?windowMillis=1000'))).toEqual([400, { error, key: 'key' }]);
+  expect(await debugState(app.url, 'key')).toEqual({ Key: 'key', Found: false });
+});
+
 describe.each([SLIDING, BUCKET])('windowMillis on a key with $algorithm', (rule) => {
   const { algorithm } = rule;
   const error = `windowMillis must not be set: the limit of the key is a ${algorithm}`;

@@ -249,6 +249,11 @@ describe('a command about rules', () => {
     ['algorithm: sliding_window', '  algorithm: sliding_window, 10 steps'],
     ['algorithm: token_bucket, burst: 5', '  algorithm: token_bucket, burst 5'],
     ['algorithm: token_bucket', '  window: 1000 ms; to be set not by requests'],
+    ['calendar: week', '  window: calendar week, UTC; to be set not by requests'],
+    [
+      'limits: [{ name: day, max_hits_per_window: 9, calendar: day, time_zone: Asia/Tokyo }]',
+      '  limit day: 9 hits per calendar day, Asia/Tokyo',
+    ],
     [
       'limits: [{ name: hour, max_hits_per_window: 9, window_millis: 3600000, algorithm: token_bucket }]',
       '  limit hour: 9 hits per 3600000 ms; token_bucket, burst 1',

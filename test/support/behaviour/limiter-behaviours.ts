@@ -1,3 +1,4 @@
+import { describeCalendars } from './calendars.js';
 import { describeFurtherLimits } from './further-limits.js';
 import { describeHits } from './hits.js';
 import { describeHolds } from './holds.js';
@@ -17,4 +18,5 @@ export const LIMITER_BEHAVIOURS = [
   describeReports,
   describeWindowOverrides,
   describeFurtherLimits,
+  describeCalendars,
 ];

@@ -49,6 +49,7 @@ export function useKey(createHarness: HarnessFactory, limits: LimitsOfKeys): Key
       get limiter() {
         return current.limiter;
       },
+      now: () => current.now(),
       advance: (millis) => current.advance(millis),
       quiet: () => current.quiet(),
       close,

@@ -1,7 +1,7 @@
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { leastMemoryMillis } from '../chaos/limits.js';
 import { KeyAccount } from './key-account.js';
-import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { rulesIn } from '../rules-in.js';
 
 const names = new KeyNaming('sluice:').namesOf('key');
 
@@ -28,7 +28,7 @@ function openAccount() {
     },
   );
   const nothing = { approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 };
-  account.adopt({ start: 0, limits: limitsIn('500:2:0').limits, ...nothing });
+  account.adopt({ start: 0, limits: rulesIn('500:2:0').limits, ...nothing });
   /** The commands of one script. */
   const follow = (at: number, ...commands: [string, ...string[]][]): void => {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
@@ -76,7 +76,7 @@ test('a key that is made again with the limits that it had is told', () => {
 
 test('a snapshot may have more than a lowered maximum, but not more than the highest maximum', () => {
   const { account, violations } = openAccount();
-  const { limits } = limitsIn('500:2:0');
+  const { limits } = rulesIn('500:2:0');
   const snapshot = { start: 0, limits, approvedBefore: [], queue: [], queueExpiresAt: -2 };
   account.adopt({ ...snapshot, approved: 'a b c d e f g h i'.split(' ') });
   expect(violations).toEqual([]);

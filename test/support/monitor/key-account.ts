@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Limit, Limits } from '../../../src/limiter/limits.js';
-import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { rulesIn } from '../rules-in.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -269,7 +269,7 @@ export class KeyAccount {
     const further = value('further');
     if (further !== undefined) this.#limitStarts = startsIn(further);
     if (limits !== undefined) {
-      this.#onLimits(limitsIn(limits).limits, at, value('born') !== undefined);
+      this.#onLimits(rulesIn(limits).limits, at, value('born') !== undefined);
     }
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
@@ -402,7 +402,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
   );
   return {
     start: start === '' ? undefined : Number(start),
-    limits: limits === '' ? undefined : limitsIn(limits).limits,
+    limits: limits === '' ? undefined : rulesIn(limits).limits,
     furtherStarts: startsIn(further),
     approved,
     held,

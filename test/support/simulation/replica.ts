@@ -115,6 +115,7 @@ export class SimulatedReplica {
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
       historyOf: () => this.history.text,
+      timeOf: () => 0,
       replacements: standInsFor(scripts).texts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

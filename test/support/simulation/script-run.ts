@@ -1,5 +1,6 @@
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { rulesIn } from '../rules-in.js';
 
 const SHARED_ARGUMENTS = 6;
 const NO_CEILING = Infinity;
@@ -68,7 +69,7 @@ export function readRun(
 ): ScriptRun {
   const values = args.slice(2 + Number(args[1])).map(String);
   const own = values.slice(SHARED_ARGUMENTS);
-  const rules = limitsIn(values[2]!);
+  const rules = rulesIn(values[2]!);
   const run = {
     ...{ script, replica, now, rules, own },
     rulesLoadedAt: Number(values[5]!.split(':')[0]),
@@ -117,7 +118,7 @@ function readChecks(
     lowestTicket = Math.min(lowestTicket, Number(said.ticket ?? Infinity));
     knownMaximum ??= overriddenMaximumIn(said.known_limits);
     return {
-      rules: { ...(limits ? limitsIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
+      rules: { ...(limits ? rulesIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
       overrides: {
         maxRequests: numberIn(said.max),
         maxRequestsInQueue: numberIn(said.queue_max),

@@ -1,7 +1,8 @@
 import { type Algorithm, FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
-import { encodeLimits, limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { encodeLimits } from '../../../src/redis/scripts/limits-codec.js';
 import type { Random } from '../chaos/random.js';
 import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
+import { rulesIn } from '../rules-in.js';
 
 /** What a world is made of, before anything happens in it. */
 export interface WorldShape {
@@ -86,7 +87,7 @@ export function formatAlgorithm(algorithm: Algorithm): string {
 }
 
 export function parseAlgorithm(text: string): Algorithm {
-  return limitsIn(`0:0:0,=${text}`).limits[0].algorithm;
+  return rulesIn(`0:0:0,=${text}`).limits[0].algorithm;
 }
 
 /** The limits as `<name>=<window>:<maximum>:<what it counts>[:kept]`, with a comma between two; `none` for none. */

@@ -87,6 +87,7 @@ export class QueueHarness {
       latestTime: () => this.storeTime,
       windowMillis: () => WINDOW_MILLIS,
       graceMillis: GRACE_MILLIS,
+      delayMillis: () => 0,
       withdraw: (requestIds) => this.withdrawn.push([...requestIds]),
       onSizeChange: (by) => {
         this.size += by;

@@ -141,7 +141,7 @@ describe('further limits', () => {
 
   test.each<[unknown, string]>([
     [HOUR, '.limits must be a list'],
-    [[7], '.limits[0] must be an object with name, window_millis and a maximum'],
+    [[7], '.limits[0] must be an object with name, a maximum, and window_millis or calendar'],
     [
       [1, 2, 3, 4, 5].map((i) => ({ ...HOUR, name: `hour-${i}` })),
       '.limits must have at most 4 limits',
@@ -168,7 +168,8 @@ describe('further limits', () => {
       { max_requests_per_window: undefined, max_hits_per_window: 1_000_000_001 },
       '.max_hits_per_window must be a whole number from 1 to 1000000000',
     ],
-    [{ window_millis: undefined }, '.window_millis must be a whole number from 1 to 31622400000'],
+    [{ window_millis: '1h' }, '.window_millis must be a whole number from 1 to 31622400000'],
+    [{ window_millis: undefined }, ' must have either window_millis or calendar'],
     [{ releases_return: 'no' }, '.releases_return must be true or false'],
   ])('with %p are rejected', (field, problem) => {
     expect(() => parse([{ ...HOUR, ...field }])).toThrow(`keys[0].limits[0]${problem}`);
@@ -226,6 +227,59 @@ describe('an algorithm', () => {
   test('that does not have a field is an error at the value of the field', () => {
     const text = 'keys:\n  - key_pattern: a\n    algorithm: token_bucket\n    steps: 5';
     expectRejected(text, 4, 12, `keys[0].${BESIDE_STEPS}, not token_bucket`);
+  });
+});
+
+describe('a calendar', () => {
+  const LIMIT = { name: 'daily', max_requests_per_window: 7 };
+  const parse = (fields: object) =>
+    parseRules(JSON.stringify({ keys: [{ key_pattern: 'a', ...fields }] }));
+
+  test.each([
+    { calendar: 'day' },
+    { calendar: 'week', time_zone: 'Europe/Berlin' },
+    { calendar: 'month', time_zone: 'UTC', algorithm: 'fixed_window' },
+  ])('can be %j, of a rule and of its limits', (fields) => {
+    expect(parse(fields)).toMatchObject([fields]);
+    expect(parse({ limits: [{ ...LIMIT, ...fields }] })).toMatchObject([{ limits: [fields] }]);
+  });
+
+  test('has a time zone in any case of its letters', () => {
+    expect(parse({ calendar: 'day', time_zone: 'europe/berlin' })).toMatchObject([
+      { time_zone: 'Europe/Berlin' },
+    ]);
+  });
+
+  test.each<[fields: object, problem: string]>([
+    [{ calendar: 'year' }, 'calendar must be one of day, week, month'],
+    [{ calendar: 'day', window_millis: 1000 }, 'calendar must not have window_millis beside it'],
+    [
+      { calendar: 'day', algorithm: 'sliding_window' },
+      'calendar must have algorithm: fixed_window beside it, or none, not sliding_window',
+    ],
+    [
+      { calendar: 'day', algorithm: 'token_bucket' },
+      'calendar must have algorithm: fixed_window beside it, or none, not token_bucket',
+    ],
+    [{ calendar: 'day', steps: 5 }, BESIDE_STEPS],
+    [{ calendar: 'day', burst: 5 }, BESIDE_BURST],
+    [{ time_zone: 'UTC', window_millis: 1000 }, 'time_zone must have calendar beside it'],
+    [
+      { calendar: 'day', time_zone: 'Europe/Berlim' },
+      'time_zone must be a time zone such as Europe/Berlin; did you mean Europe/Berlin?',
+    ],
+    [{ calendar: 'day', time_zone: 2 }, 'time_zone must be a string'],
+  ])('with %j is rejected, of a rule and of its limits', (fields, problem) => {
+    expect(() => parse(fields)).toThrow(`keys[0].${problem}`);
+    expect(() => parse({ limits: [{ ...LIMIT, ...fields }] })).toThrow(
+      `keys[0].limits[0].${problem}`,
+    );
+  });
+
+  test('with an unknown time zone is an error at its value', () => {
+    const text = 'keys:\n  - key_pattern: a\n    calendar: day\n    time_zone: Tokio';
+    const problem = 'must be a time zone such as Europe/Berlin; did you mean Asia/Tokyo?';
+    expectRejected(text, 4, 16, `keys[0].time_zone ${problem}`);
   });
 });
 

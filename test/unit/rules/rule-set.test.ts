@@ -1,5 +1,5 @@
 import { parseSettings } from '../../../src/config/settings.js';
-import { FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
+import { calendarOf, FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../src/rules/rules.js';
@@ -102,6 +102,55 @@ test('a further limit has an algorithm of its own', () => {
     FIXED_WINDOW,
     { name: 'token_bucket', burst: 3 },
   ]);
+});
+
+test('a calendar replaces window_millis and an algorithm, and is replaced by each of them', async () => {
+  const all = { key_pattern: '.*', key_pattern_is_regex: true };
+  const rules = await RuleSet.load(
+    parseRules(
+      JSON.stringify({
+        keys: [
+          { ...all, algorithm: 'token_bucket', burst: 5, window_millis: 500 },
+          { ...all, calendar: 'month', time_zone: 'Europe/Berlin' },
+          { key_pattern: 'more', max_requests_per_window: 7 },
+          { key_pattern: 'week', calendar: 'week' },
+          { key_pattern: 'length', window_millis: 5000 },
+          { key_pattern: 'steps', algorithm: 'sliding_window', window_millis: 5000 },
+          { key_pattern: 'no length', algorithm: 'fixed_window' },
+        ],
+      }),
+    ),
+    defaultPolicy(parseSettings({})),
+  );
+  const DAY = 86_400_000;
+  const berlin = { unit: 'month', timeZone: 'Europe/Berlin' };
+  const own = (key: string) => rules.policyOf(key).limits[0];
+  expect(own('other')).toMatchObject({ windowMillis: 31 * DAY, algorithm: { calendar: berlin } });
+  expect(own('more')).toMatchObject({ maximum: 7, algorithm: { calendar: berlin } });
+  expect(own('week')).toMatchObject({
+    windowMillis: 7 * DAY,
+    algorithm: { name: 'fixed_window', calendar: { unit: 'week', timeZone: 'UTC' } },
+  });
+  expect(own('length')).toMatchObject({ windowMillis: 5000, algorithm: FIXED_WINDOW });
+  expect(own('steps')).toMatchObject({
+    windowMillis: 5000,
+    algorithm: { name: 'sliding_window', steps: 10 },
+  });
+  // As long as the longest month: less would loosen the limit.
+  expect(own('no length')).toMatchObject({ windowMillis: 31 * DAY, algorithm: FIXED_WINDOW });
+});
+
+test('limits of the same calendar share it', async () => {
+  const daily = { name: 'daily', max_requests_per_window: 7, calendar: 'day' };
+  const load = (rule: object): Promise<RuleSet> =>
+    RuleSet.load(
+      parseRules(JSON.stringify({ keys: [{ key_pattern: 'a', ...rule }] })),
+      defaultPolicy(parseSettings({})),
+    );
+  const rules = await load({ calendar: 'day', limits: [daily] });
+  const [own, further] = rules.policyOf('a').limits;
+  expect(calendarOf(own)).toBeDefined();
+  expect(calendarOf(further!)).toBe(calendarOf(own));
 });
 
 test('the algorithm of the settings applies to keys without one in a rule', () => {

@@ -1,4 +1,4 @@
-import type { Limits } from '../../../limiter/limits.js';
+import { calendarOf, hasSettableWindow, type Limits } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
@@ -51,12 +51,14 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
     limits: policy.limits,
     maxRequestsInQueue: policy.maxRequestsInQueue,
     sources: {
-      windowMillis: overridden.windowMillis ? BY_REQUEST : sourceOf('window_millis'),
+      windowMillis: overridden.windowMillis
+        ? BY_REQUEST
+        : sourceOf(calendarOf(policy.limits[0]) ? 'calendar' : 'window_millis'),
       maxRequests: overridden.maxRequests ? BY_REQUEST : sourceOf('max_requests_per_window'),
       maxRequestsInQueue: overridden.maxRequestsInQueue
         ? BY_REQUEST
         : sourceOf('max_requests_in_queue'),
-      algorithm: sourceOf('algorithm'),
+      algorithm: sourceOf(calendarOf(policy.limits[0]) ? 'calendar' : 'algorithm'),
       further: sourceOf('limits'),
     },
     requestsCanSet: ceilingsOf(policy),
@@ -77,8 +79,7 @@ function explainRule({ index, rule }: Match): ExplainedRule {
 }
 
 function ceilingsOf(policy: KeyPolicy): ExplainedKey['requestsCanSet'] {
-  const canSetWindow =
-    policy.requestsCanSetWindow && policy.limits[0].algorithm.name === 'fixed_window';
+  const canSetWindow = policy.requestsCanSetWindow && hasSettableWindow(policy.limits[0]);
   return {
     maxRequests: policy.requestsCanSetRate ? policy.maxRequestsCeiling : undefined,
     maxRequestsInQueue: policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : undefined,

@@ -1,6 +1,11 @@
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, KeyLimits, Limiter, LimitsOf } from '../../../limiter/limiter.js';
-import { capacityOf, forEachLimit } from '../../../limiter/limits.js';
+import type { InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
+import {
+  capacityOf,
+  type ForEachLimit,
+  forEachLimit,
+  type LimitInForce,
+} from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
@@ -71,8 +76,14 @@ export function chooseDenied(sources: RowSources, most: number): Promise<ChosenR
   return chooseRows({ ...sources, states: new Map() }, 'denied', most);
 }
 
+/** The limits of a key, by its rules or as a row has shown them. */
+interface IdleKey {
+  readonly limits: ForEachLimit<LimitInForce>;
+  readonly maxRequestsInQueue: number;
+}
+
 /** The state of a key in which nothing counts. */
-function idleState(key: string, { limits, maxRequestsInQueue }: KeyLimits): InstanceState {
+function idleState(key: string, { limits, maxRequestsInQueue }: IdleKey): InstanceState {
   const idle = forEachLimit(limits, (limit) => ({ ...limit, used: 0, millisToWindowEnd: 0 }));
   const nothing = { held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
   return { key, limits: idle, maxRequestsInQueue, ...nothing };

@@ -1,6 +1,8 @@
 import type { RemainingReport } from '../../limiter.js';
 import {
   type Algorithm,
+  calendarOf,
+  isSameCalendar,
   type Limit,
   type LimitQuota,
   type LimitState,
@@ -161,7 +163,8 @@ export class FixedWindow implements CountedLimit {
   }
 
   continuesAs(other: Limit): boolean {
-    return this.countsAs(other) && other.algorithm.name === 'fixed_window';
+    const isSame = isSameCalendar(calendarOf(this.limit), calendarOf(other));
+    return this.countsAs(other) && other.algorithm.name === 'fixed_window' && isSame;
   }
 
   /**
@@ -195,7 +198,7 @@ export class FixedWindow implements CountedLimit {
     const used = held + (hasEnded ? 0 : sum);
     return {
       name,
-      windowMillis: hasEnded ? this.window.nextMillis(this.millis) : this.millis,
+      windowMillis: this.window.millisAt(now),
       maximum: this.maximum,
       algorithm,
       counts,

@@ -1,10 +1,17 @@
-import type { Limit } from '../../limits.js';
+import { calendarOf, type Limit } from '../../limits.js';
 import type { MemoryBudget } from '../memory-budget.js';
+import { CalendarWindow } from './calendar-window.js';
 import type { CountedLimit, WithHolds } from './counted-limit.js';
 import { FixedWindow } from './fixed-window.js';
 import { SlidingWindow } from './sliding-window.js';
 import { TokenBucket } from './token-bucket.js';
-import type { Window } from './window.js';
+import { Window } from './window.js';
+
+/** Creates the windows, or periods, of a limit, of which one holds `now`. */
+export function createWindow(now: number, limit: Limit): Window {
+  const calendar = calendarOf(limit);
+  return calendar ? new CalendarWindow(now, calendar) : new Window(now, limit.windowMillis);
+}
 
 /** Creates the limit of its kind, with nothing approved. `kinds.begin` in `lua/limits/kinds.lua` does the same. */
 export function createLimit(

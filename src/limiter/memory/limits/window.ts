@@ -48,6 +48,11 @@ export class Window {
     return this.#startOf(now, millis) + millis - now;
   }
 
+  /** The length of the window that holds `now`, also if `rollTo` was not called for it. */
+  millisAt(now: number): number {
+    return now < this.end ? this.length : this.nextMillis(this.length);
+  }
+
   /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
     return this.end + IDLE_WINDOWS * this.length;

@@ -100,7 +100,9 @@ function drawAlgorithm(
   return algorithmOf(name, { steps: random.pick(STEPS), burst });
 }
 
-function algorithmFields({ name, ...parameter }: Algorithm): Record<string, string | number> {
+function algorithmFields(algorithm: Algorithm): Record<string, string | number> {
+  if (algorithm.name === 'fixed_window') return { algorithm: algorithm.name };
+  const { name, ...parameter } = algorithm;
   return { algorithm: name, ...parameter };
 }
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 
 import { FIXED_WINDOW, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
-import { Window } from '../../../../src/limiter/memory/limits/window.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 
 const limitOf = (name: string): Limit => ({
@@ -19,7 +18,6 @@ test('a correction for which there is too little memory changes no limit', () =>
   const correctWith = (bytes: number): { result: unknown; used: number[] } => {
     const approvals = new Approvals(
       0,
-      new Window(0, 1000),
       [ownLimit(1000, 100), limitOf('a'), limitOf('b')],
       { maxIdsPerKey: 100, maxHoldsPerKey: 1 },
       new MemoryBudget(bytes),

@@ -17,7 +17,7 @@ const batch = (key: string, checks = 1): CheckBatch =>
 /** The argument before the ids of the requests. */
 function shapesOf(...batches: CheckBatch[]): unknown {
   const limitsOf = (key: string) => (key.startsWith('other') ? OTHER : USUAL);
-  const circumstances = { isSentAgain: false, mayBeFull: false, hasSeveralSlots: false };
+  const circumstances = { isSentAgain: false, mayBeFull: false, hasSeveralSlots: false, time: 0 };
   const { args } = encodeChecks({ ...SCRIPT_CALLER, limitsOf }, batches, circumstances);
   return args.at(-1 - batches.reduce((sum, { checks }) => sum + checks.length, 0));
 }

@@ -29,7 +29,7 @@ import { luaConstant, luaNumber } from '../../../support/lua-constants.js';
 const names = new KeyNaming('p:').namesOf('key');
 const leased = { names, places: 1, wakeNumber: 1, lookFor: 'queue' } as const;
 const limits = keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 });
-const shared = sharedArguments({ ...SCRIPT_CALLER, limitsOf: () => limits }, names, limits);
+const shared = sharedArguments({ ...SCRIPT_CALLER, limitsOf: () => limits }, names, limits, 0);
 
 type Row = [file: string, name: string, value: number | string];
 

@@ -7,7 +7,11 @@ const AHEAD = 1_000_000;
 
 let timing: WindowTiming;
 beforeEach(() => {
-  timing = new WindowTiming(() => WINDOW, GRACE);
+  timing = new WindowTiming(
+    () => WINDOW,
+    GRACE,
+    () => 0,
+  );
 });
 
 test('the leader is due when there is room, others a grace later', () => {
@@ -77,9 +81,26 @@ test('an unknown window is looked for after the length of one window', () => {
   expect(timing.dueAt(true)).toBe(715);
 });
 
+test('a settle is due later by a delay, which depends on the time of room by the clock of Redis', () => {
+  const end = AHEAD + 500;
+  const delayed = new WindowTiming(
+    () => WINDOW,
+    GRACE,
+    (storeRoomAt) => (storeRoomAt === end ? 300 : 0),
+  );
+  delayed.learn(100, AHEAD + 100, 400);
+  expect([delayed.roomAt, delayed.dueAt(true), delayed.dueAt(false)]).toEqual([500, 800, 860]);
+  delayed.learn(110, AHEAD + 110, 200);
+  expect(delayed.dueAt(true)).toBe(310);
+});
+
 test('a window may be longer than any timer', () => {
   const days = 366 * 24 * 60 * 60 * 1000;
-  const long = new WindowTiming(() => days, GRACE);
+  const long = new WindowTiming(
+    () => days,
+    GRACE,
+    () => 0,
+  );
   long.learn(0, AHEAD, days);
   expect(long.dueAt(true)).toBe(days);
 });
