@@ -47,6 +47,11 @@ describeWithRedisProgram('a waiter is approved once', () => {
     await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    const approved = new Set(ledger.approved);
+    const unknown = answers.flatMap(({ requestId = '' }) =>
+      approved.has(requestId) ? [] : [requestId],
+    );
+    expect(unknown.map((id) => [id, ledger.commandsOf(id)])).toEqual([]);
     // Each approval reached the client that asked for it, and no other.
     expect(answers.map(({ requestId }) => requestId).sort()).toEqual([...ledger.approved].sort());
     expect(ledger.served).toEqual(ledger.joined);
