@@ -261,10 +261,12 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   elseif not hits then
     return false
   end
-  hits = hits or hits_before
-  holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
-  holds.set_held(state, state.held + hits - hits_before, state.held_ids)
-  key_limits.amend(keys, state, id, hits, true)
+  local hits_after = hits or hits_before
+  holds.write(keys, state, call, id, lapses, millis, hits_after, hits_before)
+  holds.set_held(state, state.held + hits_after - hits_before, state.held_ids)
+  if hits then
+    key_limits.amend(keys, state, id, hits, true)
+  end
   if key_limits.used_of_all(state) < used_before then
     given_back.note(state, call)
   end

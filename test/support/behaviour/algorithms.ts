@@ -392,6 +392,17 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(1);
     });
 
+    test('are not raised by the renewal of a hold that a correction could not add in full', async () => {
+      key.use(bucket(2), 10);
+      const id = await approve({ holdMillis: 10_000 });
+      expect(await amend(id, 50)).toMatchObject({ holdMillis: 10_000 });
+      await at(500);
+      expect(await used()).toBe(7);
+      const { limiter } = key.harness;
+      expect(await limiter.amend(key.key, id, { holdMillis: 5000 })).toEqual({ holdMillis: 5000 });
+      expect(await used()).toBe(7);
+    });
+
     test('take what a hold needs once', async () => {
       key.use(bucket(1), 10);
       const held = await approve({ holdMillis: 10_000 });
