@@ -102,8 +102,9 @@ function bucketAsStored(
   start: number,
 ): CountedLimit {
   const { windowMillis } = rule;
-  // Approvals are stored with the hits that they took.
-  const inHits: Limit = { ...rule, counts: 'hits' };
+  // Approvals are stored with the hits that they took. A level may be above the bound of a burst that was lowered since.
+  const algorithm = { name: 'token_bucket', burst: EVERYTHING } as const;
+  const inHits: Limit = { ...rule, counts: 'hits', algorithm };
   const limit = create(LONG_AGO, { ...inHits, maximum: EVERYTHING });
   let hasPace = false;
   const moveTo = (micros: number): void => {
