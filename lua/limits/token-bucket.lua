@@ -250,7 +250,7 @@ function token_bucket:room_at(_, hits)
   end
   local wanted = math.min(self:taken_of(hits or 1), self:burst())
   if not hits or wanted <= self:free() + EPSILON then
-    wanted = math.floor(self:free() + EPSILON) + 1
+    wanted = math.max(1, math.floor(self:free() + EPSILON) + 1)
   end
   if wanted > self:burst() then
     return self.start + self.window

@@ -403,6 +403,16 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(7);
     });
 
+    test('say when one more hit fits, also above their burst', async () => {
+      key.use(bucket(1), 10);
+      const id = await approve();
+      expect(await amend(id, 4)).toEqual({});
+      expect(await check()).toMatchObject({
+        quota: { limits: [{ remaining: 0, resetMillis: 400 }] },
+      });
+      await expectRoomAt(400);
+    });
+
     test('take what a hold needs once', async () => {
       key.use(bucket(1), 10);
       const held = await approve({ holdMillis: 10_000 });

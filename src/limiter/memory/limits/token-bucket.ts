@@ -107,7 +107,7 @@ export class TokenBucket implements CountedLimit {
     if (this.#maximum === 0) return this.window.end;
     const free = this.#free + EPSILON;
     let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
-    if (hits === undefined || wanted <= free) wanted = Math.floor(free) + 1;
+    if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
     if (wanted > this.#burst) return this.window.end;
     return (this.#now + this.#microsToDrain(wanted - this.#free)) / 1000;
   }
