@@ -47,31 +47,26 @@ end
 -- Releases the ids among these that are approved, with all hits. `is_unused`: nobody has got the approvals, so that
 -- they count in no limit. Returns how many there are.
 function approvals.release(keys, state, call, ids, is_unused)
-  local released, used_before = 0, key_limits.used_of_all(state)
-  if counts_once(state) then
-    released = state.own:give_all_back(keys, ids)
-  else
+  return given_back.note_if_less(state, call, function()
+    if counts_once(state) then
+      return state.own:give_all_back(keys, ids)
+    end
+    local released = 0
     for _, id in ipairs(ids) do
       local was_held = holds.release(keys, state, id) ~= nil
       local had_any = key_limits.give_back(keys, state, id, was_held, is_unused)
       released = released + ((was_held or had_any) and 1 or 0)
     end
-  end
-  if key_limits.used_of_all(state) < used_before then
-    given_back.note(state, call)
-  end
-  return released
+    return released
+  end)
 end
 
 -- Gives an approval that is not held other hits, in the current window of each limit. Returns whether there is such an
 -- approval.
 function approvals.amend(keys, state, call, id, hits)
-  local used_before = key_limits.used_of_all(state)
-  local is_amended = key_limits.amend(keys, state, id, hits, false)
-  if key_limits.used_of_all(state) < used_before then
-    given_back.note(state, call)
-  end
-  return is_amended
+  return given_back.note_if_less(state, call, function()
+    return key_limits.amend(keys, state, id, hits, false)
+  end)
 end
 
 -- The hits of an approval that counts, as far as they are known; nil if it does not count.

@@ -1,6 +1,7 @@
 -- What was given back to the limits of a key: `released` is when an approval was released, corrected downwards, or
 -- lapsed last, in ms since 1970.
 
+local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local stored = require 'lib/stored'
 
@@ -10,6 +11,16 @@ local given_back = {}
 function given_back.note(state, call)
   state.made_room = true
   state.released_at = call.now_ms
+end
+
+-- Makes a change of approvals, and notes it if they take less than before. Returns what the change returns.
+function given_back.note_if_less(state, call, change)
+  local used_before = key_limits.used_of_all(state)
+  local result = change()
+  if key_limits.used_of_all(state) < used_before then
+    given_back.note(state, call)
+  end
+  return result
 end
 
 -- Whether to expect that the queue gets room before the window ends: an approval is held now, or something was given

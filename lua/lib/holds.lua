@@ -254,7 +254,6 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   if not hits_before then
     return nil
   end
-  local used_before = key_limits.used_of_all(state)
   millis = millis or millis_before
   if millis <= longest then
     lapses = call.now_ms + millis
@@ -263,13 +262,12 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
   end
   local hits_after = hits or hits_before
   holds.write(keys, state, call, id, lapses, millis, hits_after, hits_before)
-  holds.set_held(state, state.held + hits_after - hits_before, state.held_ids)
-  if hits then
-    key_limits.amend(keys, state, id, hits, true)
-  end
-  if key_limits.used_of_all(state) < used_before then
-    given_back.note(state, call)
-  end
+  given_back.note_if_less(state, call, function()
+    holds.set_held(state, state.held + hits_after - hits_before, state.held_ids)
+    if hits then
+      key_limits.amend(keys, state, id, hits, true)
+    end
+  end)
   return lapses - call.now_ms
 end
 
