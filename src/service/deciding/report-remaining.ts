@@ -21,7 +21,7 @@ export type ReportRemaining = (
   context: RequestContext,
 ) => Promise<Remaining>;
 
-/** Returns a function that takes reports. Whoever may pause a key may report what remains of its limits. */
+/** Returns a function that takes reports. A caller that may pause a key may also report what remains of its limits. */
 export function reportRemainingBy({ limiter, ...rights }: ReportParts): ReportRemaining {
   return async (key, report, context) => {
     demandPauseRight(key, rights, context);
