@@ -6,7 +6,7 @@ import { checkResult, releaseResult } from './bulk-schemas.js';
 
 const count = z.int().min(0);
 
-const requestId = z.uuid().meta({ description: 'The id of the approval, for its release.' });
+const requestId = z.guid().meta({ description: 'The id of the approval, for its release.' });
 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });

@@ -20,6 +20,7 @@ export const checkElement = z
   .strictObject(
     {
       key: z.string('a text'),
+      requestId: z.guid('a UUID').toLowerCase().optional(),
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
@@ -32,13 +33,16 @@ export const checkElement = z
 
 /** An element of `DELETE /rate`. */
 export const releaseElement = z
-  .strictObject({ key: z.string('a text'), request_id: z.string('a text') }, 'an object')
+  .strictObject(
+    { key: z.string('a text'), request_id: z.string('a text').toLowerCase() },
+    'an object',
+  )
   .meta({ id: 'ReleaseElement' });
 
 /** The result of an element that was rejected or failed, with the message that a single request would get. */
 const error = z
   .object({
-    status: status(400, 403, 500, 503),
+    status: status(400, 403, 409, 500, 503),
     error: z.string(),
     /** In seconds. */
     retryAfter: z.int().min(1).optional(),
@@ -53,7 +57,7 @@ export const checkResult = z
   .union([
     z.object({
       status: status(200),
-      request_id: z.uuid(),
+      request_id: z.guid(),
       outagePolicy,
       /** Set on an approval that a shadow rule would have denied. */
       shadow: z.literal('denied').optional(),

@@ -57,6 +57,28 @@ export class StoreFullError extends StoreUnavailableError {
   }
 }
 
+/** Why a check with a request id of its caller's choice can't be decided, or its wait has ended without a decision. */
+export type RequestIdConflict =
+  /** The request with this id was approved and released, or its hold has lapsed. */
+  | 'used'
+  /** A later check with this id waits in its place, or has got its approval. */
+  | 'taken_over'
+  /** A release has withdrawn the place of the request. */
+  | 'withdrawn'
+  /** The request with this id asks for other hits. */
+  | 'other_hits'
+  /** The request with this id asks for another hold, or for none. */
+  | 'other_hold';
+
+/** A check says something about a request id that the limiter knows otherwise. */
+export class RequestIdConflictError extends Error {
+  override readonly name = 'RequestIdConflictError';
+
+  constructor(readonly conflict: RequestIdConflict) {
+    super(`request id: ${conflict}`);
+  }
+}
+
 /** The store does not allow this service to list its keys. Everything else works. */
 export class ListingForbiddenError extends Error {
   override readonly name = 'ListingForbiddenError';

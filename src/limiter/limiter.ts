@@ -44,6 +44,11 @@ export interface CheckOrder {
 /** One request for permission. An override that is omitted changes nothing. */
 export interface CheckRequest {
   readonly key: string;
+  /**
+   * A UUID in lower case, of the caller's choice: the checks with it are one request. A check of a request that waits
+   * takes its place over, and one of a request that is approved gets the same approval. Undefined: a new request.
+   */
+  readonly requestId?: string | undefined;
   readonly canWait: boolean;
   /**
    * For a request that can wait: its caller has no place left to wait in. The request is approved at once, or denied
@@ -145,6 +150,11 @@ export type Decision =
   | {
       readonly outcome: 'approved';
       readonly requestId: string;
+      /**
+       * What `giveBack` gets, if the caller has chosen the request id: it also names this check, so that an approval that a
+       * later check has got stays. Undefined: the request id.
+       */
+      readonly claim?: string | undefined;
       /** Undefined if nothing was counted. */
       readonly quota?: Quota | undefined;
       /** Set if the request had to wait for its turn. */
@@ -237,6 +247,7 @@ export interface Limiter {
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or when its longest wait
    * is over.
    * @param caller its disconnect withdraws a request that can wait
+   * @throws RequestIdConflictError if the limiter knows the request id otherwise, also while the request waits
    * @throws UnavailableError whose reason is `shutting_down` if the replica stops while the request waits, or has
    * stopped; `too_many_waiters` if the request would have to wait, but too many wait already; `key_full` if the store
    * keeps no more ids of the key's window
@@ -244,7 +255,8 @@ export interface Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval that still counts, with all of its hits. The head of the queue gets them.
+   * Releases an approval that still counts, with all of its hits. The head of the queue gets them. If a request waits whose
+   * caller has chosen this id, it is withdrawn.
    * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
@@ -277,8 +289,9 @@ export interface Limiter {
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.
+   * @param claim of the decision, or its request id
    */
-  giveBack(key: string, requestId: string): void;
+  giveBack(key: string, claim: string): void;
 
   /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

@@ -158,6 +158,26 @@ export const ERRORS = {
     message: '{method} takes no request id; send a / in a key as %2F',
     when: 'a check (`POST` or `GET`) has a second part after its key, as in `/rate/tenant/7`',
   },
+  REQUEST_ID_USED: {
+    kind: 'reject',
+    message: 'the request with this requestId was released',
+    when: 'the request with the `requestId` of a check was approved, and released since, or its hold has lapsed',
+  },
+  PLACE_TAKEN_OVER: {
+    kind: 'reject',
+    message: 'another check with this requestId has taken over',
+    when: 'a later check with the same `requestId` waits in the place of this one, or has got its approval',
+  },
+  PLACE_WITHDRAWN: {
+    kind: 'reject',
+    message: 'the request was withdrawn by a DELETE',
+    when: 'a `DELETE` has withdrawn the request with this `requestId` while it waited',
+  },
+  REQUEST_ID_CONFLICT: {
+    kind: 'reject',
+    message: '{parameter} must be the same in all checks with this requestId',
+    when: 'the request with the `requestId` of a check has other `hits` or another `holdMillis`',
+  },
   REQUEST_TIMEOUT: {
     kind: 'reject',
     message: 'request timed out',

@@ -1,5 +1,7 @@
 import {
   ListingForbiddenError,
+  type RequestIdConflict,
+  RequestIdConflictError,
   StoreFullError,
   StoreUnavailableError,
   UnavailableError,
@@ -75,10 +77,19 @@ export const STORE_FAILURES = {
  * its own.
  */
 export function serviceErrorFor(error: unknown): ServiceError {
-  return error instanceof ServiceError
-    ? error
-    : serviceError(STORE_FAILURES[kindOf(error)].code, {});
+  if (error instanceof ServiceError) return error;
+  if (error instanceof RequestIdConflictError) return CONFLICTS[error.conflict];
+  return serviceError(STORE_FAILURES[kindOf(error)].code, {});
 }
+
+/** The errors of checks whose request id the limiter knows otherwise. */
+const CONFLICTS: Readonly<Record<RequestIdConflict, ServiceError>> = {
+  used: serviceError('REQUEST_ID_USED', {}),
+  taken_over: serviceError('PLACE_TAKEN_OVER', {}),
+  withdrawn: serviceError('PLACE_WITHDRAWN', {}),
+  other_hits: serviceError('REQUEST_ID_CONFLICT', { parameter: 'hits' }),
+  other_hold: serviceError('REQUEST_ID_CONFLICT', { parameter: 'holdMillis' }),
+};
 
 function kindOf(error: unknown): keyof typeof STORE_FAILURES {
   if (error instanceof UnavailableError) return error.reason;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { nearestName } from '../../common/nearest-name.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
-import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
+import { requestId, wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
@@ -11,6 +11,7 @@ const MAX_NAME_LENGTH = 64;
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema accepts. */
 export const querySchema = z.object({
+  requestId: requestId().optional(),
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),

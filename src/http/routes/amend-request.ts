@@ -8,7 +8,9 @@ import { sendJson } from '../replies/reply.js';
 
 /** `PUT /rate/{key}/{requestId}` */
 export function amendRequest(amend: Amend): RequestHandler<{ key: string; requestId: string }> {
-  return async ({ params: { key, requestId }, query }, response) => {
+  return async ({ params, query }, response) => {
+    const { key } = params;
+    const requestId = params.requestId.toLowerCase();
     const amendment = parseAmendment(query);
     const amended = await amend(parseKey(key), requestId, amendment, response.locals.context);
     if (!amended) throw serviceError('REQUEST_NOT_FOUND', {});

@@ -60,7 +60,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response: Response,
     key: string,
     denial: Denial,
-    { policy, limit, hits }: Decided,
+    { policy, limit, hits, requestId }: Decided,
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
@@ -70,7 +70,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       }
       headers.push(SHADOW_HEADER, 'denied');
       // Nothing counts this approval, so that a release of it is a 404.
-      sendApproval(response, randomUUID(), headers);
+      sendApproval(response, requestId ?? randomUUID(), headers);
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
@@ -85,13 +85,13 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     const { decision } = decided;
     switch (decision.outcome) {
       case 'approved': {
-        const { requestId } = decision;
+        const { requestId, claim = requestId } = decision;
         if (hasDisconnected(response.req.socket)) {
           logOf(response.locals.context, logger).debug(
             { key, requestId },
             'approval given back, since the client has disconnected',
           );
-          limiter.giveBack(key, requestId);
+          limiter.giveBack(key, claim);
           return;
         }
         sendApproval(response, requestId, headersFor(decision, decided, preference));

@@ -12,7 +12,7 @@ export function releaseRequest(
 ): RequestHandler<{ key: string; requestId: string }> {
   return ({ params: { key, requestId }, query }, response) => {
     rejectParameters(query);
-    return answerRelease(release, key, requestId, response);
+    return answerRelease(release, key, requestId.toLowerCase(), response);
   };
 }
 

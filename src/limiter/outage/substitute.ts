@@ -31,10 +31,10 @@ export interface Substitute {
 /** Approves everything, and keeps nothing. */
 export const allowAll: Substitute = {
   waiting: 0,
-  check: () =>
+  check: ({ requestId = randomUUID() }) =>
     Promise.resolve({
       outcome: 'approved',
-      requestId: randomUUID(),
+      requestId,
       outagePolicy: 'allow' as const,
     }),
   release: () => Promise.resolve(false),

@@ -37,6 +37,8 @@ export interface Decided {
   readonly limit?: NamedLimit | undefined;
   /** Those of the check, if it says how many. */
   readonly hits?: number | undefined;
+  /** That of the check, if its caller has chosen one. */
+  readonly requestId?: string | undefined;
 }
 
 /**
@@ -89,8 +91,14 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     decision.then((decision) => {
       let decided: Decided;
       try {
-        const { hits } = check;
-        decided = { decision, policy, limit: denyingLimit(decision, policy, hits), hits };
+        const { hits, requestId } = check;
+        decided = {
+          decision,
+          policy,
+          limit: denyingLimit(decision, policy, hits),
+          hits,
+          requestId,
+        };
         record(decided, check, context);
       } catch (error) {
         fail(error);

@@ -33,8 +33,8 @@ class CheckCall extends BulkCall<CheckParts> {
   /** A check that has not begun when its client disconnects is never decided. */
   protected readonly continuesAfterDisconnect = false;
   readonly #order: CheckOrder = {};
-  /** The ids of the approvals, by the indexes of their elements. */
-  readonly #requestIds: string[] = [];
+  /** What gives the approvals back, by the indexes of their elements. */
+  readonly #claims: string[] = [];
 
   protected deal(
     element: unknown,
@@ -59,27 +59,27 @@ class CheckCall extends BulkCall<CheckParts> {
   }
 
   protected giveBack(): void {
-    // forEach skips indexes without an id.
-    this.#requestIds.forEach((requestId, index) => {
+    // forEach skips indexes without an approval.
+    this.#claims.forEach((claim, index) => {
       const { key } = this.elements[index] as CheckElement;
-      this.parts.limiter.giveBack(key, requestId);
+      this.parts.limiter.giveBack(key, claim);
     });
-    this.log.debug({ approvals: Object.keys(this.#requestIds).length }, 'approvals given back');
+    this.log.debug({ approvals: Object.keys(this.#claims).length }, 'approvals given back');
   }
 
-  #setResult({ decision, policy, limit, hits }: Decided, index: number): void {
+  #setResult({ decision, policy, limit, hits, requestId }: Decided, index: number): void {
     if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
     const { outagePolicy } = decision;
     const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
     if (decision.outcome === 'approved') {
-      const { requestId } = decision;
-      this.#requestIds[index] = requestId;
+      const { claim = decision.requestId } = decision;
+      this.#claims[index] = claim;
       // A UUID needs no escaping: building the text takes a tenth of the time of serializing an object.
-      this.results[index] = `{"status":200,"request_id":"${requestId}"${byPolicy}}`;
+      this.results[index] = `{"status":200,"request_id":"${decision.requestId}"${byPolicy}}`;
     } else if (policy.isShadow) {
       this.noteError('RATE_LIMIT_EXCEEDED');
       // Nothing counts this approval, so that a release of it is a 404.
-      const start = `{"status":200,"request_id":"${randomUUID()}"`;
+      const start = `{"status":200,"request_id":"${requestId ?? randomUUID()}"`;
       this.results[index] = `${start}${byPolicy},"shadow":"denied"}`;
     } else {
       this.noteError('RATE_LIMIT_EXCEEDED');
