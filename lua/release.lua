@@ -1,4 +1,5 @@
--- Releases an approval that still counts, with all of its hits, and serves the queue.
+-- Releases an approval that still counts, with all of its hits, and serves the queue. A request that waits, whose id its caller
+-- has chosen, is withdrawn.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
@@ -9,15 +10,32 @@
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local change = require 'lib/change'
+local known_requests = require 'lib/known-requests'
+local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
+
+-- Returns how many there were.
+local function release(keys, state, call, id, is_unused)
+  local record = state.named == 1 and named_requests.find(keys, id)
+  if record and record.is == named_requests.WAITING then
+    known_requests.withdraw(keys, state, call, id, record, 'withdrawn')
+    return 1
+  end
+  local released = approvals.release(keys, state, call, { id }, is_unused)
+  if released > 0 then
+    past_requests.remember(keys, state, call, { id })
+  end
+  if record and released > 0 and not is_unused then
+    record.is = named_requests.RELEASED
+    named_requests.write(keys, state, id, record)
+  elseif record and is_unused then
+    named_requests.forget(keys, { id })
+  end
+  return released
+end
 
 local function run(KEYS, ARGV)
   return change.apply(KEYS, ARGV, 0, function(keys, state, call)
-    local ids = { ARGV[calls.FIRST_OWN] }
-    local released = approvals.release(keys, state, call, ids, ARGV[calls.FIRST_OWN + 1] == '1')
-    if released > 0 then
-      past_requests.remember(keys, state, call, ids)
-    end
-    return released
+    return release(keys, state, call, ARGV[calls.FIRST_OWN], ARGV[calls.FIRST_OWN + 1] == '1')
   end)
 end

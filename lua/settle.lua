@@ -7,16 +7,17 @@
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
---       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, and
---       `~<ms>` if its approval will be held
+--       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
+--       its approval will be held, and `#<number>` of its check if the caller has chosen its id
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
 --       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
 --       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
 --       8 how many places the caller has, 9 how many waiters were put back, then their ids
---       then the ids approved by this call, and the ids asked about that were approved before, with `~<ms>` after each
---       of the latter that is held: until its hold lapses
+--       then the claims (lib/named-requests) of the waiters that are approved by this call, and of those asked about that
+--       were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or with `!` and the
+--       reason after those whose wait has ended otherwise: `taken_over` or `withdrawn`
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
@@ -26,6 +27,7 @@ local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local lost_key = require 'lib/lost-key'
+local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local room = require 'lib/room'
@@ -42,6 +44,19 @@ local function append(list, more)
   return list
 end
 
+-- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
+-- `record`: of its request. `lapses`: from `approvals.find`.
+local function reason_of_end(keys, waiter, record, lapses)
+  if record and record.owner ~= waiter.owner then
+    return 'taken_over'
+  elseif record then
+    return record.is == named_requests.RELEASED and 'withdrawn' or nil
+  end
+  -- A version without records may have approved it.
+  local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.request_id)[1] == 0
+  return was_withdrawn and 'withdrawn' or nil
+end
+
 local function run(KEYS, ARGV)
   local call = calls.read(ARGV)
   local keys = key_names.read(KEYS, 1)
@@ -50,10 +65,11 @@ local function run(KEYS, ARGV)
 
   local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)$')
+    local ticket, hits, hold, number = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)#?(%d*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold),
+      owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
   end
 
@@ -62,8 +78,13 @@ local function run(KEYS, ARGV)
   local heard, unheard = {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
-    if approved[id] then
-      heard[#heard + 1] = approved[id] == math.huge and id or id .. '~' .. digits(approved[id] - call.now_ms)
+    local claim, lapses = named_requests.claim(id, waiter.owner), approved[id]
+    local record = waiter.owner and named_requests.find(keys, id)
+    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses)
+    if reason then
+      heard[#heard + 1] = claim .. '!' .. reason
+    elseif lapses and not (record and record.is == named_requests.WAITING) then
+      heard[#heard + 1] = lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
     else
       unheard[#unheard + 1] = waiter
     end

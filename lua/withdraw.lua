@@ -6,7 +6,7 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
---       then the request ids of all keys
+--       then the request ids of all keys; after an id that the caller of a check has chosen, `#<number>` of the check
 -- Reply per key how many were withdrawn or released, or the error with which the key failed. The first key has a reply at
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
@@ -16,23 +16,48 @@ local errors = require 'lib/errors'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
+local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local past_requests = require 'lib/past-requests'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
-local function withdraw(call, keys, ids)
+-- Returns the ids among these that still belong to the checks that withdraw them, and those of them that callers have chosen.
+local function ids_of_claims(call, keys, claims)
+  if not string.find(table.concat(claims, ' '), '#', 1, true) then
+    return claims, {}
+  end
+  local ids, named = {}, {}
+  for _, claim in ipairs(claims) do
+    local id, number = string.match(claim, '^([^#]*)#?(%d*)$')
+    local record = number ~= '' and named_requests.find(keys, id)
+    if record and record.owner == call.replica .. '#' .. number then
+      ids[#ids + 1], named[#named + 1] = id, id
+    elseif number == '' then
+      ids[#ids + 1] = id
+    end
+  end
+  return ids, named
+end
+
+local function withdraw(call, keys, claims)
+  local ids, named = ids_of_claims(call, keys, claims)
+  if #ids == 0 then
+    return 0
+  end
   local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
+    named_requests.forget(keys, named)
     -- If Redis has lost the state alone, the places still exist.
     return redis.call('HDEL', keys.waiting, unpack(ids))
   end
   local released = approvals.release(keys, state, call, ids, true)
-  local gone = released + queue.withdraw(keys, state, call, ids)
+  local gone = released + queue.withdraw(keys, state, call, ids, call.replica)
   if gone > 0 then
     past_requests.remember(keys, state, call, ids)
   end
+  named_requests.forget(keys, named)
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
   return gone

@@ -2,6 +2,7 @@
 
 local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
@@ -9,9 +10,11 @@ local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local key_names = require 'lib/key-names'
+local known_requests = require 'lib/known-requests'
 local limits_text = require 'lib/limits-text'
 local lost_key = require 'lib/lost-key'
 local more = require 'lib/more'
+local named_requests = require 'lib/named-requests'
 local own_ids = require 'limits/own-ids'
 local pause = require 'lib/pause'
 local queue = require 'queue/queue'
@@ -126,10 +129,16 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
+-- The owner that a check makes of itself; nil if its caller has not chosen its request id.
+local function owner_of(call, batch, i)
+  local number = batch.terms.numbers and batch.terms.numbers[i]
+  return number and call.replica .. '#' .. digits(number) or nil
+end
+
 -- The hits of a check, and the length of its hold in ms if its approval is to be held.
 local function terms_of(batch, i)
   local terms = batch.terms
-  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i]
+  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i] or nil
 end
 
 -- Whether one more approval is kept: among the held ones, and in each limit.
@@ -149,6 +158,12 @@ local function reply_too_late(keys, state, call, before, hits, longest_wait)
   return verdicts.TURN_TOO_LATE - micros
 end
 
+-- How a check can wait.
+local function waits_of(batch, i)
+  local waits = batch.terms.waits
+  return waits and string.sub(waits, i, i) or WAITS_NOT
+end
+
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
   local terms = batch.terms
   local joining = {}
@@ -156,7 +171,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
     local id, hits, hold = batch.ids[i], terms_of(batch, i)
-    local waits = terms.waits and string.sub(terms.waits, i, i) or WAITS_NOT
+    local waits = waits_of(batch, i)
     local reply
     if decided[id] then
       reply = decided[id]
@@ -176,7 +191,9 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         or call.is_over_full and verdicts.STORE_FULL
         or queue.next_ticket(keys, state, call)
       if reply > verdicts.APPROVED then
-        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold }
+        joining[#joining + 1] = {
+          request_id = id, ticket = reply, hits = hits, hold = hold, owner = owner_of(call, batch, i),
+        }
       end
     end
     replies[i + verdicts.HEAD] = reply
@@ -200,16 +217,37 @@ local function has_ticket(batch, replies)
   return false
 end
 
+-- A check whose caller has chosen its request id; nil for others.
+local function named_check(call, batch, i)
+  local owner = owner_of(call, batch, i)
+  if not owner then
+    return nil
+  end
+  local hits, hold = terms_of(batch, i)
+  local waits = waits_of(batch, i)
+  return {
+    id = batch.ids[i], owner = owner, hits = hits, hold = hold,
+    can_wait = waits ~= WAITS_NOT, has_no_place = waits == WAITS_WITHOUT_PLACE,
+  }
+end
+
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
     local id, hits, hold = batch.ids[i], terms_of(batch, i)
+    local named = named_check(call, batch, i)
+    if named then
+      decided[id] = known_requests.answer(keys, state, call, named)
+    end
     local is_approved = not decided[id] and key_limits.fit(state, hits) and serving.is_next(state)
       and is_kept(keys, state, call, hold)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
+      if named then
+        known_requests.approved(keys, state, named)
+      end
       replies[i + verdicts.HEAD] = verdicts.APPROVED
     else
       deny_or_queue(keys, state, call, batch, i, i, decided, replies)
@@ -247,6 +285,7 @@ local function read_terms(special)
     ceilings = said.ceilings, known_limits = said.known_limits, waits = said.waits,
     longest_waits = said.longest_waits and read_numbers(said.longest_waits),
     hits = said.hits and read_numbers(said.hits),
+    numbers = said.numbers and read_numbers(said.numbers),
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
@@ -270,6 +309,9 @@ function checks.decide(call, batch, values)
   local terms = read_terms(batch.special)
   batch.ids, batch.terms = ids_of(batch), terms
   local keys = key_names.read(batch.names, batch.first_key)
+  if terms.numbers then
+    named_requests.require_names(keys)
+  end
   call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
   if not state and not idle and call.is_over_full then
@@ -300,8 +342,8 @@ function checks.decide(call, batch, values)
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.own.max, 0, verdicts.DENIED }
-  local decided = call.is_sent_again and find_decided(keys, call, batch) or NOTHING_DECIDED
-  if terms.hits or terms.holds or #state.limits > 1 or not own_ids.have_one_each(state) then
+  local decided = call.is_sent_again and find_decided(keys, call, batch) or terms.numbers and {} or NOTHING_DECIDED
+  if terms.numbers or terms.hits or terms.holds or #state.limits > 1 or not own_ids.have_one_each(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1

@@ -9,6 +9,7 @@ local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
+local named_requests = require 'lib/named-requests'
 local news = require 'lib/news'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
@@ -174,6 +175,9 @@ function instance.new(keys, call, idle, rules)
       -- The clock has gone back. A waiter may still be put back with such a ticket.
       more.set(state, 'ticket', idle.ticket)
     end
+    if idle.named == 1 then
+      more.set(state, 'named', 1)
+    end
   end
   for _, limit in ipairs(state.limits) do
     if limit.name or limit.algorithm ~= 'fixed_window' then
@@ -186,9 +190,10 @@ function instance.new(keys, call, idle, rules)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   past_requests.end_window(keys, state, call, ended_window((idle or state).own), has_requests)
   if queue.read(keys, state, call).places > 0 then
-    -- Only the lost state knew whether its queue is in order, and that somebody has waited.
+    -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.
     more.set(state, 'unsorted', 1)
     more.set(state, 'ticket', queue.last_ticket(keys, state))
+    named_requests.find_leftovers(keys, state)
   end
   return state
 end
@@ -204,6 +209,7 @@ local function write_expiry(keys, state, call)
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
   past_requests.expire(keys, state, call, expire_at)
+  named_requests.expire(keys, state, expire_at)
   if stored.has_holds(state) then
     redis.call('PEXPIREAT', holds.name(keys), expire_at)
     if state.orders_holds then

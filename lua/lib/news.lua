@@ -13,7 +13,7 @@ local news = {}
 
 -- Whether replicas have to learn of this call: waiters were approved, or there may be room sooner than they know.
 function news.are_due(keys, state, call)
-  if state.has_news or state.serves_more or (state.granted and #state.granted > 0) then
+  if state.has_news or state.serves_more or state.ended or (state.granted and #state.granted > 0) then
     return true
   end
   -- Replicas may know a later time, at which several hits fit that the head needs.
@@ -25,12 +25,18 @@ function news.are_due(keys, state, call)
     and queue.count_waiting(keys, state, call) > 0
 end
 
+-- Request ids are UUIDs, and replica ids are letters, digits, dots and dashes, so they need no escaping.
+local function list(claims)
+  return claims and #claims > 0 and '"' .. table.concat(claims, '","') .. '"' or ''
+end
+
 -- `waitingFrom`, below which no ticket waits, is for replicas of the version before, which do not know the number.
--- Request ids are UUIDs, so they need no escaping.
+-- `granted` and `ended` have claims (lib/named-requests), those in `ended` with the reason after a `!`: a check has been
+-- taken over, or withdrawn by a release.
 function news.publish(keys, state, call)
-  local granted, used = state.granted, room.used(state, call)
+  local used = room.used(state, call)
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s],"ended":[%s]}',
     call.now_ms,
     state.wake,
     room.micros_to(keys, state, call) / 1000,
@@ -39,7 +45,8 @@ function news.publish(keys, state, call)
     limits_text.format(state),
     state.own.max,
     type(used) == 'string' and '"' .. used .. '"' or digits(used),
-    granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
+    list(state.granted),
+    list(state.ended)
   ))
 end
 

@@ -9,8 +9,9 @@
 -- `state.generation` is the number of the set that began last.
 
 local chunks = require 'lib/chunks'
-local own_ids = require 'limits/own-ids'
 local generations = require 'lib/generations'
+local named_requests = require 'lib/named-requests'
+local own_ids = require 'limits/own-ids'
 
 local past_requests = {}
 
@@ -21,6 +22,7 @@ end
 local function begin_generation(keys, state)
   state.generation = generations.after(state.generation)
   redis.call('UNLINK', keys.past_requests[state.generation])
+  named_requests.end_generation(keys, state, state.generation)
 end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins. `ended`: the start and the length
@@ -33,6 +35,7 @@ function past_requests.end_window(keys, state, call, ended, has_requests)
     if has_requests then
       state.generation = generations.after(state.generation)
       generations.keep(keys.requests, keys.past_requests[state.generation])
+      named_requests.end_generation(keys, state, state.generation)
     end
     return
   end
@@ -56,6 +59,13 @@ function past_requests.remember(keys, state, call, ids)
   chunks.call('SADD', keys.past_requests[state.generation], ids)
   state.has_past = true
   state.changed = true
+end
+
+-- Forgets that an id was released or withdrawn: its caller asks with it again. It may be among the ids of the window.
+function past_requests.forget(keys, id)
+  for _, name in ipairs(keys.past_requests) do
+    redis.call('SREM', name, id)
+  end
 end
 
 -- When the ids approved in this window may be forgotten, and those that this call has remembered, which can be after

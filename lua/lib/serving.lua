@@ -38,10 +38,10 @@ local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
   local granted, taken, is_blocked = {}, 0, false
   key_limits.begin_serving(state)
-  local function approve(ids, terms)
+  local function approve(ids, terms, claims)
     approvals.add(keys, state, call, ids, terms)
-    for _, id in ipairs(ids) do
-      granted[#granted + 1] = id
+    for _, claim in ipairs(claims) do
+      granted[#granted + 1] = claim
     end
   end
   while key_limits.fit(state, 1) and not is_blocked
@@ -63,7 +63,7 @@ local function serve_queue(keys, state, call)
     key_limits.end_serving(state)
     state.serving = 0
     if tally.places > 0 then
-      queue.drop(keys, tally)
+      queue.drop(keys, state, tally)
     end
   end
   state.serves_more = state.serving == 1 and not is_blocked

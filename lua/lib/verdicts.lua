@@ -11,8 +11,11 @@ local verdicts = {
   TOO_MANY_HITS = -4,
   PAUSED = -5,
   STORE_FULL = -6,
+  ID_USED = -7,
+  OTHER_HITS = -8,
+  OTHER_HOLD = -9,
   -- Less the microseconds until the turn of the check.
-  TURN_TOO_LATE = -7,
+  TURN_TOO_LATE = -10,
 }
 
 return verdicts

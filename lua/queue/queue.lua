@@ -14,6 +14,7 @@ local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
+local named_requests = require 'lib/named-requests'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
@@ -43,8 +44,9 @@ function queue.renew_lease(state, tally, call)
   state.set_at = call.now_ms
 end
 
-function queue.drop(keys, tally)
+function queue.drop(keys, state, tally)
   redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
+  named_requests.drop_waiting(keys, state)
   replicas.forget(tally)
 end
 
@@ -58,19 +60,19 @@ local function waiting_tickets(keys)
 end
 
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
-local function recount(keys, tally, now_ms)
+local function recount(keys, state, tally, now_ms)
   local places = tally.places
   replicas.forget_places(tally)
-  local tickets = waiting_tickets(keys)
+  local tickets, owners = waiting_tickets(keys), named_requests.replicas(keys, state)
   for _, entry in ipairs(fifo_list.all(keys)) do
-    local ticket, _, replica_id = entries.split(entry)
+    local ticket, request_id, replica_id = entries.split(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
-      replicas.add_places(tally, replica_id, 1, now_ms)
+      replicas.add_places(tally, owners[request_id] or replica_id, 1, now_ms)
     end
   end
   if tally.places == 0 or tally.places ~= places then
-    queue.drop(keys, tally)
+    queue.drop(keys, state, tally)
   end
 end
 
@@ -97,7 +99,7 @@ function queue.read(keys, state, call)
       replicas.cut_leases(state.tally, call)
     end
     if not hashes_agree or is_list_torn(keys, state.tally.places) then
-      recount(keys, state.tally, call.now_ms)
+      recount(keys, state, state.tally, call.now_ms)
       recovery.begin_after_loss_of_queue(keys, state, call)
     end
   end
@@ -121,25 +123,32 @@ function queue.compact(keys, state, now_ms)
     return
   end
   local tickets, dead = waiting_tickets(keys), {}
+  local owners = removes_dead and named_requests.replicas(keys, state)
   fifo_list.keep(keys, function(entry)
     local ticket = entries.ticket_of(entry)
     if not tickets[ticket] then
       return false
     end
     tickets[ticket] = nil
-    local _, request_id, replica_id = entries.split(entry)
-    if removes_dead and not replicas.is_alive(replicas.of(tally, replica_id), now_ms) then
-      dead[#dead + 1] = request_id
-      replicas.add_places(tally, replica_id, -1, now_ms)
-      return false
+    if not removes_dead then
+      return true
     end
-    return true
+    local _, request_id, replica_id = entries.split(entry)
+    replica_id = owners[request_id] or replica_id
+    if replicas.is_alive(replicas.of(tally, replica_id), now_ms) then
+      return true
+    end
+    dead[#dead + 1] = request_id
+    replicas.add_places(tally, replica_id, -1, now_ms)
+    return false
   end)
   chunks.call('HDEL', keys.waiting, dead)
+  named_requests.forget_waiting(keys, state, dead)
   state.changed = true
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold.
+-- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, and its owner
+-- if its caller has chosen the id.
 function queue.join(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
   local tickets, new = {}, {}
@@ -148,6 +157,11 @@ function queue.join(keys, state, call, waiters)
     tickets[#tickets + 1] = waiter.request_id
     tickets[#tickets + 1] = ticket
     new[#new + 1] = entries.format(ticket, waiter, call.replica)
+    if waiter.owner then
+      named_requests.write(keys, state, waiter.request_id, {
+        is = named_requests.WAITING, hits = waiter.hits, hold = waiter.hold, owner = waiter.owner,
+      })
+    end
   end
   local count = chunks.call('HSET', keys.waiting, tickets)
   fifo_list.append(keys, new)
@@ -195,8 +209,8 @@ function queue.rejoin(keys, state, call, waiters)
   state.ticket = math.max(queue.last_ticket(keys, state), waiters[#waiters].ticket)
 end
 
--- Withdraws waiters of the caller. Returns how many of the ids waited.
-function queue.withdraw(keys, state, call, ids)
+-- Withdraws waiters. Returns how many of the ids waited. `replica_id`: on which they wait.
+function queue.withdraw(keys, state, call, ids, replica_id)
   local tally = queue.read(keys, state, call)
   if tally.places == 0 then
     return 0
@@ -205,13 +219,24 @@ function queue.withdraw(keys, state, call, ids)
   if withdrawn == 0 then
     return 0
   end
-  replicas.add_places(tally, call.replica, -withdrawn, call.now_ms)
+  replicas.add_places(tally, replica_id, -withdrawn, call.now_ms)
+  named_requests.forget_waiting(keys, state, ids)
   state.changed = true
   if tally.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
     tally.replicas = {}
   end
   return withdrawn
+end
+
+-- A later check of a request that waits takes its place over.
+function queue.take_over(keys, state, call, id, record, owner)
+  local tally = queue.read(keys, state, call)
+  replicas.add_places(tally, record.replica_id, -1, call.now_ms)
+  replicas.add_places(tally, call.replica, 1, call.now_ms)
+  queue.renew_lease(state, tally, call)
+  record.owner = owner
+  named_requests.write(keys, state, id, record)
 end
 
 function queue.sort(keys, state, call)
@@ -223,9 +248,9 @@ function queue.sort(keys, state, call)
   state.changed = true
 end
 
--- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, is_waiting }.
+-- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, owner, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
-local function read_entries(keys, texts, has_withdrawn)
+local function read_entries(keys, state, texts, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, text in ipairs(texts) do
     local ticket, request_id, replica_id, hits, hold = entries.split(text)
@@ -241,6 +266,7 @@ local function read_entries(keys, texts, has_withdrawn)
       seen[tickets[i]] = true
     end
   end
+  named_requests.resolve(keys, state, read)
   return read
 end
 
@@ -254,39 +280,41 @@ local function takes_its_room(state, left, entry)
   return true
 end
 
--- Takes entries from the head: waiters of living replicas, as long as they fit into what is `left`, and the entries
--- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the
--- queue. Returns how many entries it took, whether the head needs more than is left, and how many hits it needs then.
-function queue.take_heads(keys, state, now_ms, left, most, approve)
+-- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries
+-- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
+-- the queue: the claims are what wakes call them. Returns how many entries it took, whether the head needs more than is left, and how many hits it needs then.
+function queue.take_heads(keys, state, now_ms, room, most, approve)
   local tally = state.tally
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
-  local ids, terms, gone = {}, {}, {}
+  local ids, terms, claims, gone, left, are_approved = {}, {}, {}, {}, {}, {}
   local taken, has_terms, is_blocked, head_hits = 0, false, false, nil
-  for _, entry in ipairs(read_entries(keys, texts, length ~= tally.places)) do
+  for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
     if #ids == most then
       break
     end
     local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
-    if counts and not takes_its_room(state, left, entry) then
+    if counts and not takes_its_room(state, room, entry) then
       is_blocked, head_hits = true, entry.hits
       break
     end
     taken = taken + 1
     if entry.is_waiting then
-      gone[#gone + 1] = entry.request_id
+      gone[#gone + 1], left[#left + 1] = entry.request_id, entry
+      are_approved[#left] = counts
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
     end
     if counts then
-      ids[#ids + 1] = entry.request_id
+      ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
       terms[#terms + 1] = entry
       has_terms = has_terms or entry.hits ~= 1 or entry.hold ~= nil
     end
   end
-  approve(ids, has_terms and terms or nil)
+  approve(ids, has_terms and terms or nil, claims)
+  named_requests.leave_queue(keys, state, left, are_approved)
   if tally.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
-    queue.drop(keys, tally)
+    queue.drop(keys, state, tally)
   elseif taken > 0 then
     chunks.call('HDEL', keys.waiting, gone)
     fifo_list.remove_first(keys, taken)
@@ -303,7 +331,7 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   end
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or looked_at)
-  for _, entry in ipairs(read_entries(keys, texts, length ~= tally.places)) do
+  for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
     if #first == most then
       break
     end

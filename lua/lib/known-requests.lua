@@ -1,0 +1,77 @@
+-- What a check gets whose caller has chosen its request id, if the request is known: the answer that it has already, or the
+-- place in which it waits.
+
+local holds = require 'lib/holds'
+local named_requests = require 'lib/named-requests'
+local past_requests = require 'lib/past-requests'
+local queue = require 'queue/queue'
+local verdicts = require 'lib/verdicts'
+
+local known_requests = {}
+
+-- Ids of which a version without records has approvals, or whose records are lost.
+local function is_approved_without_record(keys, state, id)
+  return redis.call('SMISMEMBER', keys.requests, id)[1] == 1 or holds.read(keys, state, id) ~= nil
+end
+
+-- Ends the wait of a check that another has taken over, or that a release has withdrawn: its replica hears of it by a wake.
+function known_requests.end_wait(state, id, record, why)
+  state.ended = state.ended or {}
+  state.ended[#state.ended + 1] = named_requests.claim(id, record.owner) .. '!' .. why
+end
+
+-- Withdraws a request that waits.
+function known_requests.withdraw(keys, state, call, id, record, why)
+  queue.withdraw(keys, state, call, { id }, record.replica_id)
+  past_requests.remember(keys, state, call, { id })
+  known_requests.end_wait(state, id, record, why)
+end
+
+local function take_place(keys, state, call, check, record)
+  if record.owner == check.owner then
+    -- The call is sent again.
+    return record.ticket
+  elseif check.has_no_place then
+    return verdicts.NO_PLACE
+  elseif not check.can_wait then
+    known_requests.withdraw(keys, state, call, check.id, record, 'taken_over')
+    state.denied = state.denied + 1
+    return verdicts.DENIED
+  end
+  known_requests.end_wait(state, check.id, record, 'taken_over')
+  queue.take_over(keys, state, call, check.id, record, check.owner)
+  return record.ticket
+end
+
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: id, hits, hold, owner, can_wait
+-- and has_no_place.
+function known_requests.answer(keys, state, call, check)
+  local record = named_requests.find(keys, check.id)
+  if not record and is_approved_without_record(keys, state, check.id) then
+    record = { is = named_requests.APPROVED, hits = check.hits, hold = check.hold }
+  elseif not record then
+    past_requests.forget(keys, check.id)
+    return nil
+  end
+  if record.hits ~= check.hits then
+    return verdicts.OTHER_HITS
+  elseif record.hold ~= check.hold then
+    return verdicts.OTHER_HOLD
+  elseif record.is == named_requests.WAITING then
+    return take_place(keys, state, call, check, record)
+  elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.id)) then
+    return verdicts.ID_USED
+  end
+  record.owner = check.owner
+  named_requests.write(keys, state, check.id, record)
+  return verdicts.APPROVED
+end
+
+-- A check with these terms is approved that was not known.
+function known_requests.approved(keys, state, check)
+  named_requests.write(keys, state, check.id, {
+    is = named_requests.APPROVED, hits = check.hits, hold = check.hold, owner = check.owner,
+  })
+end
+
+return known_requests

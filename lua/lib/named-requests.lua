@@ -1,0 +1,213 @@
+-- The requests whose ids their callers have chosen. Ids that Sluice makes have no record, and cost nothing. Hashes have the
+-- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, and before that the outcome of a request that waits no more:
+--   records                   the requests that wait
+--   outcomes                  `approved:` or `released:`, of those that were approved since the last generation ended
+--   outcomes:1 to outcomes:3  the same of earlier generations: as long as lib/past-requests remembers approvals
+--
+-- The owner is the check that the request belongs to now, `<replica id>#<number>`. A later check with the same id takes the
+-- request over. The entry of the queue's list keeps the replica on which the request waited first.
+--
+-- The state's field `named` is 1 while any hash may have records, so that other keys need no look at them.
+--
+-- The names are built here: declared names cost Redis time in each call.
+
+local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
+local generations = require 'lib/generations'
+local more = require 'lib/more'
+local weight = require 'lib/weight'
+
+local named_requests = {}
+
+local WAITING, APPROVED, RELEASED = 'waiting', 'approved', 'released'
+named_requests.WAITING, named_requests.APPROVED, named_requests.RELEASED = WAITING, APPROVED, RELEASED
+
+local function records_name(keys)
+  return keys.state .. ':records'
+end
+
+local function outcomes_name(keys, generation)
+  return keys.state .. ':outcomes' .. (generation and ':' .. generation or '')
+end
+
+-- Built once in a call, since each name costs as much as a command.
+function named_requests.built_names(keys)
+  if not keys.of_named then
+    local names = { records_name(keys), outcomes_name(keys) }
+    for generation = 1, generations.COUNT do
+      names[generation + 2] = outcomes_name(keys, generation)
+    end
+    keys.of_named = names
+  end
+  return keys.of_named
+end
+
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names before
+-- anything is written.
+function named_requests.require_names(keys)
+  redis.call('EXISTS', unpack(named_requests.built_names(keys)))
+end
+
+-- The replica of an owner.
+local function replica_of(owner)
+  return string.match(owner, '^(.*)#%d+$')
+end
+
+-- Parses a record; nil if there is none.
+local function parse(text)
+  if not text then
+    return nil
+  end
+  local outcome, hits, hold, owner = string.match(text, '^(%a*):?(%d+):(%d+):(.*)$')
+  return {
+    is = outcome == '' and WAITING or outcome, hits = tonumber(hits), hold = tonumber(hold) > 0 and tonumber(hold) or nil,
+    owner = owner, replica_id = replica_of(owner),
+  }
+end
+
+local function format(record)
+  local outcome = record.is == WAITING and '' or record.is .. ':'
+  return outcome .. digits(record.hits) .. ':' .. digits(record.hold or 0) .. ':' .. record.owner
+end
+
+-- The record of an id; nil if there is none. A record of one who waits no more was left by an earlier version.
+function named_requests.find(keys, id)
+  local names = named_requests.built_names(keys)
+  local record = parse(redis.call('HMGET', names[1], id)[1])
+  local ticket = record and redis.call('HMGET', keys.waiting, id)[1]
+  if ticket then
+    record.ticket = tonumber(ticket)
+    return record
+  end
+  for i = 2, #names do
+    record = parse(redis.call('HMGET', names[i], id)[1])
+    if record then
+      return record
+    end
+  end
+end
+
+-- Forgets ids: from now on they are new.
+function named_requests.forget(keys, ids)
+  if #ids == 0 then
+    return
+  end
+  for _, name in ipairs(named_requests.built_names(keys)) do
+    chunks.call('HDEL', name, ids)
+  end
+end
+
+-- Writes the record of an id, which may have had another.
+function named_requests.write(keys, state, id, record)
+  local names = named_requests.built_names(keys)
+  local name = record.is == WAITING and names[1] or names[2]
+  for _, each in ipairs(names) do
+    if each ~= name then
+      redis.call('HDEL', each, id)
+    end
+  end
+  redis.call('HSET', name, id, format(record))
+  if state.named ~= 1 then
+    more.set(state, 'named', 1)
+  end
+  -- The expiry of the names follows from that.
+  more.changed(state)
+end
+
+-- The replicas of the owners of all that wait, by their ids. Few calls need them.
+function named_requests.replicas(keys, state)
+  local replicas = {}
+  if state.named == 1 then
+    local all = weight.add(redis.call('HGETALL', records_name(keys)), 2)
+    for i = 1, #all, 2 do
+      replicas[all[i]] = parse(all[i + 1]).replica_id
+    end
+  end
+  return replicas
+end
+
+-- Forgets waiters that have left the queue without an approval.
+function named_requests.forget_waiting(keys, state, ids)
+  if state.named == 1 then
+    chunks.call('HDEL', records_name(keys), ids)
+  end
+end
+
+-- Gives waiters, a list of { request_id, replica_id }, the owners of those that have records, and the owners' replicas.
+function named_requests.resolve(keys, state, waiters)
+  if state.named ~= 1 or #waiters == 0 then
+    return
+  end
+  local ids = {}
+  for i, waiter in ipairs(waiters) do
+    ids[i] = waiter.request_id
+  end
+  for i, text in ipairs(chunks.list('HMGET', records_name(keys), ids)) do
+    local record = parse(text)
+    if record then
+      waiters[i].owner, waiters[i].replica_id = record.owner, record.replica_id
+    end
+  end
+end
+
+-- Waiters, as resolved, have left the queue; those among them that `are_approved` have approvals.
+function named_requests.leave_queue(keys, state, waiters, are_approved)
+  if state.named ~= 1 then
+    return
+  end
+  local gone, outcomes = {}, {}
+  for i, waiter in ipairs(waiters) do
+    if waiter.owner then
+      gone[#gone + 1] = waiter.request_id
+    end
+    if waiter.owner and are_approved[i] then
+      outcomes[#outcomes + 1] = waiter.request_id
+      outcomes[#outcomes + 1] = format({
+        is = APPROVED, hits = waiter.hits, hold = waiter.hold, owner = waiter.owner,
+      })
+    end
+  end
+  chunks.call('HSET', outcomes_name(keys), outcomes)
+  chunks.call('HDEL', records_name(keys), gone)
+end
+
+-- What wakes and replies call a request: by its id, and with a record also by its owner.
+function named_requests.claim(id, owner)
+  return owner and id .. '#' .. owner or id
+end
+
+-- Looks whether records are left from a state that Redis has lost.
+function named_requests.find_leftovers(keys, state)
+  if redis.call('EXISTS', unpack(named_requests.built_names(keys))) > 0 then
+    more.set(state, 'named', 1)
+  end
+end
+
+-- Nobody waits any more.
+function named_requests.drop_waiting(keys, state)
+  if state.named == 1 then
+    redis.call('UNLINK', records_name(keys))
+  end
+end
+
+-- A generation of remembered approvals ends, and becomes this one.
+function named_requests.end_generation(keys, state, generation)
+  if state.named ~= 1 then
+    return
+  end
+  generations.keep(outcomes_name(keys), outcomes_name(keys, generation))
+  if redis.call('EXISTS', unpack(named_requests.built_names(keys))) == 0 then
+    more.set(state, 'named', 0)
+  end
+end
+
+-- Sets when all of them expire.
+function named_requests.expire(keys, state, expire_at)
+  if state.named == 1 then
+    for _, name in ipairs(named_requests.built_names(keys)) do
+      redis.call('PEXPIREAT', name, expire_at)
+    end
+  end
+end
+
+return named_requests
