@@ -36,7 +36,7 @@ end
 function news.publish(keys, state, call)
   local used = room.used(state, call)
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s],"ended":[%s]}',
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]%s}',
     call.now_ms,
     state.wake,
     room.micros_to(keys, state, call) / 1000,
@@ -46,7 +46,7 @@ function news.publish(keys, state, call)
     state.own.max,
     type(used) == 'string' and '"' .. used .. '"' or digits(used),
     list(state.granted),
-    list(state.ended)
+    state.ended and ',"ended":[' .. list(state.ended) .. ']' or ''
   ))
 end
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../common/clock.js';
+import { claimOf } from './claim.js';
 import type { CallerPresence } from './caller-presence.js';
 import type { CheckRequest, Decision, Quota } from './limiter.js';
 
@@ -15,6 +16,8 @@ export class Waiter {
   #caller: CallerPresence | undefined;
   #cancelTimer: (() => void) | undefined;
 
+  /** What its limiter calls its place, or its approval. */
+  readonly claim: string;
   readonly hits: number;
   /** Undefined if its approval will not be held. */
   readonly holdMillis: number | undefined;
@@ -27,7 +30,10 @@ export class Waiter {
       holdMillis,
       maxWaitMillis,
     }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
+    /** Of the check, if its caller has chosen the request id. */
+    number?: number,
   ) {
+    this.claim = claimOf(requestId, number);
     this.hits = hits;
     this.holdMillis = holdMillis;
     this.#maxWaitMillis = maxWaitMillis;
@@ -50,12 +56,14 @@ export class Waiter {
 
   /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId, quota });
+    const { requestId, claim } = this;
+    return this.decide({ outcome: 'approved', requestId, claim, quota });
   }
 
   /** Approves a request that had to wait for its turn. */
   approveFromQueue(quota?: Quota): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true, quota });
+    const { requestId, claim } = this;
+    return this.decide({ outcome: 'approved', requestId, claim, waited: true, quota });
   }
 
   /** Denies a request whose longest wait is over. */

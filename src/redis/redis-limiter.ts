@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
+import { claimOf } from '../limiter/claim.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
@@ -194,8 +195,8 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.reportRemaining(this.#naming.namesOf(key), report);
   }
 
-  giveBack(key: string, requestId: string): void {
-    this.#room.giveBack(key, requestId);
+  giveBack(key: string, claim: string): void {
+    this.#room.giveBack(key, claim);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
@@ -234,16 +235,20 @@ export class RedisLimiter implements StoreLimiter {
   /** Decides a check that may not wait, or has no place to wait in. */
   #checkAtOnce(request: CheckRequest): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      const requestId = randomUUID();
+      const { requestId = randomUUID() } = request;
+      const number = request.requestId === undefined ? undefined : this.#room.nextNumber();
+      const claim = claimOf(requestId, number);
       const onReply = (reply: CheckReply): void => {
         const { verdict, quota } = reply;
-        const decision: Decision | UnavailableError =
-          verdict === VERDICT.approved ? { outcome: 'approved', requestId, quota } : denial(reply);
-        if (decision instanceof UnavailableError) reject(decision);
+        const decision =
+          verdict === VERDICT.approved
+            ? ({ outcome: 'approved', requestId, claim, quota } as const)
+            : denial(reply);
+        if (decision instanceof Error) reject(decision);
         else resolve(decision);
       };
-      this.#checks.check(request, requestId, onReply, (error) => {
-        this.#room.checkFailed(request, requestId, error);
+      this.#checks.check(request, { requestId, number }, onReply, (error) => {
+        this.#room.checkFailed(request, claim, error);
         reject(error);
       });
     });

@@ -15,6 +15,7 @@ import type { KeyNaming } from '../shared/key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
   type CheckBatch,
+  type CheckId,
   hasTerms,
   type KeyAssumption,
   type KnownWaiting,
@@ -98,7 +99,7 @@ export class CheckBatcher {
   /** Asks Redis for a decision, and calls one of the callbacks, once. They must not throw. */
   check(
     request: CheckRequest,
-    requestId: string,
+    { requestId, number }: CheckId,
     onReply: (reply: CheckReply) => void,
     onFailed: (error: Error) => void,
   ): void {
@@ -106,6 +107,7 @@ export class CheckBatcher {
     // A spread takes longer.
     this.#add(request, {
       requestId,
+      number,
       canWait,
       noPlace,
       maxWaitMillis,

@@ -1,4 +1,10 @@
-import { StoreFullError, StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
+import {
+  type RequestIdConflict,
+  RequestIdConflictError,
+  StoreFullError,
+  StoreUnavailableError,
+  UnavailableError,
+} from '../../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../../limiter/limiter.js';
 import { forEachLimit } from '../../limiter/limits.js';
 import {
@@ -120,8 +126,19 @@ const REASONS: ReadonlyMap<number, DenialReason> = new Map([
   [VERDICT.paused, 'paused'],
 ]);
 
+const CONFLICTS: ReadonlyMap<number, RequestIdConflict> = new Map([
+  [VERDICT.idUsed, 'used'],
+  [VERDICT.otherHits, 'other_hits'],
+  [VERDICT.otherHold, 'other_hold'],
+]);
+
 /** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */
-export function denial({ verdict, quota }: CheckReply): Decision | UnavailableError {
+export function denial({
+  verdict,
+  quota,
+}: CheckReply): Decision | UnavailableError | RequestIdConflictError {
+  const conflict = CONFLICTS.get(verdict);
+  if (conflict) return new RequestIdConflictError(conflict);
   if (verdict === VERDICT.noPlace) return new UnavailableError('too_many_waiters');
   if (verdict === VERDICT.keyFull) return new UnavailableError('key_full');
   if (verdict <= VERDICT.turnTooLate) {

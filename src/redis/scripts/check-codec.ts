@@ -32,11 +32,19 @@ export const VERDICT = {
   tooManyHits: -4,
   paused: -5,
   storeFull: -6,
-  turnTooLate: -7,
+  idUsed: -7,
+  otherHits: -8,
+  otherHold: -9,
+  turnTooLate: -10,
 } as const;
 
-export interface BatchedCheck {
+export interface CheckId {
   readonly requestId: string;
+  /** Of the check among those of this replica, if its caller has chosen the request id. */
+  readonly number?: number | undefined;
+}
+
+export interface BatchedCheck extends CheckId {
   readonly canWait: boolean;
   /** With `canWait`: there is no place left in which the check could wait. */
   readonly noPlace?: boolean;
@@ -209,6 +217,7 @@ function encodeSpecial(
     say('waits', checks.map(encodeWait).join(''));
     if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
   }
+  if (checks.some(hasNumber)) say('numbers', checks.map(({ number = '' }) => number).join(','));
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
@@ -221,9 +230,13 @@ function encodeCeilings(ceilings: OverrideCeilings): string {
   return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
 }
 
-/** Whether a check asks for terms other than those of a plain one: one hit, and no hold. */
+/** Whether a check has more than a plain one: several hits, a hold, or a request id of its caller's choice. */
 export function hasTerms(check: BatchedCheck): boolean {
-  return hasHits(check) || isHeld(check);
+  return hasHits(check) || isHeld(check) || hasNumber(check);
+}
+
+function hasNumber({ number }: BatchedCheck): boolean {
+  return number !== undefined;
 }
 
 /** Whether its approval takes more than one hit of its window. */

@@ -116,7 +116,7 @@ export class Scripts {
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
     const args = [known.millisLeft, known.limits, ...encodeTickets(askedAbout)];
-    return decodeSettleReply(await this.#run(this.#settle, names, args));
+    return decodeSettleReply(await this.#run(this.#settle, names, args), this.settings.replicaId);
   }
 
   /**

@@ -1,8 +1,10 @@
+import { partsOf } from '../../limiter/claim.js';
+import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
 import type { UsedOfLimits } from './limits-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly requestId: string;
+  readonly claim: string;
   readonly ticket: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
@@ -37,10 +39,12 @@ export interface SettleReply {
   readonly used: UsedOfLimits;
   /** When Redis ran this call, by its clock, in milliseconds since 1970. */
   readonly at: number;
-  /** The ids of the waiters that were put back in the queue. This call may have approved them then. */
+  /** The claims of the waiters that were put back in the queue. This call may have approved them then. */
   readonly putBack: readonly string[];
-  /** The ids approved by this call, and the ids asked about that were approved before, in any window. */
+  /** The claims approved by this call, and those asked about that were approved before, in any window. */
   readonly granted: readonly string[];
+  /** The claims asked about whose waits have ended otherwise. */
+  readonly ended: readonly EndedWait[];
   /** For each of these whose hold began before this call: milliseconds from the call until it lapses. */
   readonly holdsLeft: ReadonlyMap<string, number>;
 }
@@ -50,13 +54,17 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ requestId, ticket, hits, holdMillis }) => {
+  return tickets.flatMap(({ claim, ticket, hits, holdMillis }) => {
+    const { requestId, number } = partsOf(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
-    return [requestId, `${ticket}${ofHits}${holdMillis === undefined ? '' : `~${holdMillis}`}`];
+    const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
+    const ofCheck = number === undefined ? '' : `#${number}`;
+    return [requestId, `${ticket}${ofHits}${ofHold}${ofCheck}`];
   });
 }
 
-export function decodeSettleReply(reply: unknown): SettleReply {
+/** @param replicaId of the caller */
+export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
   const [micros, wakeNumber, waiting, limits, used, microsToLook, at, places, missing, ...ids] =
     reply as [
       number,
@@ -70,7 +78,13 @@ export function decodeSettleReply(reply: unknown): SettleReply {
       number,
       ...string[],
     ];
-  const granted = ids.slice(missing).map((text) => text.split('~'));
+  const heard = ids.slice(missing);
+  const granted = heard
+    .filter((text) => !text.includes('!'))
+    .map((text): [string, string | undefined] => {
+      const [claim = '', left] = text.split('~');
+      return [claimHere(claim, replicaId) ?? '', left];
+    });
   const isKnown = micros !== NO_SUCH_KEY;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
@@ -81,10 +95,14 @@ export function decodeSettleReply(reply: unknown): SettleReply {
     limits,
     used,
     at,
-    putBack: ids.slice(0, missing),
-    granted: granted.map(([id = '']) => id),
+    putBack: ids.slice(0, missing).flatMap((claim) => claimHere(claim, replicaId) ?? []),
+    granted: granted.map(([claim]) => claim),
+    ended: endedHere(
+      heard.filter((text) => text.includes('!')),
+      replicaId,
+    ),
     holdsLeft: new Map(
-      granted.flatMap(([id = '', left]) => (left === undefined ? [] : [[id, Number(left)]])),
+      granted.flatMap(([claim, left]) => (left === undefined ? [] : [[claim, Number(left)]])),
     ),
   };
 }

@@ -3,11 +3,11 @@ import { encodeRules } from './limits-codec.js';
 import { timeOfStaleCall } from './stale-calendars.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 
-/** Requests for one key for which nobody waits any more. */
+/** Requests for one key for which nobody waits any more, by their claims. */
 export interface Withdrawal {
   readonly names: KeyNames;
   /** At least 1, at most 1000. */
-  readonly requestIds: readonly string[];
+  readonly claims: readonly string[];
 }
 
 /**
@@ -21,18 +21,16 @@ export function encodeWithdrawals(
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const [{ names: first }] = withdrawals;
   const ofCall = settings.limitsOf(first.key);
-  const shapes = withdrawals.map(({ names, requestIds }) => {
+  const shapes = withdrawals.map(({ names, claims }) => {
     const limits = settings.limitsOf(names.key);
-    return limits === ofCall
-      ? `${requestIds.length}`
-      : `${requestIds.length}=${encodeRules(limits, time)}`;
+    return limits === ofCall ? `${claims.length}` : `${claims.length}=${encodeRules(limits, time)}`;
   });
   return {
     keys: withdrawals.flatMap(({ names }) => keysOf(names)),
     args: [
       ...sharedArguments(settings, first, ofCall, time),
       shapes.join(' '),
-      ...withdrawals.flatMap(({ requestIds }) => requestIds),
+      ...withdrawals.flatMap(({ claims }) => claims),
     ],
   };
 }

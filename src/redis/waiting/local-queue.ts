@@ -1,6 +1,10 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
+import {
+  RequestIdConflictError,
+  StoreUnavailableError,
+  UnavailableError,
+} from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
@@ -143,18 +147,18 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
    * The check was answered with a place in the queue.
    * @param news what Redis said with the ticket
    */
-  ticketed(requestId: string, ticket: number, millisToRoom: number, news: QueueNews): void {
-    const place = this.#places.asking(requestId);
+  ticketed(claim: string, ticket: number, millisToRoom: number, news: QueueNews): void {
+    const place = this.#places.asking(claim);
     // A wake that overtook this answer has approved the request.
     if (!place) return;
     if (place.waiter.decided) {
-      this.#withdraw([requestId]);
+      this.#withdraw([claim]);
       return;
     }
-    this.#places.giveTicket(requestId, ticket);
+    this.#places.giveTicket(claim, ticket);
     // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
     place.waiter.onceExpired(this.parts.clock, () => {
-      this.#places.expire(requestId);
+      this.#places.expire(claim);
       this.#fire('due');
       // It does not wait for the next retry of the queues that have failed.
       if (this.#mode === 'inLine') this.parts.line.join(this);
@@ -172,21 +176,21 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
    * The check was decided without a place in the queue, or failed.
    * @returns false if a wake that overtook the answer has approved the request
    */
-  answered(requestId: string): boolean {
-    const place = this.#remove(requestId);
+  answered(claim: string): boolean {
+    const place = this.#remove(claim);
     this.#endIfEmpty();
     return place !== undefined;
   }
 
   /** A caller has disconnected. A request without a ticket is withdrawn when it is answered. */
-  disconnected(requestId: string): void {
-    if (this.#places.hasTicket(requestId)) this.#withdraw([requestId]);
+  disconnected(claim: string): void {
+    if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
   }
 
   /** Fails all waiters because this replica stops. */
   turnAway(): void {
     for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
-    this.#withdraw(this.#places.ticketedIds());
+    this.#withdraw(this.#places.ticketedClaims());
   }
 
   onSubscribed(): void {
@@ -268,22 +272,22 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#places.size === 0 && this.#mode !== 'over') this.#fire('emptied');
   }
 
-  #remove(requestId: string): Place | undefined {
-    const place = this.#places.remove(requestId);
+  #remove(claim: string): Place | undefined {
+    const place = this.#places.remove(claim);
     if (place) this.parts.onSizeChange(-1);
     return place;
   }
 
-  #withdraw(requestIds: readonly string[]): void {
-    for (const requestId of requestIds) this.#remove(requestId);
-    this.#calls.withdraw(requestIds);
+  #withdraw(claims: readonly string[]): void {
+    for (const claim of claims) this.#remove(claim);
+    this.#calls.withdraw(claims);
     this.#endIfEmpty();
   }
 
   /** Ends waits without an approval. */
   #endWaits(places: readonly Place[], end: (waiter: Waiter) => void): void {
     for (const { waiter } of places) end(waiter);
-    this.#withdraw(places.map(({ waiter }) => waiter.requestId));
+    this.#withdraw(places.map(({ waiter }) => waiter.claim));
   }
 
   #stopListening(): void {
@@ -345,29 +349,32 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
-    for (const requestId of news.granted) this.#granted(requestId, news.at, quota, heldUntil);
+    for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
+    for (const { claim, why } of news.ended) {
+      this.#remove(claim)?.waiter.fail(new RequestIdConflictError(why));
+    }
     this.#endIfEmpty();
   }
 
   #granted(
-    requestId: string,
+    claim: string,
     at: number | undefined,
     quota: Quota | undefined,
     heldUntil: HeldUntil,
   ): void {
-    const place = this.#places.get(requestId);
+    const place = this.#places.get(claim);
     if (!place) return;
     const until = heldUntil(place.waiter);
     if (until <= this.parts.clock.now()) {
       // Its hold may have lapsed, as after this replica has stood still. Redis knows, and puts it back if it has.
-      this.#places.doubt(requestId);
+      this.#places.doubt(claim);
       return;
     }
-    this.#remove(requestId);
-    this.#calls.told(requestId, at);
+    this.#remove(claim);
+    this.#calls.told(claim, at);
     // If the caller has disconnected, the approval belongs to the next in the queue.
     const release = (): void => {
-      this.#withdraw([requestId]);
+      this.#withdraw([claim]);
     };
     this.parts.approvals.approve(place.waiter, release, quota, until);
   }

@@ -34,6 +34,5 @@ export function heldUntilByWake(
 
 /** @param sentAt when Redis was asked, by this replica's clock */
 export function heldUntilByReply({ holdsLeft }: SettleReply, sentAt: number): HeldUntil {
-  return ({ requestId, holdMillis = Infinity }) =>
-    sentAt + (holdsLeft.get(requestId) ?? holdMillis);
+  return ({ claim, holdMillis = Infinity }) => sentAt + (holdsLeft.get(claim) ?? holdMillis);
 }

@@ -14,12 +14,12 @@ interface TicketedPlace extends Place {
   readonly ticket: number;
 }
 
-/** A replica's waiters of one key: some have a ticket, others still ask for one. */
+/** A replica's waiters of one key, by their claims: some have a ticket, others still ask for one. */
 export class Places {
   readonly #asking = new Map<string, Place>();
   /** In the order of their tickets. */
   #ticketed = new Map<string, TicketedPlace>();
-  /** The ids of the waiters whose longest wait is over. */
+  /** The claims of the waiters whose longest wait is over. */
   readonly #expired = new Set<string>();
   #highestTicket = -Infinity;
   #doubted = 0;
@@ -45,20 +45,20 @@ export class Places {
   }
 
   ask(waiter: Waiter, askedAt: number): void {
-    this.#asking.set(waiter.requestId, { waiter, askedAt, isDoubted: false });
+    this.#asking.set(waiter.claim, { waiter, askedAt, isDoubted: false });
   }
 
   /** The place of a request that has no ticket yet. */
-  asking(requestId: string): Place | undefined {
-    return this.#asking.get(requestId);
+  asking(claim: string): Place | undefined {
+    return this.#asking.get(claim);
   }
 
-  get(requestId: string): Place | undefined {
-    return this.#asking.get(requestId) ?? this.#ticketed.get(requestId);
+  get(claim: string): Place | undefined {
+    return this.#asking.get(claim) ?? this.#ticketed.get(claim);
   }
 
-  hasTicket(requestId: string): boolean {
-    return this.#ticketed.has(requestId);
+  hasTicket(claim: string): boolean {
+    return this.#ticketed.has(claim);
   }
 
   *waiters(): Iterable<Waiter> {
@@ -66,51 +66,51 @@ export class Places {
     for (const { waiter } of this.#ticketed.values()) yield waiter;
   }
 
-  /** The ids of the requests that have a ticket. */
-  ticketedIds(): string[] {
+  /** The claims of the requests that have a ticket. */
+  ticketedClaims(): string[] {
     return [...this.#ticketed.keys()];
   }
 
   /** Gives a place its ticket. */
-  giveTicket(requestId: string, ticket: number): void {
-    const place = this.#asking.get(requestId);
+  giveTicket(claim: string, ticket: number): void {
+    const place = this.#asking.get(claim);
     if (!place) return;
-    this.#asking.delete(requestId);
-    this.#ticketed.set(requestId, { ...place, ticket });
+    this.#asking.delete(claim);
+    this.#ticketed.set(claim, { ...place, ticket });
     if (place.isDoubted) this.#doubted += 1;
     if (ticket < this.#highestTicket) this.#sort();
     else this.#highestTicket = ticket;
   }
 
   /** @returns the removed place, if there was one */
-  remove(requestId: string): Place | undefined {
-    const place = this.get(requestId);
-    if (this.#ticketed.delete(requestId) && place?.isDoubted) this.#doubted -= 1;
-    this.#asking.delete(requestId);
-    this.#expired.delete(requestId);
+  remove(claim: string): Place | undefined {
+    const place = this.get(claim);
+    if (this.#ticketed.delete(claim) && place?.isDoubted) this.#doubted -= 1;
+    this.#asking.delete(claim);
+    this.#expired.delete(claim);
     if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
     return place;
   }
 
   /** The longest wait of a request is over. Its place is doubted, since its turn may have come at this moment. */
-  expire(requestId: string): void {
-    const place = this.#ticketed.get(requestId);
+  expire(claim: string): void {
+    const place = this.#ticketed.get(claim);
     if (!place) return;
-    this.#expired.add(requestId);
+    this.#expired.add(claim);
     this.#doubt(place);
   }
 
   /** Doubts one place, if it is there. */
-  doubt(requestId: string): void {
-    const ticketed = this.#ticketed.get(requestId);
+  doubt(claim: string): void {
+    const ticketed = this.#ticketed.get(claim);
     if (ticketed) this.#doubt(ticketed);
-    const asking = this.#asking.get(requestId);
+    const asking = this.#asking.get(claim);
     if (asking) asking.isDoubted = true;
   }
 
   /** The places whose longest wait is over. */
   get expired(): Place[] {
-    return [...this.#expired].flatMap((requestId) => this.#ticketed.get(requestId) ?? []);
+    return [...this.#expired].flatMap((claim) => this.#ticketed.get(claim) ?? []);
   }
 
   /** Doubts all places, also those without a ticket, since their tickets may be older than the doubt. */
@@ -124,12 +124,12 @@ export class Places {
   takeDoubted(most: number): Ticket[] {
     const taken: Ticket[] = [];
     if (this.#doubted === 0) return taken;
-    for (const [requestId, place] of this.#ticketed) {
+    for (const [claim, place] of this.#ticketed) {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
       const { hits, holdMillis } = place.waiter;
-      taken.push({ requestId, ticket: place.ticket, hits, holdMillis });
+      taken.push({ claim, ticket: place.ticket, hits, holdMillis });
     }
     this.#doubted -= taken.length;
     return taken;

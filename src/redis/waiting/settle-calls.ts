@@ -19,7 +19,7 @@ export interface SettleCallsParts {
   /** This replica's, for the key. */
   readonly lease: Lease;
   /** Withdraws requests for which nobody here waits any more. */
-  readonly withdraw: (requestIds: readonly string[]) => void;
+  readonly withdraw: (claims: readonly string[]) => void;
 }
 
 /**
@@ -66,23 +66,23 @@ export class SettleCalls {
    * Redis has lost the approval.
    * @param at when it was approved, by Redis's clock; undefined if that is not known
    */
-  told(requestId: string, at: number | undefined): void {
-    if (this.#underWay && at !== undefined) this.#toldMeanwhile.set(requestId, at);
+  told(claim: string, at: number | undefined): void {
+    if (this.#underWay && at !== undefined) this.#toldMeanwhile.set(claim, at);
   }
 
   /**
    * Withdraws at once, or after the call under way, which may put back the waiters it asks about. A call that has failed
    * may do so until it has ended.
    */
-  withdraw(requestIds: readonly string[]): void {
-    if (requestIds.length === 0) return;
+  withdraw(claims: readonly string[]): void {
+    if (claims.length === 0) return;
     if (this.#underWay) {
-      this.#withdrawAfterwards.push(...requestIds);
+      this.#withdrawAfterwards.push(...claims);
       return;
     }
-    this.parts.withdraw(requestIds);
+    this.parts.withdraw(claims);
     void this.#ending?.then(() => {
-      this.parts.withdraw(requestIds);
+      this.parts.withdraw(claims);
     });
   }
 

@@ -63,11 +63,13 @@ export class WaitingRoom {
   readonly #ending = new Set<Promise<unknown>>();
   #waiting = 0;
   #candidates = 0;
+  /** How many checks had request ids of their callers' choice. */
+  #named = 0;
   #isClosing = false;
   #onLastQueueOver: (() => void) | undefined;
 
   constructor(private readonly parts: WaitingRoomParts) {
-    this.#wakes = new WakeChannel(parts.messages, parts.logger);
+    this.#wakes = new WakeChannel(parts.messages, parts.replicaId, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
     this.#line = new SettleLine(parts);
     this.#withdrawals = new Withdrawals({
@@ -87,6 +89,12 @@ export class WaitingRoom {
     return this.#waiting < this.parts.maxWaiters;
   }
 
+  /** The number of a check whose caller has chosen its request id. */
+  nextNumber(): number {
+    this.#named += 1;
+    return this.#named;
+  }
+
   /** The waiters of a key here, if there are any. */
   known(key: string): KnownWaiting | undefined {
     return this.#queues.get(key)?.known;
@@ -100,24 +108,26 @@ export class WaitingRoom {
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
-    const waiter = new Waiter(this.parts.createRequestId(), request);
-    const { requestId } = waiter;
+    const { requestId = this.parts.createRequestId() } = request;
+    const number = request.requestId === undefined ? undefined : this.nextNumber();
+    const waiter = new Waiter(requestId, request, number);
+    const { claim } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
     queue.ask(waiter);
     waiter.withdrawOnDisconnect(caller, () => {
-      queue.disconnected(requestId);
+      queue.disconnected(claim);
     });
     this.parts.checks.check(
       request,
-      requestId,
+      { requestId, number },
       (reply) => {
         if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
       },
       (error) => {
-        if (!queue.answered(requestId)) return;
+        if (!queue.answered(claim)) return;
         waiter.fail(error);
-        this.checkFailed(request, requestId, error);
+        this.checkFailed(request, claim, error);
       },
     );
     return waiter.decision;
@@ -127,18 +137,18 @@ export class WaitingRoom {
    * Withdraws a check whose call failed and may have run, since nobody waits for it any more. Where it runs later than
    * this withdrawal, as after a slot has moved, the second one finds it.
    */
-  checkFailed({ key, holdMillis = 0 }: CheckRequest, requestId: string, error: unknown): void {
+  checkFailed({ key, holdMillis = 0 }: CheckRequest, claim: string, error: unknown): void {
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
     const withdraw = (): void => {
-      this.#withdrawals.add(key, [requestId], holdMillis);
+      this.#withdrawals.add(key, [claim], holdMillis);
     };
     withdraw();
     void error.ended?.then(withdraw);
   }
 
   /** Withdraws an approval that nobody uses. */
-  giveBack(key: string, requestId: string): void {
-    this.#withdrawals.add(key, [requestId]);
+  giveBack(key: string, claim: string): void {
+    this.#withdrawals.add(key, [claim]);
   }
 
   /** The store is up again. Messages were lost meanwhile, and the store may have lost the queues. */
@@ -171,21 +181,21 @@ export class WaitingRoom {
   }
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
-    const { requestId } = waiter;
+    const { claim } = waiter;
     const { verdict, millisToRoom, queueNews } = reply;
     if (verdict > VERDICT.approved && queueNews) {
-      queue.ticketed(requestId, verdict, millisToRoom, queueNews);
+      queue.ticketed(claim, verdict, millisToRoom, queueNews);
       return;
     }
-    if (!queue.answered(requestId)) return;
+    if (!queue.answered(claim)) return;
     if (verdict === VERDICT.approved) {
       if (!waiter.approve(reply.quota)) {
-        this.#withdrawals.add(key, [requestId], waiter.holdMillis ?? 0);
+        this.#withdrawals.add(key, [claim], waiter.holdMillis ?? 0);
       }
       return;
     }
     const decision = denial(reply);
-    if (decision instanceof UnavailableError) waiter.fail(decision);
+    if (decision instanceof Error) waiter.fail(decision);
     else waiter.decide(decision);
   }
 
@@ -215,8 +225,8 @@ export class WaitingRoom {
           logger: parts.logger,
         });
       },
-      withdraw: (requestIds) => {
-        this.#withdrawals.add(key, requestIds, queue.longestHoldMillis);
+      withdraw: (claims) => {
+        this.#withdrawals.add(key, claims, queue.longestHoldMillis);
       },
       onSizeChange: (by) => {
         this.#waiting += by;

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
+import { claimHere, endedHere, type EndedWait } from '../scripts/claims-codec.js';
 import type { Connections } from '../connections/connections.js';
 
 /** The message of `news.publish` in `lua/lib/news.lua`. Replicas of an older version do not send the optional parts. */
@@ -18,10 +19,12 @@ const wakeSchema = z
     limits: z.string().optional(),
     /** What counts of the limits: `UsedOfLimits`. */
     approved: z.union([z.number(), z.string()]).optional(),
-    /** The ids of the waiters just approved. */
+    /** The claims of the waiters just approved. */
     granted: z.array(z.string()),
+    /** The claims of checks whose waits have ended otherwise, with the reason. */
+    ended: z.array(z.string()).optional(),
   })
-  .transform(({ approved: used, ...wake }) => ({ ...wake, used }));
+  .transform(({ approved: used, ended = [], ...wake }) => ({ ...wake, used, ended }));
 
 /** The message of a window leader that resigns. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
@@ -31,8 +34,10 @@ const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
 const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
 
-/** The waiters that were approved, and the state of the queue. */
-export type Wake = z.infer<typeof wakeSchema>;
+/** The waiters on this replica that were approved, those whose waits have ended otherwise, and the state of the queue. */
+export interface Wake extends Omit<z.infer<typeof wakeSchema>, 'ended'> {
+  readonly ended: readonly EndedWait[];
+}
 
 export interface WakeListener {
   /** Messages before this may be lost. Later ones arrive. */
@@ -55,6 +60,7 @@ export class WakeChannel {
 
   constructor(
     private readonly connections: WakeMessages,
+    private readonly replicaId: string,
     private readonly logger: Logger,
   ) {
     connections.subscriber.listen({
@@ -99,8 +105,14 @@ export class WakeChannel {
     } else if ('memoryLost' in message) {
       listener.onMemoryLost();
     } else {
-      listener.onWake(message);
+      listener.onWake(this.#ofReplica(message));
     }
+  }
+
+  #ofReplica(message: z.infer<typeof wakeSchema>): Wake {
+    const { replicaId } = this;
+    const granted = message.granted.flatMap((claim) => claimHere(claim, replicaId) ?? []);
+    return { ...message, granted, ended: endedHere(message.ended, replicaId) };
   }
 }
 

@@ -76,7 +76,7 @@ export class Withdrawals {
   constructor(private readonly parts: WithdrawalsParts) {}
 
   /** @param holdMillis how long an approval of theirs is held at most */
-  add(key: string, requestIds: readonly string[], holdMillis = BOUNDS.holdMillis.max): void {
+  add(key: string, claims: readonly string[], holdMillis = BOUNDS.holdMillis.max): void {
     if (this.#isClosed) return;
     let pending = this.#pending.get(key);
     if (!pending) {
@@ -88,7 +88,7 @@ export class Withdrawals {
     pending.addedAt = this.parts.clock.now();
     pending.holdMillis = Math.max(pending.holdMillis, holdMillis);
     pending.hasFailed = false;
-    this.#keep(pending, requestIds);
+    this.#keep(pending, claims);
     this.#runSoon();
   }
 
@@ -112,9 +112,9 @@ export class Withdrawals {
     }
   }
 
-  #keep(pending: Pending, requestIds: readonly string[]): void {
+  #keep(pending: Pending, claims: readonly string[]): void {
     const before = pending.ids.size;
-    for (const id of requestIds) pending.ids.add(id);
+    for (const id of claims) pending.ids.add(id);
     this.#undone += pending.ids.size - before;
   }
 
@@ -225,7 +225,7 @@ export class Withdrawals {
   async #withdraw(keys: readonly Pending[]): Promise<unknown> {
     const withdrawals = keys.map((pending): Withdrawal => {
       const { names } = pending;
-      return { names, requestIds: takeFirst(pending, MAX_IDS_PER_CALL) };
+      return { names, claims: takeFirst(pending, MAX_IDS_PER_CALL) };
     });
     let replies: readonly (number | Error)[];
     try {
@@ -236,9 +236,9 @@ export class Withdrawals {
       this.#answeringSince = undefined;
     }
     for (const [i, pending] of keys.entries()) {
-      const { requestIds = [] } = withdrawals[i] ?? {};
-      this.#undone -= requestIds.length;
-      if (replies[i] instanceof Error) this.#hasFailed(pending, requestIds);
+      const { claims = [] } = withdrawals[i] ?? {};
+      this.#undone -= claims.length;
+      if (replies[i] instanceof Error) this.#hasFailed(pending, claims);
       // There are more than fit into a call, or some were added meanwhile.
       else if (pending.ids.size > 0) this.#due.add(pending);
       else this.#pending.delete(pending.key);
@@ -246,11 +246,11 @@ export class Withdrawals {
     return replies.find((reply) => reply instanceof Error);
   }
 
-  #hasFailed(pending: Pending, requestIds: readonly string[]): void {
+  #hasFailed(pending: Pending, claims: readonly string[]): void {
     const later = [...pending.ids];
     this.#undone -= later.length;
     pending.ids = new Set();
-    this.#keep(pending, [...requestIds, ...later]);
+    this.#keep(pending, [...claims, ...later]);
     pending.hasFailed = later.length === 0;
     this.#failed.add(pending);
   }
