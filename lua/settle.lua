@@ -14,8 +14,8 @@
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
 --       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
 --       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
---       8 how many places the caller has, 9 how many waiters were put back, then their ids
---       then the claims (lib/named-requests) of the waiters that are approved by this call, and of those asked about that
+--       8 how many places the caller has, 9 how many waiters were put back, then their claims (lib/named-requests)
+--       then the claims of the waiters that are approved by this call, and of those asked about that
 --       were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or with `!` and the
 --       reason after those whose wait has ended otherwise: `taken_over` or `withdrawn`
 
@@ -133,7 +133,7 @@ local function run(KEYS, ARGV)
   reply[8] = own and own.places or 0
   reply[9] = #missing
   for _, waiter in ipairs(missing) do
-    reply[#reply + 1] = waiter.request_id
+    reply[#reply + 1] = named_requests.claim(waiter.request_id, waiter.owner)
   end
   return append(append(reply, heard), state.granted or {})
 end

@@ -1,6 +1,7 @@
 import type { Clock } from '../common/clock.js';
 import { claimOf } from './claim.js';
 import type { CallerPresence } from './caller-presence.js';
+import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, Quota } from './limiter.js';
 
 /**
@@ -43,6 +44,11 @@ export class Waiter {
     });
   }
 
+  /** Undefined if it is the request id. */
+  get #ownClaim(): string | undefined {
+    return this.claim === this.requestId ? undefined : this.claim;
+  }
+
   get decided(): boolean {
     return this.#decided;
   }
@@ -56,13 +62,14 @@ export class Waiter {
 
   /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
-    const { requestId, claim } = this;
-    return this.decide({ outcome: 'approved', requestId, claim, quota });
+    const { requestId } = this;
+    return this.decide({ outcome: 'approved', requestId, claim: this.#ownClaim, quota });
   }
 
   /** Approves a request that had to wait for its turn. */
   approveFromQueue(quota?: Quota): boolean {
-    const { requestId, claim } = this;
+    const { requestId } = this;
+    const claim = this.#ownClaim;
     return this.decide({ outcome: 'approved', requestId, claim, waited: true, quota });
   }
 
@@ -73,6 +80,11 @@ export class Waiter {
 
   fail(error: unknown): void {
     if (this.#end()) this.#reject(error);
+  }
+
+  /** Another check or a release has ended its wait. */
+  conflict(why: RequestIdConflict): void {
+    this.fail(new RequestIdConflictError(why));
   }
 
   /** Withdraws an undecided request when its caller disconnects, and calls `onWithdrawn`. */

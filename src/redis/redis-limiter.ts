@@ -242,15 +242,16 @@ export class RedisLimiter implements StoreLimiter {
         const { verdict, quota } = reply;
         const decision =
           verdict === VERDICT.approved
-            ? ({ outcome: 'approved', requestId, claim, quota } as const)
+            ? ({ outcome: 'approved', requestId, claim: number && claim, quota } as const)
             : denial(reply);
         if (decision instanceof Error) reject(decision);
         else resolve(decision);
       };
-      this.#checks.check(request, { requestId, number }, onReply, (error) => {
+      const onFailed = (error: Error): void => {
         this.#room.checkFailed(request, claim, error);
         reject(error);
-      });
+      };
+      this.#checks.check(request, requestId, onReply, onFailed, number);
     });
   }
 

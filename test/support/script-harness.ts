@@ -62,6 +62,9 @@ export type Verdict =
   | 'store full'
   | 'too many hits'
   | 'paused'
+  | 'id used'
+  | 'other hits'
+  | 'other hold'
   | `turn in ${number} ms`
   | number;
 
@@ -315,6 +318,7 @@ export class ScriptHarness {
       if (at !== undefined) expiry[name] = at;
     }
     await this.pastExpiry();
+    for (const name of [this.names.records, ...this.names.outcomes]) await this.#expiryOf(name);
     await this.recentExpiry(undefined);
     for (const name of this.#limits) await this.recentExpiry(name);
     return expiry;
@@ -497,11 +501,11 @@ export class TestReplica {
     const reply = await this.scripts.settle(
       this.harness.names,
       { millisLeft, limits },
-      Object.entries(tickets).map(([requestId, ticket]) => ({
-        requestId,
+      Object.entries(tickets).map(([claim, ticket]) => ({
+        claim,
         ticket: this.harness.absoluteTicket(ticket),
-        hits: terms[requestId]?.hits ?? 1,
-        holdMillis: terms[requestId]?.holdMillis,
+        hits: terms[claim]?.hits ?? 1,
+        holdMillis: terms[claim]?.holdMillis,
       })),
     );
     await this.harness.expiry();
@@ -554,8 +558,8 @@ export class TestReplica {
     return reported;
   }
 
-  async withdraw(requestIds: readonly string[]): Promise<void> {
-    const [reply] = await this.scripts.withdraw([{ names: this.harness.names, requestIds }]);
+  async withdraw(claims: readonly string[]): Promise<void> {
+    const [reply] = await this.scripts.withdraw([{ names: this.harness.names, claims }]);
     await this.harness.expiry();
     if (reply instanceof Error) throw reply;
   }
@@ -581,6 +585,9 @@ export class TestReplica {
     if (verdict === VERDICT.storeFull) return 'store full';
     if (verdict === VERDICT.tooManyHits) return 'too many hits';
     if (verdict === VERDICT.paused) return 'paused';
+    if (verdict === VERDICT.idUsed) return 'id used';
+    if (verdict === VERDICT.otherHits) return 'other hits';
+    if (verdict === VERDICT.otherHold) return 'other hold';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

@@ -17,33 +17,43 @@ export interface StoredQueue {
 /** @throws Error if the three keys contradict each other */
 export async function storedQueue(
   client: Redis,
-  { queue, waiting, replicas }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas'>,
+  {
+    queue,
+    waiting,
+    replicas,
+    records,
+  }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas' | 'records'>,
 ): Promise<StoredQueue> {
-  const reply = await client.multi().lrange(queue, 0, -1).hgetall(waiting).hgetall(replicas).exec();
-  const [[, entries], [, tickets], [, leases]] = reply as [
+  const call = client.multi().lrange(queue, 0, -1).hgetall(waiting).hgetall(replicas);
+  const reply = await call.hgetall(records).exec();
+  const [[, entries], [, tickets], [, leases], [, owners]] = reply as [
     [Error | null, string[]],
     [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
+    [Error | null, Record<string, string>],
   ];
-  return readQueue(entries, tickets, leases);
+  return readQueue(entries, tickets, leases, owners);
 }
 
 /**
  * @param entries of the list
  * @param tickets by request id, and `leases` by replica id: the two hashes
+ * @param records by request id, of those that their callers have chosen
  * @throws Error if the three keys contradict each other
  */
 export function readQueue(
   entries: readonly string[],
   tickets: Readonly<Record<string, string>>,
   leases: Readonly<Record<string, string>>,
+  records: Readonly<Record<string, string>> = {},
 ): StoredQueue {
   const waiters: [waiter: string, ticket: number][] = [];
   const places: Record<string, number> = {};
   for (const entry of new Set(entries)) {
-    const [, ticket = '', requestId = '', replica = ''] =
+    const [, ticket = '', requestId = '', joinedOn = ''] =
       /^(\d+):([^@*~]*)(?:\*\d+)?(?:~\d+)?@(.*)$/.exec(entry) ?? [];
     if (tickets[requestId] !== ticket) continue;
+    const replica = replicaOfOwner(records[requestId]) ?? joinedOn;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;
   }
@@ -63,4 +73,9 @@ export function readQueue(
       Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[0])]),
     ),
   };
+}
+
+/** The replica in a record `<hits>:<hold>:<replica id>#<number>`. */
+function replicaOfOwner(record: string | undefined): string | undefined {
+  return record && /^\d+:\d+:(.*)#\d+$/.exec(record)?.[1];
 }

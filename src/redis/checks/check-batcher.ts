@@ -15,7 +15,6 @@ import type { KeyNaming } from '../shared/key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
   type CheckBatch,
-  type CheckId,
   hasTerms,
   type KeyAssumption,
   type KnownWaiting,
@@ -96,12 +95,16 @@ export class CheckBatcher {
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
-  /** Asks Redis for a decision, and calls one of the callbacks, once. They must not throw. */
+  /**
+   * Asks Redis for a decision, and calls one of the callbacks, once. They must not throw.
+   * @param number of the check, if its caller has chosen the request id
+   */
   check(
     request: CheckRequest,
-    { requestId, number }: CheckId,
+    requestId: string,
     onReply: (reply: CheckReply) => void,
     onFailed: (error: Error) => void,
+    number?: number,
   ): void {
     const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis } = request;
     // A spread takes longer.

@@ -38,13 +38,10 @@ export const VERDICT = {
   turnTooLate: -10,
 } as const;
 
-export interface CheckId {
+export interface BatchedCheck {
   readonly requestId: string;
   /** Of the check among those of this replica, if its caller has chosen the request id. */
   readonly number?: number | undefined;
-}
-
-export interface BatchedCheck extends CheckId {
   readonly canWait: boolean;
   /** With `canWait`: there is no place left in which the check could wait. */
   readonly noPlace?: boolean;

@@ -59,6 +59,17 @@ export class KeyNames {
     return `${this.state}:waiting`;
   }
 
+  /** The waiters whose request ids their callers have chosen, each with its terms and its owner. */
+  get records(): string {
+    return `${this.state}:records`;
+  }
+
+  /** The outcomes of requests with such ids, of now and by generation. */
+  get outcomes(): readonly string[] {
+    const name = `${this.state}:outcomes`;
+    return [name, `${name}:1`, `${name}:2`, `${name}:3`];
+  }
+
   /** The replicas of the waiters, with their leases. */
   get replicas(): string {
     return `${this.state}:replicas`;
@@ -115,6 +126,8 @@ export function storedNames(
     ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
     { content: 'queue', name: names.queue },
     { content: 'waiters', name: names.waiting },
+    { content: 'waiters with ids of their callers', name: names.records },
+    ...names.outcomes.map((name) => ({ content: 'outcomes of requests with such ids', name })),
     { content: 'replicas and leases', name: names.replicas },
     { content: 'window leader', name: `mutex:${names.leader}` },
     { content: 'channel of wakes', name: names.wakeChannel },

@@ -1,10 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import {
-  RequestIdConflictError,
-  StoreUnavailableError,
-  UnavailableError,
-} from '../../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
@@ -350,9 +346,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
-    for (const { claim, why } of news.ended) {
-      this.#remove(claim)?.waiter.fail(new RequestIdConflictError(why));
-    }
+    for (const { claim, why } of news.ended) this.#remove(claim)?.waiter.conflict(why);
     this.#endIfEmpty();
   }
 

@@ -119,7 +119,7 @@ export class WaitingRoom {
     });
     this.parts.checks.check(
       request,
-      { requestId, number },
+      requestId,
       (reply) => {
         if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
@@ -129,6 +129,7 @@ export class WaitingRoom {
         waiter.fail(error);
         this.checkFailed(request, claim, error);
       },
+      number,
     );
     return waiter.decision;
   }

@@ -30,7 +30,7 @@ beforeEach(async () => {
   scripts = scriptsOfManyKeys(redis.client, () => LIMITS, { leaseMillis: 600_000 });
   // A function that is missing would be called twice.
   const names = naming.namesOf('unused');
-  await Promise.all([scripts.inspect([names]), scripts.withdraw([{ names, requestIds: ['x'] }])]);
+  await Promise.all([scripts.inspect([names]), scripts.withdraw([{ names, claims: ['x'] }])]);
 });
 
 function batch(
@@ -99,7 +99,7 @@ test.each([
   [
     'withdrawn from',
     (keys: readonly KeyNames[]): Promise<unknown> =>
-      scripts.withdraw(keys.map((names) => ({ names, requestIds: ['unknown'] }))),
+      scripts.withdraw(keys.map((names) => ({ names, claims: ['unknown'] }))),
     0,
   ],
 ])('keys are %s by calls that each read a bounded number of holds', async (_how, call, reply) => {

@@ -122,9 +122,9 @@ describe('several keys in one call', () => {
 
   test('are withdrawn separately, and say how many waiters and approvals they had', async () => {
     const replies = await scripts.withdraw([
-      { names: names[0]!, requestIds: ['id', 'unknown'] },
-      { names: names[1]!, requestIds: ['waiter', 'id', 'id'] },
-      { names: names[2]!, requestIds: ['unknown'] },
+      { names: names[0]!, claims: ['id', 'unknown'] },
+      { names: names[1]!, claims: ['waiter', 'id', 'id'] },
+      { names: names[2]!, claims: ['unknown'] },
     ]);
     expect(replies).toEqual([1, 2, 0]);
   });
@@ -132,7 +132,7 @@ describe('several keys in one call', () => {
   test('do not affect each other if one fails', async () => {
     await redis.client.del(names[1]!.state);
     await redis.client.set(names[1]!.state, 'not ours');
-    const replies = await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['id'] })));
+    const replies = await scripts.withdraw(names.map((of) => ({ names: of, claims: ['id'] })));
     expect(replies).toEqual([1, expect.any(Error) as Error, 1]);
     expect((replies[1] as Error).message).toMatch(/WRONGTYPE/);
     await redis.client.del(names[1]!.state);
@@ -143,7 +143,7 @@ describe('several keys in one call', () => {
     // So another window begins.
     const earlier = Date.now() - 3_600_000;
     for (const { state } of names) await redis.client.hset(state, 'start', earlier);
-    await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['unknown'] })));
+    await scripts.withdraw(names.map((of) => ({ names: of, claims: ['unknown'] })));
     const stored = await Promise.all(names.map(({ state }) => redis.client.hget(state, 'limits')));
     expect(stored).toEqual(['3600000:1:1', '3600000:1:1', '60000:1:1']);
   });

@@ -141,7 +141,7 @@ class Comparison {
         (stored.leases[replica] ?? 0) > run.now ||
         (isSettle && replica === run.replica),
     );
-    const putBack = isSettle ? decodeSettleReply(reply).putBack : [];
+    const putBack = isSettle ? decodeSettleReply(reply, run.replica).putBack : [];
     const returning = putBack.map((id) => [id, run.waiters.get(id)!] as const);
     return new Map([...living, ...returning].sort(([, a], [, b]) => a.ticket - b.ticket));
   }
@@ -217,7 +217,7 @@ class Comparison {
   }
 
   #settle(reply: readonly unknown[]): void {
-    const { used, waiting, holdsLeft } = decodeSettleReply(reply);
+    const { used, waiting, holdsLeft } = decodeSettleReply(reply, this.call.run.replica);
     const { holds } = this.call.after;
     this.#model.instance.settle(this.#now);
     this.#compareQuota(reply[0], used);

@@ -13,7 +13,6 @@ import type {
   Remaining,
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
-import { UnavailableError } from '../../../src/limiter/errors.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
 import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
@@ -179,9 +178,9 @@ export class SimulatedReplica {
   check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
     return new Promise((resolve, reject) => {
       const onReply = (reply: CheckReply): void => {
-        const decision: Decision | UnavailableError =
+        const decision: Decision | Error =
           reply.verdict === VERDICT.approved ? { outcome: 'approved', requestId } : denial(reply);
-        if (decision instanceof UnavailableError) reject(decision);
+        if (decision instanceof Error) reject(decision);
         else resolve(decision);
       };
       this.#batcher.check({ key: KEY, ...request }, requestId, onReply, (error) => {

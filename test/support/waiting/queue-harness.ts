@@ -55,7 +55,7 @@ export class QueueHarness {
 
   constructor() {
     this.store.now = () => this.clock.now();
-    const wakes = new WakeChannel(this.messages, this.log.logger);
+    const wakes = new WakeChannel(this.messages, 'r1', this.log.logger);
     const { wakeChannel } = this.names;
     this.line = new SettleLine({
       clock: this.clock,

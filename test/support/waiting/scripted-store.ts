@@ -44,6 +44,7 @@ const NOTHING_NEW: SettleReply = {
   at: 0,
   putBack: [],
   granted: [],
+  ended: [],
   holdsLeft: new Map(),
 };
 
@@ -71,7 +72,7 @@ export class ScriptedStore implements WaitingStore {
         state: names.state,
         known,
         askedAbout,
-        ids: askedAbout.map(({ requestId }) => requestId),
+        ids: askedAbout.map(({ claim }) => claim),
         answer: (reply = {}) => {
           resolve({ ...NOTHING_NEW, wakeNumber: this.wakeNumber, at: this.now(), ...reply });
           return quiet();
@@ -102,8 +103,8 @@ export class ScriptedStore implements WaitingStore {
   }
 
   withdraw(withdrawals: readonly Withdrawal[]): Promise<number[]> {
-    for (const { requestIds } of withdrawals) this.withdrawn.push([...requestIds]);
-    return Promise.resolve(withdrawals.map(({ requestIds }) => requestIds.length));
+    for (const { claims } of withdrawals) this.withdrawn.push([...claims]);
+    return Promise.resolve(withdrawals.map(({ claims }) => claims.length));
   }
 
   get last(): SettleCall {

@@ -18,7 +18,7 @@ function waiting(tickets: Readonly<Record<string, number>>): void {
   }
 }
 
-const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.requestId);
+const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.claim);
 
 test('a place asks first, then has a ticket, then is gone', () => {
   ask('a');
@@ -43,7 +43,7 @@ test('the waiters include all places, and the ids only places with a ticket', ()
   waiting({ b: 2 });
   ask('a');
   expect([...places.waiters()].map(({ requestId }) => requestId)).toEqual(['a', 'b']);
-  expect(places.ticketedIds()).toEqual(['b']);
+  expect(places.ticketedClaims()).toEqual(['b']);
 });
 
 test('the lowest ticket is known, in whatever order tickets come', () => {
@@ -57,14 +57,14 @@ test('a lower ticket that comes after a place was removed has its own place', ()
   waiting({ a: 10, b: 40, c: 30 });
   places.remove('b');
   waiting({ d: 20 });
-  expect(places.ticketedIds()).toEqual(['a', 'd', 'c']);
+  expect(places.ticketedClaims()).toEqual(['a', 'd', 'c']);
 });
 
 test('lower tickets are possible when none is left, since a new primary may count from less', () => {
   waiting({ a: 100 });
   places.remove('a');
   waiting({ b: 1, c: 2 });
-  expect(places.ticketedIds()).toEqual(['b', 'c']);
+  expect(places.ticketedClaims()).toEqual(['b', 'c']);
 });
 
 describe('doubts', () => {

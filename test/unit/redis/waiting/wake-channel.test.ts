@@ -8,7 +8,7 @@ let wakes: WakeChannel;
 beforeEach(() => {
   messages = new ScriptedMessages();
   log = recordLog('debug');
-  wakes = new WakeChannel(messages, log.logger);
+  wakes = new WakeChannel(messages, 'r1', log.logger);
 });
 
 /** Notes the messages that it gets. */

@@ -54,9 +54,9 @@ beforeEach(() => {
   withdrawals = new Withdrawals({
     store: {
       withdraw: async (parts) => {
-        const call = parts.map(({ names, requestIds }) => ({
+        const call = parts.map(({ names, claims }) => ({
           state: names.state,
-          ids: requestIds,
+          ids: claims,
         }));
         calls.push(call);
         if (fails(call)) throw REDIS_IS_AWAY;
