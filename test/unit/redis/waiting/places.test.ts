@@ -73,8 +73,8 @@ describe('doubts', () => {
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
     places.doubtAll();
     expect(places.takeDoubted(2)).toEqual([
-      { requestId: 'a', ticket: 10, hits: 1 },
-      { requestId: 'b', ticket: 20, hits: 1 },
+      { claim: 'a', ticket: 10, hits: 1 },
+      { claim: 'b', ticket: 20, hits: 1 },
     ]);
     expect(places.hasDoubted).toBe(true);
     expect(takeIds()).toEqual(['c']);

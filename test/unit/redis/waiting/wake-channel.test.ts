@@ -29,6 +29,7 @@ class Listener implements WakeListener {
 }
 
 const WAKE = { millisToRoom: 12.5, waiting: 2, granted: ['a', 'b'] };
+const HEARD = { ...WAKE, ended: [] };
 
 test('a listener gets the messages of its channel, from the subscription on', () => {
   const [one, other] = [new Listener(), new Listener()];
@@ -40,8 +41,17 @@ test('a listener gets the messages of its channel, from the subscription on', ()
   messages.say('one', { leaderResigned: true });
   messages.say('one', { memoryLost: true });
   messages.confirm('one');
-  expect(one.heard).toEqual(['subscribed', WAKE, 'leader resigned', 'memory lost', 'subscribed']);
+  expect(one.heard).toEqual(['subscribed', HEARD, 'leader resigned', 'memory lost', 'subscribed']);
   expect(other.heard).toEqual([]);
+});
+
+test('a listener hears of its own replica’s claims, and of all without an owner', () => {
+  const listener = new Listener();
+  wakes.listen('k', listener);
+  const granted = ['a', 'b#r1#3', 'c#r2#1'];
+  messages.say('k', { ...WAKE, granted, ended: ['d#r1#4!taken_over', 'e#r2#2!withdrawn'] });
+  const ended = [{ claim: 'd#4', why: 'taken_over' }];
+  expect(listener.heard).toEqual([{ ...HEARD, granted: ['a', 'b#3'], ended }]);
 });
 
 test.each(['', 'null', '{}', '{"granted":[]}', '{"memoryLost":false}', '[1]', 'wake'])(
@@ -71,7 +81,7 @@ test('a listener that leaves late does not take the channel from its successor',
   wakes.listen('k', after);
   wakes.unlisten('k', before);
   messages.say('k', WAKE);
-  expect([before.heard, after.heard]).toEqual([[], [WAKE]]);
+  expect([before.heard, after.heard]).toEqual([[], [HEARD]]);
   expect([...messages.channels]).toEqual(['k']);
 });
 
