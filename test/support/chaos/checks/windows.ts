@@ -33,7 +33,10 @@ export interface Judgement {
   readonly overfull: readonly Overfull[];
 }
 
-/** Judges every fixed window, those of calendars included, by what clients were told, and by the window in which Redis had approved it. */
+/**
+ * Judges every fixed window, those of calendars included, by what clients were told, and by the window in which Redis had
+ * approved it.
+ */
 export function judgeByRedis(evidence: Evidence): Judgement {
   return judge(evidence, OWN, ({ window }) => window.start);
 }
@@ -140,7 +143,7 @@ function judge(
 
 /**
  * What tells apart two windows of calendars with the same start. A further limit may get another kind, and its calendar again,
- * within one day: then it has forgotten what the other kind has forgotten.
+ * within one day. What the other kind has forgotten by then does not count any more.
  */
 function idOf({ unit, timeZone }: CalendarName, { limit, countsSince }: LimitInForce): string[] {
   return [unit, timeZone, ...(limit.name === undefined ? [] : [String(countsSince)])];
