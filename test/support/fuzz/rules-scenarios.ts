@@ -9,7 +9,7 @@ import { rulesText } from './declared.js';
 import type { RawResponse } from './response-reader.js';
 import { type DrawnRule, drawRule } from './rules-generator.js';
 import { isOfRules } from './rules-log.js';
-import { answerOf, requestIdOf, type Session } from './scenarios.js';
+import { answerOf, pipeline, requestIdOf, type Session } from './scenarios.js';
 import { mightyHeaders, stateOf, type Target } from './target.js';
 
 /** What rounding adds to the seconds of a header, and the time that a request takes. */
@@ -20,12 +20,13 @@ const changing = new Set<Target>();
 
 /**
  * The rules get one more, and lose it. A valid one is in force for its key at once. An invalid one leaves the rules in
- * force, and the service says which field is wrong. The rules of other keys stay the same.
+ * force, and the service says which field is wrong. The rules of other keys stay the same. While another client changes
+ * the rules, requests are sent by them.
  */
 export async function moreRules(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const { declared } = target;
-  if (!declared || changing.has(target)) return;
+  if (!declared || changing.has(target)) return pipeline(session);
   changing.add(target);
   try {
     const key = requests.unmarkedKey();

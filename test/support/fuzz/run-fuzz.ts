@@ -42,7 +42,7 @@ const SCENARIOS = [
   manyChecks, manyChecks, noCall, bodyParameters, costlyBodies, unread,
 ]; // prettier-ignore
 /** For a service with rules and tokens. */
-const DECLARED_SCENARIOS = [...SCENARIOS, trespass, moreRules];
+const DECLARED_SCENARIOS = [...SCENARIOS, trespass, moreRules, moreRules];
 
 /** Sends requests that follow from the seed to the service for `seconds`, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {
