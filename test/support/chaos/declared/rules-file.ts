@@ -85,14 +85,19 @@ export class RulesFile {
   async #isTaken(fleet: Fleet, key: string): Promise<void> {
     for (let checks = 0; checks < 2; checks += 1) {
       let index = 0;
-      await until(async () => {
+      let last = '';
+      const isDecided = async (): Promise<boolean> => {
         index = (index + 1) % fleet.size;
         const asked = send(fleet.urlOf(index), 'POST', ratePath(key), this.headers());
-        const status = await asked.then(
-          (answer) => answer.status,
-          () => undefined,
-        );
+        const { status, text } = await asked.catch((error: unknown) => ({
+          status: undefined,
+          text: String(error),
+        }));
+        last = `${status} ${text}`;
         return status === 200 || status === 429;
+      };
+      await until(isDecided).catch((cause: unknown) => {
+        throw new Error(`no replica decides about ${key}: ${last}`, { cause });
       });
     }
   }
