@@ -8,7 +8,9 @@ import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import type { FurtherLimit } from '../further-limits.js';
+import { calendarNamed } from './calendars.js';
 import { getter, method } from './method-fault.js';
+import { LONGEST_GRACE_MILLIS } from './punctuality.js';
 import type { Aim } from './schedule.js';
 
 /** A fault that this project had, or could have had. */
@@ -34,6 +36,23 @@ const TWO_LIMITS: readonly FurtherLimit[] = [
 
 const SLIDING: Algorithm = { name: 'sliding_window', steps: 3 };
 const BUCKET: Algorithm = { name: 'token_bucket', burst: 3 };
+/** Days of 460 to 500 ms, and of 23 to 25 ms. */
+const DAYS: Algorithm = byCalendar('Short/20/0');
+const SHORT_DAYS: Algorithm = byCalendar('Short/1/0');
+const FURTHER_DAYS: readonly FurtherLimit[] = [
+  {
+    name: 'a',
+    windowMillis: 500,
+    maximum: 1,
+    algorithm: DAYS,
+    counts: 'hits',
+    keepsReleased: false,
+  },
+];
+
+function byCalendar(timeZone: string): Algorithm {
+  return { name: 'fixed_window', calendar: calendarNamed({ unit: 'day', timeZone }) };
+}
 
 /** A caller does not notice that Redis has lost a place of it, which makes up for other faults. */
 function withPlacesUntold(plant: () => () => void): () => () => void {
@@ -184,6 +203,49 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/recent-ids.remove',
       body: '',
+    },
+  ],
+  'a day of a calendar ends when its caller says, and has no more than the maximum': [
+    {
+      name: 'a day lasts as long as the longest',
+      aim: { shape: { algorithm: DAYS } },
+      lua: 'limits/calendar-window.roll',
+      body: `local begins = original(self, state, now_ms)
+    self.ends_at = self.start + self.window
+    return begins`,
+    },
+    {
+      name: 'a day begins again by a caller that does not know of it',
+      aim: { shape: { algorithm: SHORT_DAYS, isPrompt: false } },
+      lua: 'limits/calendar-window.move',
+      body: `if self.windows and self.windows.ends ~= self.ends_at then self:clear() end
+    return original(self, now_us, state)`,
+    },
+    {
+      name: 'a call goes by days that are over',
+      aim: { shape: { algorithm: SHORT_DAYS } },
+      lua: 'lib/calendars.require_current',
+      body: '',
+    },
+    {
+      name: 'what counts is forgotten if the clock goes back over the start of a day',
+      aim: { fates: ['clock back'], shape: { algorithm: DAYS, isPrompt: false } },
+      lua: 'limits/calendar-window.begin_by',
+      body: `local is_later = original(self, now_ms, set_at)
+    if is_later then self:clear() end
+    return is_later`,
+    },
+    {
+      name: 'a turn on a later day is foretold by the longest days',
+      aim: { fates: ['limited waits'], shape: { algorithm: DAYS } },
+      lua: 'limits/calendar-window.end_after',
+      body: 'return self:ends() + windows * self.window',
+    },
+    {
+      name: 'the end of a day makes no room for those who wait',
+      aim: { shape: { further: FURTHER_DAYS } },
+      lua: 'limits/calendar-window.roll',
+      body: 'original(self, state, now_ms)\nreturn false',
     },
   ],
   'a report of what remains makes no room, and counts until it ends': [
@@ -469,6 +531,18 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
         method(WindowTiming, 'dueAt', (dueAt) => {
           return function (this: WindowTiming, isLeading) {
             return isLeading ? dueAt.call(this, true) : Infinity;
+          };
+        }),
+    },
+    {
+      name: 'nobody serves those who wait for the end of a day',
+      aim: { shape: { isPrompt: true, algorithm: DAYS } },
+      plant: () =>
+        method(WindowTiming, 'dueAt', (dueAt) => {
+          return function (this: WindowTiming, isLeading) {
+            const at = dueAt.call(this, isLeading);
+            const isSpread = at - this.roomAt > LONGEST_GRACE_MILLIS;
+            return isSpread ? Infinity : at;
           };
         }),
     },

@@ -4,7 +4,9 @@ import type { Redis } from 'ioredis';
 
 import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
+import { timeOfStaleCall } from '../../../src/redis/scripts/stale-calendars.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { withWindowsByRules } from './calendars.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
 import {
@@ -157,7 +159,7 @@ export class World {
       return;
     }
     const { windowMillis, algorithm, further } = replica.limits;
-    replica.limits = { windowMillis, algorithm, further, ...rules };
+    replica.limits = withWindowsByRules({ windowMillis, algorithm, further, ...rules });
     this.rules.add(replica.limits);
     replica.history.loadedAt = this.redisNow;
     replica.room.limitsChanged();
@@ -354,15 +356,20 @@ export class World {
       );
       if (error) {
         if (error.message.startsWith('NOSCRIPT')) throw error;
-        throw new Violation('no script fails', `${script}: ${error.message}`);
+        if (timeOfStaleCall(error) === undefined)
+          throw new Violation('no script fails', `${script}: ${error.message}`);
       }
       const run = readRun(script, replica, this.redisNow, args);
       this.trace.push(`  ${script} ${run.requestIds.join(' ')}: ${this.#shown(reply)}`);
       this.#judge.judge(run, reply, change);
       for (const message of change.messages) this.#publish(message);
+      if (reply instanceof Error) throw reply;
       return reply;
     } catch (error) {
-      if (error instanceof Error && !error.message.startsWith('NOSCRIPT')) this.#fail(error);
+      const isExpected =
+        error instanceof Error &&
+        (error.message.startsWith('NOSCRIPT') || timeOfStaleCall(error) !== undefined);
+      if (error instanceof Error && !isExpected) this.#fail(error);
       throw error;
     }
   }
@@ -382,9 +389,11 @@ export class World {
   /** Tickets are shown from the beginning on. */
   #shown(reply: unknown): string {
     return JSON.stringify(reply, (_key, value: unknown) =>
-      typeof value === 'number' && value >= BEGINNING_MILLIS * 1000
-        ? value - BEGINNING_MILLIS * 1000
-        : value,
+      value instanceof Error
+        ? value.message
+        : typeof value === 'number' && value >= BEGINNING_MILLIS * 1000
+          ? value - BEGINNING_MILLIS * 1000
+          : value,
     );
   }
 }
