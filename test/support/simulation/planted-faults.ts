@@ -75,6 +75,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a turn is foretold without those who wait before',
+      aim: { fates: ['limited waits'] },
       lua: 'limits/fixed-window.micros_to_turn',
       body: 'return original(self, state, call, 0, hits, later)',
     },
@@ -418,7 +419,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a torn queue does not wait for those who come back',
-      firstSeed: 30,
+      firstSeed: 70,
       aim: { fates: ['tear queue'], shape: { isPrompt: true } },
       lua: 'lib/recovery.begin_after_loss_of_queue',
       body: '',
@@ -427,7 +428,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'what is put back is what was asked for': [
     {
       name: 'a waiter that is put back needs one hit',
-      firstSeed: 40,
+      firstSeed: 80,
       aim: { fates: ['hits'] },
       lua: 'queue/queue.rejoin',
       body: 'for _, waiter in ipairs(waiters) do waiter.hits = 1 end\noriginal(keys, state, call, waiters)',
@@ -460,7 +461,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a lease is renewed before the recovery for other replicas that were cut off',
       isRare: true,
-      firstSeed: 100,
+      firstSeed: 270,
       aim: { fates: ['away'] },
       lua: 'lib/recovery.has_current_lease',
       body: 'return true',
@@ -518,7 +519,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'those who wait are not told of a lapse that comes sooner',
       isRare: true,
-      firstSeed: 410,
+      firstSeed: 610,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
       lua: 'lib/news.are_due',
       body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
@@ -595,7 +596,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'who is told so is approved, and nothing is left to be done': [
     {
       name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
-      firstSeed: 40,
+      firstSeed: 90,
       aim: { fates: ['hold', 'freeze'] },
       plant: () =>
         method(LocalQueue, 'onWake', (onWake) => {
