@@ -7,9 +7,6 @@ import { ShortCalendar } from '../short-calendar.js';
 
 /** Of the days of a calendar, which have 23 to 25 of them, in ms: days are about as long as other windows. */
 const PARTS = [1, 3, 10, 20, 40, 150] as const;
-/** A day and its neighbours have as many parts together: a calendar repeats itself after them. */
-const PARTS_OF_THREE_DAYS = 72;
-const LONGEST_PARTS = 25;
 
 const ZONE = /^Short\/(\d+)\/(\d+)$/;
 
@@ -17,7 +14,7 @@ export function drawCalendar(random: Random): ShortCalendar {
   const part = random.pick(PARTS);
   return calendarNamed({
     unit: 'day',
-    timeZone: `Short/${part}/${random.whole(0, PARTS_OF_THREE_DAYS * part - 1)}`,
+    timeZone: `Short/${part}/${random.whole(0, 72 * part - 1)}`,
   });
 }
 
@@ -34,9 +31,7 @@ export function calendarNamed({ timeZone }: CalendarName): ShortCalendar {
 /** The length of windows by rules: of a calendar, that of its longest day. */
 export function windowByRules(algorithm: Algorithm | undefined, windowMillis: number): number {
   const calendar = algorithm && calendarOf({ algorithm });
-  if (!calendar) return windowMillis;
-  const [, part] = ZONE.exec(calendar.timeZone) ?? [];
-  return LONGEST_PARTS * Number(part);
+  return calendar instanceof ShortCalendar ? calendar.longestMillis : windowMillis;
 }
 
 /** The same limits, of which those with a calendar have the length of its longest day. */
@@ -54,10 +49,10 @@ export function withWindowsByRules<
   };
 }
 
-/** The shortest time that three windows in a row take, of this length by rules. */
+/** How long three windows in a row are, of this length by rules. */
 export function threeWindows(algorithm: Algorithm | undefined, windowMillis: number): number {
-  const isCalendar = algorithm && calendarOf({ algorithm }) !== undefined;
-  return isCalendar ? (PARTS_OF_THREE_DAYS / LONGEST_PARTS) * windowMillis : 3 * windowMillis;
+  const calendar = algorithm && calendarOf({ algorithm });
+  return calendar instanceof ShortCalendar ? calendar.threeDaysMillis : 3 * windowMillis;
 }
 
 /** Whether a key with these limits has a calendar. */

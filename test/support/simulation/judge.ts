@@ -12,7 +12,7 @@ import {
 import { judgeByModel } from './oracle.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
-import { withSaidCalendars, withWindowsThatGoOn } from './said-calendars.js';
+import { withSaidCalendars } from './said-calendars.js';
 import type { ScriptRun } from './script-run.js';
 import { ReportsSeen } from './reports-seen.js';
 import { isIdle, type Snapshot } from './snapshot.js';
@@ -113,7 +113,7 @@ export class Judge {
   #found(run: ScriptRun, { left, before, after }: Change, isOpened: boolean): Snapshot {
     if (!isOpened) return before;
     const said = withSaidCalendars(this.#isBehind ? before : left, run);
-    const found = withWindowsThatGoOn(byNow(said, run.now), run.now);
+    const found = byNow(said, run.now);
     const isFirst = this.#isBehind;
     this.#isBehind = false;
     const { state } = found;
