@@ -21,6 +21,7 @@ import { hasOlderRules, isExcused } from './excused.js';
 import type { JudgedCall } from './judged-call.js';
 import { Model, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
+import { LIMIT_NAMES } from './shape.js';
 import { generationsOf, isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
 import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
@@ -290,9 +291,16 @@ class Comparison {
     const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
     const readBack = this.#readBack(state);
     // What a key had that was idle stays until it expires.
-    const namesBefore = beginsKey ? [] : stored.state!.further.map(({ name }) => name);
-    const gone = namesBefore.filter((name) => !names.includes(name) && after.limits.has(name));
-    if (this.#isFixed(0) && generationsOf(after, 0).some((ids) => ids.size > 0)) gone.push('own');
+    const furtherBefore = beginsKey ? [] : stored.state!.further;
+    const gone = furtherBefore.flatMap(({ name, stored: counts }) => {
+      const index = names.indexOf(name);
+      const isLeft =
+        index === -1
+          ? after.limits.has(name)
+          : counts && this.#isFixed(index + 1) && hasRecent(after, name);
+      return isLeft ? [name] : [];
+    });
+    if (this.#isFixed(0) && hasRecent(after)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     return {
@@ -387,6 +395,12 @@ class Comparison {
   #counts(id: string): boolean {
     return this.#waiting.has(id) || this.#joined.has(id) || !this.call.stored.waiting.has(id);
   }
+}
+
+/** Whether there are ids of a limit that is no fixed window: of a further one, or of the own one. */
+function hasRecent(snapshot: Snapshot, further?: string): boolean {
+  const index = LIMIT_NAMES.findIndex((name) => name === further);
+  return generationsOf(snapshot, index + 1).some((ids) => ids.size > 0);
 }
 
 function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
