@@ -77,7 +77,7 @@ export class Judge {
   /** @param reply what the script replied */
   judge(run: ScriptRun, reply: unknown, change: Change): void {
     this.#calls += 1;
-    if (run.script !== 'renew' && checkStale(run, reply, change)) return;
+    if (checkStale(run, reply, change)) return;
     const { after, messages } = change;
     const isOpened = run.script !== 'renew' && !needsAllNames(reply);
     const stored = this.#found(run, change, isOpened);

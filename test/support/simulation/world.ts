@@ -351,13 +351,11 @@ export class World {
     const script = this.#scriptUnderWay;
     try {
       const { reply, change } = await this.stored.run(this.redisNow, [command, ...args]);
-      const error = [reply, ...(Array.isArray(reply) ? (reply as unknown[]) : [])].find(
-        (part) => part instanceof Error,
-      );
-      if (error) {
-        if (error.message.startsWith('NOSCRIPT')) throw error;
-        if (timeOfStaleCall(error) === undefined)
-          throw new Violation('no script fails', `${script}: ${error.message}`);
+      const parts = [reply, ...(Array.isArray(reply) ? (reply as unknown[]) : [])];
+      for (const error of parts.filter((part) => part instanceof Error)) {
+        if (isNotLoaded(error)) throw error;
+        if (isSentAgain(error)) continue;
+        throw new Violation('no script fails', `${script}: ${error.message}`);
       }
       const run = readRun(script, replica, this.redisNow, args);
       this.trace.push(`  ${script} ${run.requestIds.join(' ')}: ${this.#shown(reply)}`);
@@ -366,10 +364,7 @@ export class World {
       if (reply instanceof Error) throw reply;
       return reply;
     } catch (error) {
-      const isExpected =
-        error instanceof Error &&
-        (error.message.startsWith('NOSCRIPT') || timeOfStaleCall(error) !== undefined);
-      if (error instanceof Error && !isExpected) this.#fail(error);
+      if (error instanceof Error && !isSentAgain(error)) this.#fail(error);
       throw error;
     }
   }
@@ -388,12 +383,20 @@ export class World {
 
   /** Tickets are shown from the beginning on. */
   #shown(reply: unknown): string {
-    return JSON.stringify(reply, (_key, value: unknown) =>
-      value instanceof Error
-        ? value.message
-        : typeof value === 'number' && value >= BEGINNING_MILLIS * 1000
-          ? value - BEGINNING_MILLIS * 1000
-          : value,
-    );
+    return JSON.stringify(reply, (_key, value: unknown) => {
+      if (value instanceof Error) return value.message;
+      const isTicket = typeof value === 'number' && value >= BEGINNING_MILLIS * 1000;
+      return isTicket ? value - BEGINNING_MILLIS * 1000 : value;
+    });
   }
+}
+
+/** Whether a command has failed since Redis does not have the script. */
+function isNotLoaded({ message }: Error): boolean {
+  return message.startsWith('NOSCRIPT');
+}
+
+/** Whether a command has done nothing, and its caller sends it again in another way. */
+function isSentAgain(error: Error): boolean {
+  return isNotLoaded(error) || timeOfStaleCall(error) !== undefined;
 }
