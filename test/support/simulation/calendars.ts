@@ -28,7 +28,7 @@ export function calendarNamed({ timeZone }: CalendarName): ShortCalendar {
   return new ShortCalendar(timeZone, Number(from), Number(part));
 }
 
-/** The length of windows by rules: of a calendar, that of its longest day. */
+/** The length of windows by rules. A calendar has the length of its longest day. */
 export function windowByRules(algorithm: Algorithm | undefined, windowMillis: number): number {
   const calendar = algorithm && calendarOf({ algorithm });
   return calendar instanceof ShortCalendar ? calendar.longestMillis : windowMillis;

@@ -36,7 +36,7 @@ function limitByNow(
   };
   const calendar = algorithm && calendarOf({ algorithm });
   if (byNow.isMoved && calendar instanceof KnownCalendar) {
-    // What was approved in it counts in the window that holds this time.
+    // Its approvals count in the window that holds this time.
     const window = calendar.windowAt(now);
     const entered = { name: 'fixed_window', calendar: calendar.storedAs(window) } as const;
     return { ...byNow, start: window.start, algorithm: entered };
