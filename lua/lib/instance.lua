@@ -215,7 +215,7 @@ end
 local function ends_later(state)
   local own = state.own
   return state.rolled or state.changed
-    or (own.algorithm == 'fixed_window' and own.used ~= state.stored_used and not own_ids.have_one_each(state))
+    or (own.has_boundary and own.used ~= state.stored_used and not own_ids.have_one_each(state))
 end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
