@@ -77,7 +77,7 @@ local function remove_idle(keys, state, call)
   if state.stored_used > 0 then
     redis.call('HSET', keys.state, 'approved', 0)
   end
-  if state.has_more then
+  if state.has_more or not state.own.has_boundary then
     -- The windows of further limits stay, which tell when the key is removed.
     for _, limit in ipairs(state.limits) do
       limit:clear()
