@@ -59,13 +59,13 @@ local plain_checks = require 'lib/plain-checks'
 local state_values = require 'lib/state-values'
 local verdicts = require 'lib/verdicts'
 local weight = require 'lib/weight'
-local window = require 'limits/window'
 
 -- Each lookup in a table costs nearly all checks.
 local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdicts.APPROVED, verdicts.DENIED
 local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
 local ALL_NAMES, CHUNK = key_names.PER_INSTANCE, chunks.SIZE
-local read_values, decide_plainly = state_values.read, plain_checks.decide
+local read_values, read_all_values = state_values.read, state_values.read_all
+local decide_plainly = plain_checks.decide
 
 local function append(replies, reply)
   if not reply or reply.err then
@@ -77,11 +77,11 @@ local function append(replies, reply)
   end
 end
 
-local function append_plain(replies, call, own, size, start, approved, granted)
+local function append_plain(replies, size, maximum, micros, used, granted)
   local last = #replies
-  replies[last + 1] = window.micros_to_end(start, own.window, call.now_us)
-  replies[last + 2] = own.max
-  replies[last + 3] = approved
+  replies[last + 1] = micros
+  replies[last + 2] = maximum
+  replies[last + 3] = used
   for i = 1, size do
     replies[last + HEAD + i] = i <= granted and APPROVED or DENIED
   end
@@ -127,12 +127,15 @@ local function decide_in_order(replies, call, batch, is_last)
   if call.has_several_slots then
     require_names(batch)
   end
-  local values = read_values(batch.names[batch.first_key])
-  if batch.special == '' and size <= CHUNK and not call.is_sent_again then
-    local own = batch.rules.own
-    local start, approved, granted = decide_plainly(call, batch, size, own, values)
-    if start then
-      append_plain(replies, call, own, size, start, approved, granted)
+  local own = batch.rules.own
+  local is_fixed = own.algorithm == 'fixed_window'
+  local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
+  if values[2] == batch.rules.text and not values[6]
+    and batch.special == '' and size <= CHUNK and not call.is_sent_again
+  then
+    local micros, used, granted = (is_fixed and decide_plainly or checks.decide_plainly)(call, batch, values)
+    if micros then
+      append_plain(replies, size, own.max, micros, used, granted)
       return true
     end
   end
@@ -179,7 +182,7 @@ local function decide_new_first(replies, call, batch, last_key, next_text)
     if call.has_several_slots then
       require_names(each)
     end
-    return checks.decide(call, each, read_values(each.names[each.first_key]))
+    return checks.decide(call, each, read_all_values(each.names[each.first_key]))
   end
   local function decide_each(is_due)
     for i, each in ipairs(batches) do

@@ -78,7 +78,7 @@ local function remove_idle(keys, state, call)
   if state.stored_used > 0 then
     redis.call('HSET', keys.state, 'approved', 0)
   end
-  if state.has_more then
+  if state.has_more or not state.own.has_boundary then
     -- The windows of further limits stay, which tell when the key is removed.
     for _, limit in ipairs(state.limits) do
       limit:clear()
@@ -221,7 +221,7 @@ end
 local function ends_later(state)
   local own = state.own
   return state.rolled or state.changed
-    or (own.algorithm == 'fixed_window' and own.used ~= state.stored_used and not own_ids.have_one_each(state))
+    or (own.has_boundary and own.used ~= state.stored_used and not own_ids.have_one_each(state))
 end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.

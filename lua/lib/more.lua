@@ -9,7 +9,7 @@ end
 -- What counts of a limit has changed, and nothing else: no expiry follows from that (lib/instance), and few fields have to
 -- be written (lib/stored).
 function more.counted(state)
-  state.has_more, state.counted = true, true
+  state.counted = true
 end
 
 function more.set(state, field, value)

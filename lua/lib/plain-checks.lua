@@ -1,7 +1,7 @@
--- Decides plain checks, which are nearly all: without overrides, hits or waiting, of a key that has the caller's limits
--- and for which nobody has ever waited. lib/checks decides them in the same way, as it decides all others. But a plain
--- check needs no tables and few calls, which halves Redis's time for it.
--- test/redis/lua/plain-checks.test.ts compares the two ways.
+-- Decides plain checks of a fixed window. Nearly all checks are plain: without overrides, hits or waiting, of a key that has
+-- the caller's limits and for which nobody has ever waited. lib/checks decides them in the same way, as it decides all
+-- others. But a plain check needs no tables and few calls, which halves Redis's time for it.
+-- test/redis/lua/plain-checks.test.ts compares the two ways. lib/plain-checks-in-period has those of other limits.
 
 local digits = require 'lib/digits'
 local key_names = require 'lib/key-names'
@@ -24,7 +24,7 @@ local function approve(requests, batch, granted)
   return redis.call('SADD', requests, unpack(batch.arguments, first_id, first_id + granted - 1))
 end
 
-local function decide_in_window(batch, size, own, start, values)
+local function decide_in_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
   local approved = tonumber(values[3])
@@ -40,10 +40,10 @@ local function decide_in_window(batch, size, own, start, values)
   if granted < size then
     redis.call('HSET', state, 'denied', digits((values[5] or 0) + size - granted))
   end
-  return start, approved, granted
+  return window.micros_to_end(start, own.window, call.now_us), approved, granted
 end
 
-local function decide_in_new_window(batch, size, own, start, values)
+local function decide_in_new_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
   local generation = tonumber(values[4])
@@ -66,25 +66,24 @@ local function decide_in_new_window(batch, size, own, start, values)
     redis.call('PEXPIREAT', requests, expiry)
   end
   redis.call('PEXPIREAT', state, expiry)
-  return start, granted, granted
+  return window.micros_to_end(start, own.window, call.now_us), granted, granted
 end
 
--- Decides the checks of a batch, `size` of them. `own`: the own limit of its rules. `values`: from `state_values.read`.
--- Returns the start of the window, its approvals, and how many of the checks are approved, from the first on. Returns nil
--- and changes nothing if these are no plain checks, or if they begin a window without the names for it.
+-- Decides the plain checks of a batch. `values`: of its key, from `state_values.read`.
+-- Returns the microseconds until there may be room again, what counts of the limit, and how many of the checks are approved,
+-- from the first on. Returns nil and changes nothing if a set of ids may become full, if windows share it, if the clock has
+-- gone back, if the key is idle, or if a window begins without the names for it.
 --
 -- The first write takes memory, so that a full Redis refuses it (lib/full-memory).
-function plain_checks.decide(call, batch, size, own, values)
-  if values[2] ~= batch.rules.text or values[6] then
-    return nil
-  end
+function plain_checks.decide(call, batch, values)
+  local size, own = batch.size, batch.rules.own
   local start, length, now_ms = tonumber(values[1]), own.window, call.now_ms
   if values[3] + size > call.max_ids or windows_share_set(call, length) then
     return nil
   elseif is_current(start, length, now_ms) then
-    return decide_in_window(batch, size, own, start, values)
+    return decide_in_window(call, batch, size, own, start, values)
   elseif now_ms >= start and now_ms < window.idle_at(start, length) and batch.names_given > IN_WINDOW then
-    return decide_in_new_window(batch, size, own, window.start_of(start, length, now_ms), values)
+    return decide_in_new_window(call, batch, size, own, window.start_of(start, length, now_ms), values)
   end
 end
 

@@ -4,12 +4,13 @@
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
+--   own                                   in a key whose own limit is a sliding window or a token bucket
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
 --                                         more than one hit or is held, in a pause, while a vendor's report is in
 --                                         force or a request has set the next window's length, while requests with ids
---                                         of their callers are remembered, and in a key with further limits or whose own
---                                         limit is no fixed window. A field that says nothing is 0
+--                                         of their callers are remembered, and in a key with further limits or a
+--                                         calendar. A field that says nothing is 0
 
 local digits = require 'lib/digits'
 local key_limits = require 'limits/key-limits'
@@ -114,6 +115,22 @@ local function read_more(state_key, state)
   state.stored_expires = state.expires or 0
 end
 
+-- Writes what counts of limits that store more than a number.
+local function write_counted(state_key, state)
+  local own = state.own
+  if own.algorithm ~= 'fixed_window' then
+    redis.call('HSET', state_key, 'approved', digits(own.used), 'own', key_limits.format_own(state))
+  end
+  if #state.limits > 1 then
+    redis.call('HSET', state_key, 'further', key_limits.format_further(state))
+  end
+end
+
+-- Whether a field says nothing that the key needs the others for. A sliding window or a token bucket always has its `own`.
+local function is_stored_alone(state, field)
+  return SAYS_NOTHING_ALONE[field] or (field == 'own' and not state.own.has_boundary)
+end
+
 -- Writes the fields that have changed, or all of them if none was stored.
 local function write_more(state_key, state)
   local before, is_ordered = state.stored_more, state.orders_holds
@@ -125,24 +142,16 @@ local function write_more(state_key, state)
     if not before or value ~= (before[i] or 0) then
       values[#values + 1], values[#values + 2] = field, value
     end
-    says_something = says_something or (value ~= 0 and not SAYS_NOTHING_ALONE[field])
+    says_something = says_something or (value ~= 0 and not is_stored_alone(state, field))
   end
   if says_something then
     redis.call('HSET', state_key, unpack(values))
-  else
+    return
+  end
+  if not state.is_new then
     redis.call('HDEL', state_key, 'more', unpack(MORE))
   end
-end
-
--- Writes what counts of limits that store more than a number.
-local function write_counted(state_key, state)
-  local own = state.own
-  if own.algorithm ~= 'fixed_window' then
-    redis.call('HSET', state_key, 'approved', digits(own.used), 'own', key_limits.format_own(state))
-  end
-  if #state.limits > 1 then
-    redis.call('HSET', state_key, 'further', key_limits.format_further(state))
-  end
+  write_counted(state_key, state)
 end
 
 -- A state with the limits of parsed rules, whose windows begin at `start`.
@@ -171,13 +180,21 @@ function stored.of_values(state_key, values)
   if values[6] then
     state.orders_holds = values[6] == '2'
     read_more(state_key, state)
+  elseif not state.own.has_boundary then
+    local text = values[7]
+    if text == nil then
+      text = redis.call('HMGET', state_key, 'own')[1]
+    end
+    if text then
+      key_limits.read_own(state, text)
+    end
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or stored.idle_time(state)
   return state
 end
 
 function stored.read(state_key)
-  return stored.of_values(state_key, state_values.read(state_key))
+  return stored.of_values(state_key, state_values.read_all(state_key))
 end
 
 -- The state of a new key. `start`: of its windows. `idle`: the state of the instance before, if it is known. `rules`:
@@ -233,9 +250,9 @@ function stored.write(keys, state)
   if state.limits_changed_at then
     redis.call('HSET', name, 'changed', digits(state.limits_changed_at))
   end
-  if state.has_more and (state.changed or (state.counted and not state.stored_more)) then
+  if state.has_more and state.changed then
     write_more(name, state)
-  elseif state.counted or state.further_changed then
+  elseif state.changed or state.counted or state.further_changed then
     write_counted(name, state)
   end
 end

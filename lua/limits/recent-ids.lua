@@ -16,14 +16,24 @@ local recent_ids = {}
 -- Built once in a call, since each name costs as much as a command.
 function recent_ids.built_names(keys, limit)
   if not limit.id_names then
-    local name = keys.state .. (limit.name and ':limit:' .. limit.name or ':ids')
-    limit.id_names = { name .. ':0', name .. ':1' }
+    local suffix = limit.name and ':limit:' .. limit.name or ':ids'
+    limit.id_names = { keys.state .. suffix .. ':0', keys.state .. suffix .. ':1' }
   end
   return limit.id_names
 end
 
-local function name_of(keys, limit, generation)
-  return recent_ids.built_names(keys, limit)[generation % 2 + 1]
+-- The position of the name of a generation.
+local function position_of(generation)
+  return generation % 2 + 1
+end
+
+-- How many ids each name has. A call asks Redis once.
+local function count_ids(keys, limit)
+  if not limit.id_counts then
+    local names = recent_ids.built_names(keys, limit)
+    limit.id_counts = { redis.call('HLEN', names[1]), redis.call('HLEN', names[2]) }
+  end
+  return limit.id_counts
 end
 
 -- Drops the ids of the generations that are over. `limit.kept_generation` is the last one that has ids.
@@ -32,27 +42,28 @@ function recent_ids.drop_ended(keys, state, limit)
   if passed == 0 then
     return
   elseif passed == 1 then
-    redis.call('UNLINK', name_of(keys, limit, limit.generation))
+    redis.call('UNLINK', recent_ids.built_names(keys, limit)[position_of(limit.generation)])
   else
     redis.call('UNLINK', unpack(recent_ids.built_names(keys, limit)))
   end
-  limit.kept_generation = limit.generation
+  limit.kept_generation, limit.id_counts = limit.generation, nil
   more.changed(state)
 end
 
 -- How many more ids may be kept.
 function recent_ids.free(keys, call, limit)
-  local names = recent_ids.built_names(keys, limit)
-  return call.max_ids - redis.call('HLEN', names[1]) - redis.call('HLEN', names[2])
+  local counts = count_ids(keys, limit)
+  return call.max_ids - counts[1] - counts[2]
 end
 
--- The hits of an id, its mark, and the name of its hash; nil if it is not there.
+-- The hits of an id, its mark, and the position of the name that has it; nil if it is not there.
 local function find(keys, limit, id)
-  for _, name in ipairs(recent_ids.built_names(keys, limit)) do
-    local text = redis.call('HMGET', name, id)[1]
+  local names, counts = recent_ids.built_names(keys, limit), limit.id_counts
+  for i = 1, 2 do
+    local text = (not counts or counts[i] > 0) and redis.call('HMGET', names[i], id)[1]
     if text then
       local mark, hits = string.match(text, '^(%d+)%*?(%d*)$')
-      return tonumber(hits) or 1, tonumber(mark), name
+      return tonumber(hits) or 1, tonumber(mark), i
     end
   end
 end
@@ -69,12 +80,14 @@ end
 
 -- Adds an id. Returns false if it is there already.
 function recent_ids.add(keys, state, call, limit, id, mark, hits, is_held)
+  local counts, position = count_ids(keys, limit), position_of(limit.generation)
   if find(keys, limit, id) then
     return false
   end
-  local name = name_of(keys, limit, limit.generation)
+  local name = recent_ids.built_names(keys, limit)[position]
   redis.call('HSET', name, id, format(mark, hits))
-  if redis.call('HLEN', name) == 1 then
+  counts[position] = counts[position] + 1
+  if counts[position] == 1 then
     redis.call('PEXPIREAT', name, digits(limit:kept_until()))
   end
   if not limit.name and not is_held then
@@ -85,14 +98,15 @@ end
 
 -- Gives an id that is there other hits.
 function recent_ids.write(keys, limit, id, hits)
-  local _, mark, name = find(keys, limit, id)
-  redis.call('HSET', name, id, format(mark, hits))
+  local _, mark, position = find(keys, limit, id)
+  redis.call('HSET', recent_ids.built_names(keys, limit)[position], id, format(mark, hits))
 end
 
 -- Removes an id that is there.
 function recent_ids.remove(keys, limit, id)
-  local _, _, name = find(keys, limit, id)
-  redis.call('HDEL', name, id)
+  local _, _, position = find(keys, limit, id)
+  redis.call('HDEL', recent_ids.built_names(keys, limit)[position], id)
+  limit.id_counts = nil
 end
 
 return recent_ids

@@ -16,7 +16,7 @@ interface Seen {
 
 /**
  * Destroys sessions that nghttp2 has ended with a GOAWAY, since their clients have broken the protocol. Node reports
- * none of these, and no longer reads their connections: they would stay open until the keepalive finds them, after 80 s.
+ * none of these, and no longer reads their connections: they would stay open until the keepalive finds them, after 50 s.
  *
  * Such a session is known by a ping that it does not write. So is one whose client does not read, and has left the
  * answers of all its streams in the buffers of the system. A session gets the ping only if something was read, and nothing

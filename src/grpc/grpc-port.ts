@@ -26,8 +26,11 @@ import { StreamBounds } from './stream-bounds.js';
 
 /** More than 100 descriptors with long values need. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
-/** How often a connection gets a ping, and how long it may take to answer. A vanished gateway is noticed after both. */
-const PINGS: Pings = { everyMillis: 60_000, answerMillis: 20_000 };
+/**
+ * How often a connection gets a ping, and how long it may take to answer. A vanished gateway is noticed after both: within
+ * a minute, as a vanished host over HTTP.
+ */
+const PINGS: Pings = { everyMillis: 30_000, answerMillis: 20_000 };
 
 export interface Pings {
   readonly everyMillis: number;

@@ -1,6 +1,7 @@
-import { type Limit, ownLimit } from '../../src/limiter/limits.js';
+import { ownLimit } from '../../src/limiter/limits.js';
 import { encodeLimits, limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type FurtherLimit, furtherLimit } from './limits.js';
+import { type CalendarNamed, withCalendar } from './rules-in.js';
 
 export type { FurtherLimit } from './limits.js';
 
@@ -15,11 +16,16 @@ export function encodeFurther(further: readonly FurtherLimit[]): string {
   return text.slice(OWN.length);
 }
 
-/** The further limits in a text of limits, or in a part of it that may have no comma before them. */
-export function furtherIn(text: string): FurtherLimit[] {
-  const further = text.split(',').filter((part) => part.includes('='));
-  const limits = limitsIn([OWN, ...further].join()).limits.slice(1) as (Limit & FurtherLimit)[];
-  return limits.map(({ algorithm, ...limit }) =>
-    algorithm.name === 'fixed_window' ? limit : { ...limit, algorithm },
-  );
+/**
+ * The further limits in a text of limits, or in a part of it that may have no comma before them.
+ * @throws Error for a calendar, unless the caller says which it is
+ */
+export function furtherIn(text: string, calendarNamed?: CalendarNamed): FurtherLimit[] {
+  const further = text.split(',').filter((part) => part.includes('=') && !part.startsWith('='));
+  const [, ...limits] = limitsIn([OWN, ...further].join()).limits;
+  return limits.map((named) => {
+    const { name = '', algorithm, ...limit } = withCalendar(named, calendarNamed);
+    const isPlain = algorithm.name === 'fixed_window' && !algorithm.calendar;
+    return isPlain ? { ...limit, name } : { ...limit, name, algorithm };
+  });
 }

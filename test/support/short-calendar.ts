@@ -4,7 +4,7 @@ import type {
   CalendarWindow,
 } from '../../src/limiter/calendar/calendar.js';
 
-/** A calendar whose days take seconds: most have 24 parts, every third has 23, and the one after that has 25. */
+/** A calendar with short days: most have 24 parts, every third has 23, and the one after that has 25. */
 export class ShortCalendar implements Calendar {
   readonly unit: CalendarUnit = 'day';
 
@@ -19,10 +19,19 @@ export class ShortCalendar implements Calendar {
     private readonly partMillis: number,
   ) {}
 
+  /** The length of the longest day, in milliseconds. */
+  get longestMillis(): number {
+    return 25 * this.partMillis;
+  }
+
+  /** The length of any three days in a row, in milliseconds. */
+  get threeDaysMillis(): number {
+    return 72 * this.partMillis;
+  }
+
   windowAt(now: number): CalendarWindow {
-    const { from, partMillis } = this;
+    const { from, partMillis, threeDaysMillis: cycle } = this;
     const starts = [0, 24, 47, 72].map((part) => part * partMillis);
-    const cycle = 72 * partMillis;
     const begun = from + Math.floor((now - from) / cycle) * cycle;
     const index = starts.findLastIndex((start) => begun + start <= now);
     const at = (i: number): number => begun + (i > 3 ? cycle : 0) + starts[i > 3 ? i - 3 : i]!;

@@ -1,4 +1,5 @@
-import type { Algorithm } from '../../src/limiter/limits.js';
+import type { CalendarWindow } from '../../src/limiter/calendar/calendar.js';
+import type { Algorithm, NamedAlgorithm } from '../../src/limiter/limits.js';
 
 /**
  * What a limit stores of what counts, other than its window or period and what its approvals take together. The kinds
@@ -41,14 +42,27 @@ export interface StoredReport {
  * @throws Error if the text is none of a fixed window
  */
 export function readReport(
-  algorithm: Algorithm | undefined,
+  algorithm: NamedAlgorithm | undefined,
   text: string,
 ): StoredReport | undefined {
   if (text === '' || (algorithm && algorithm.name !== 'fixed_window')) return undefined;
-  const [all, surplus, floor, until] = /^\d+(?::(\d+):(\d+):(\d+))?$/.exec(text) ?? [];
+  const isOfCalendar = algorithm?.calendar !== undefined;
+  const values = isOfCalendar ? text.split(':').slice(2).join(':') : text;
+  if (isOfCalendar && values === '') return undefined;
+  const [all, surplus, floor, until] = /^\d+(?::(\d+):(\d+):(\d+))?$/.exec(values) ?? [];
   if (all === undefined) throw new Error(`no fixed window: ${text}`);
   if (surplus === undefined) return undefined;
   return { surplus: Number(surplus), floor: Number(floor), until: Number(until) };
+}
+
+/**
+ * Returns the window of a calendar that a limit has, with the end of the next one.
+ * @throws Error if the text has no window of a calendar
+ */
+export function readCalendarWindow(start: number, text: string): CalendarWindow {
+  const [, end, nextEnd] = /^(\d+):(\d+)(?::|$)/.exec(text) ?? [];
+  if (nextEnd === undefined) throw new Error(`no window of a calendar: ${text}`);
+  return { start, end: Number(end), nextEnd: Number(nextEnd) };
 }
 
 /**

@@ -1,8 +1,11 @@
-import type { Algorithm } from '../../src/limiter/limits.js';
+import { type Algorithm, calendarOf, type LimitInForce } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
-import { rulesIn } from './rules-in.js';
+import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
+import { type CalendarNamed, withCalendar } from './rules-in.js';
 import { type FurtherLimit, furtherIn } from './further-limits.js';
+import { KnownCalendar } from './known-calendar.js';
 import {
+  readCalendarWindow,
   readCounts,
   readReport,
   stepsOf,
@@ -16,7 +19,7 @@ export interface StoredState {
   readonly window: number;
   readonly max: number;
   readonly queueMax: number;
-  /** Of its own limit. */
+  /** Of its own limit. A calendar is a `KnownCalendar`. */
   readonly algorithm: Algorithm;
   /** What its own limit stores besides `start` and `approved`; undefined if it has fixed windows. */
   readonly stored: StoredCounts | undefined;
@@ -76,13 +79,20 @@ export interface StoredHolds {
   readonly lastLapse: number;
 }
 
+/** What tells when a window, or period, ends. */
+type TimedWindow = Pick<StoredState, 'start' | 'window' | 'report'> & {
+  readonly algorithm?: Algorithm | undefined;
+};
+
+/** How long a window, or period, is without a report. */
+export function windowLength({ start, window, algorithm }: TimedWindow): number {
+  const calendar = algorithm && calendarOf({ algorithm });
+  return calendar ? calendar.windowAt(start).end - start : window;
+}
+
 /** When a window, or period, ends: not before a report that is in force. */
-export function windowEnd({
-  start,
-  window,
-  report,
-}: Pick<StoredState, 'start' | 'window' | 'report'>): number {
-  return Math.max(start + window, report?.until ?? 0);
+export function windowEnd(timed: TimedWindow): number {
+  return Math.max(timed.start + windowLength(timed), timed.report?.until ?? 0);
 }
 
 /** The report about each limit, the own one first; undefined where none is in force. */
@@ -92,7 +102,7 @@ export function reportsOf({ report, further }: StoredState): (StoredReport | und
 
 /** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
 export function idleAt(
-  state: Pick<StoredState, 'start' | 'window' | 'report' | 'further'>,
+  state: Pick<StoredState, 'start' | 'window' | 'report' | 'algorithm' | 'further'>,
 ): number {
   const { window, further } = state;
   return Math.max(windowEnd(state) + IDLE_WINDOWS * window, ...further.map(countsUntil));
@@ -102,7 +112,7 @@ export function idleAt(
 function countsUntil({ start, windowMillis, algorithm, report }: StoredLimit): number {
   if (algorithm?.name === 'token_bucket') return start + 3 * windowMillis;
   if (algorithm?.name !== 'sliding_window') {
-    return windowEnd({ start, window: windowMillis, report });
+    return windowEnd({ start, window: windowMillis, report, algorithm });
   }
   const { stepMillis, steps } = stepsOf(windowMillis, algorithm);
   return start + windowMillis + (steps + 2) * stepMillis;
@@ -135,8 +145,11 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const further = readFurther(fields.limits ?? '', fields.further ?? '');
-  const [{ algorithm }] = rulesIn(fields.limits ?? '').limits;
   const { own = '0' } = fields;
+  const { algorithm } = withCalendar(
+    limitsIn(fields.limits ?? '').limits[0],
+    asStored(() => [start, own]),
+  );
   const report = readReport(algorithm, own);
   return {
     ...limits,
@@ -149,7 +162,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     turn: number('turn'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: number('expires') || idleAt({ start, window: limits.window, report, further }),
+    expires:
+      number('expires') || idleAt({ start, window: limits.window, report, algorithm, further }),
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
     holdAgain: number('hold_again'),
@@ -166,13 +180,27 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
 }
 
 function readFurther(limits: string, field: string): StoredLimit[] {
-  return furtherIn(limits).map((limit) => {
+  const valuesOf = (name: string | undefined): readonly [number, number, string] => {
     const [, start, taken, counts = ''] =
-      new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
+      new RegExp(`(?:^|,)${name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
+    return [Number(start), Number(taken), counts];
+  };
+  const calendarNamed = asStored(({ name }) => {
+    const [start, , counts] = valuesOf(name);
+    return [start, counts];
+  });
+  return furtherIn(limits, calendarNamed).map((limit) => {
+    const [start, taken, counts] = valuesOf(limit.name);
     const stored = readCounts(limit.algorithm, counts);
     const report = readReport(limit.algorithm, counts);
-    return { ...limit, start: Number(start), taken: Number(taken), stored, report };
+    return { ...limit, start, taken, stored, report };
   });
+}
+
+/** @param valuesOf the start of the window of a limit, and what its kind stores */
+function asStored(valuesOf: (limit: LimitInForce) => readonly [number, string]): CalendarNamed {
+  return (name, limit) =>
+    new KnownCalendar(name, limit.windowMillis, readCalendarWindow(...valuesOf(limit)));
 }
 
 function readHolds(text: string): StoredHolds | undefined {

@@ -129,12 +129,6 @@ def test_an_address_without_http_is_named(client: type[SluiceClient | AsyncSluic
     assert repr(url) in str(raised.value)
 
 
-@pytest.mark.parametrize("url", [["http://a", "http://b"], None])
-def test_an_address_that_is_no_text_is_named(url: str) -> None:
-    with pytest.raises(TypeError, match="url must be one address as a str"):
-        SluiceClient(url)
-
-
 def test_a_key_that_is_not_unicode_is_named(sluice: SluiceClient) -> None:
     with pytest.raises(ValueError, match=r"'\\ud800' is not valid Unicode"):
         sluice.wait("\ud800")

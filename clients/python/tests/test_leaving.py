@@ -1,9 +1,12 @@
 """Callers that leave while an approval is on its way, or while their block runs."""
 
 import asyncio
+import errno
 import signal
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -242,6 +245,23 @@ class TestBlocking:
                 service.wait_for(key, "NumHeld", None)
         finally:
             signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_held_wait_goes_to_the_next_address_if_the_host_of_the_first_has_vanished(
+    service: Service, proxy: Proxy, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = socket.socket.recv
+
+    def recv(one: socket.socket, size: int) -> bytes:
+        if one.getpeername()[1] == urlsplit(proxy.url).port:
+            # As TCP does after its keepalive had no answer.
+            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+        return receive(one, size)
+
+    monkeypatch.setattr(socket.socket, "recv", recv)
+    with SluiceClient([proxy.url, service.url], retries=0) as sluice:
+        # It is no time-out, which would end the wait. The first may be approved as well.
+        assert sluice.wait(key, hold_millis=HELD, max_requests=2).approved
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -35,6 +35,11 @@ export type Exchange = (call: Call) => Promise<Answer>;
  * Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections.
  */
 const IDLE_MILLIS = 60_000;
+/**
+ * After this silence, TCP asks whether the other side is still there: a wait is silent until its turn, and a NAT may forget
+ * its connection. Node lets TCP ask ten times, a second apart.
+ */
+const SILENCE_MILLIS = 15_000;
 /** A host that is gone does not refuse a connection. Long enough for a packet to be lost. */
 const CONNECT_MILLIS = 2000;
 /** How long an answer that was on its way when its caller left is still read. Nobody waits for it. */
@@ -47,7 +52,7 @@ export const LATE_MILLIS = 5000;
 export function exchangeByHttp(base: URL): Exchange {
   const isSecure = base.protocol === 'https:';
   const begin = isSecure ? overHttps : overHttp;
-  const options = { keepAlive: true, timeout: IDLE_MILLIS };
+  const options = { keepAlive: true, keepAliveMsecs: SILENCE_MILLIS, timeout: IDLE_MILLIS };
   const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
   // Not all options: Node 20.0 takes an object with `href` for a URL, and ignores the others.
   const { protocol, hostname, port, auth } = urlToHttpOptions(base);
@@ -81,6 +86,8 @@ export function exchangeByHttp(base: URL): Exchange {
         socket.once(isSecure ? 'secureConnect' : 'connect', () => {
           clearTimeout(timer);
           isConnected = true;
+          // Over TLS, the agent would ask for it only once the first request is answered.
+          socket.setKeepAlive(true, SILENCE_MILLIS);
         });
       });
       const leave = (): void => {

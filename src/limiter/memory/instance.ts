@@ -148,8 +148,7 @@ export class Instance {
 
   /** Takes the rules as they are now, and serves the queue. */
   settle(now: number): void {
-    this.#roll(now);
-    this.#takeMaxima(now);
+    this.#update(now);
     this.#serveQueue(now);
   }
 
@@ -174,8 +173,7 @@ export class Instance {
 
   /** Takes what a vendor says remains of a limit, by the rules as they are now. */
   reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
-    this.#roll(now);
-    this.#takeMaxima(now);
+    this.#update(now);
     const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
     const limit = this.approvals.limits[index];
     if (limit?.report(now, report)) {
@@ -292,13 +290,21 @@ export class Instance {
     return this.#pausedUntil > -Infinity;
   }
 
+  /** Ends what is over, and takes the rules as they are now. */
+  #update(now: number): void {
+    this.#roll(now);
+    this.#takeMaxima(now);
+    this.approvals.own.maximum = this.#maximum;
+  }
+
   /**
-   * Other limits come into force with the next window, or at once if its length stays.
+   * Other limits come into force with the next window, or at once if its length stays. The caller then sets the maximum: a
+   * check only once it has its overrides, since a lower maximum cuts the level of a bucket.
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
     if (this.#awaitsBoundary) return false;
-    this.#takeRules(now, this.policy.current);
+    this.#takeRules(now);
     return true;
   }
 
@@ -320,12 +326,11 @@ export class Instance {
     return isSameAlgorithm(this.#rules.limits[0], this.policy.current.limits[0]);
   }
 
-  #takeRules(now: number, rules: KeyLimits): void {
-    const before = this.#rules;
+  #takeRules(now: number): void {
+    const [before, rules] = [this.#rules, this.policy.current];
     if (rules === before) return;
     this.#rules = rules;
     this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
-    this.approvals.own.maximum = this.#maximum;
     const [, ...further] = rules.limits;
     if (isDeepStrictEqual(further, before.limits.slice(1))) return;
     // A longer window may end after the key would be removed.
@@ -359,14 +364,14 @@ export class Instance {
 
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    const rules = this.policy.current;
-    const [own] = rules.limits;
+    const [own] = this.policy.current.limits;
     const endsWindows = this.#hasBoundary && !hasSettableWindow(own);
     if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
     const hasRolled = this.approvals.roll(now, own.windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
-    if (this.#hasBoundary) this.#takeRules(now, rules);
+    if (this.#hasBoundary) this.#takeRules(now);
+    this.approvals.own.maximum = this.#maximum;
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;

@@ -43,6 +43,6 @@ export function configurationIn({ port, endpoints, folder }: Surroundings): stri
     ],
     ['resolver 127.0.0.11 valid=2s ipv6=off;', ''],
     ['server sluice:8080 resolve;', servers.join(' ')],
-    ['listen 8080;', `listen 127.0.0.1:${port};`],
+    ['listen 8080 ', `listen 127.0.0.1:${port} `],
   ]);
 }

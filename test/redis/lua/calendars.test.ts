@@ -227,6 +227,16 @@ test('a lost key is full until its day ends, if somebody waited', async () => {
   expect((await replica.settle()).granted).toEqual(['b']);
 });
 
+test('the hits of an approval expire, also if those of all others were given back', async () => {
+  await key.begin(JUNE);
+  const replica = replicaWith(BERLIN, 2);
+  await replica.checkHits('a', 2);
+  await replica.release('a');
+  await replica.checkHits('b', 2);
+  const { state, hits } = await key.expiry();
+  expect(hits).toBe(state);
+});
+
 test('an idle key goes after three days, weeks or months of the greatest length', async () => {
   await key.begin(JUNE);
   const replica = replicaWith(byCalendar('month', 'UTC'), 1);

@@ -466,6 +466,14 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await key.own()).toMatchObject({ algorithm: bucket(60), maximum: 100, used: 50 });
     });
 
+    test('keep a level that the maximum of a request allows, whatever the rules of its check say', async () => {
+      key.use(bucket(50), 50);
+      await approve({ hits: 50 });
+      await key.change(limitsOf(bucket(50), 2));
+      expect(await outcome({ maxRequests: 20 })).toBe('denied');
+      expect(await used()).toBe(40);
+    });
+
     test('let waiters have 30 ms more at once after a pause, and no more than that', async () => {
       key.use(bucket(1), 100);
       await approve();

@@ -25,6 +25,7 @@ export function describeQuickChaos(topology: TopologyName): void {
         expectNoViolations(report);
         expect(report.windows.own).toBeGreaterThan(0);
         expect(report.windows.further).toBeGreaterThan(0);
+        expect(report.windows.periods).toBeGreaterThan(0);
         expect(report.approvalsInSpans.sliding_window).toBeGreaterThan(0);
         expect(report.approvalsInSpans.token_bucket).toBeGreaterThan(0);
         expect(report.observedApprovals).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-import type { Limit } from '../../../src/limiter/limits.js';
+import type { LimitInForce } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
@@ -6,9 +6,12 @@ export const MAX_REQUESTS = 8;
 export const STORE_TIMEOUT_MILLIS = 500;
 export const REPLICA_LEASE_MILLIS = 2000;
 
+/** The average window of a calendar, as a part of its longest one: `short-calendars.ts`. */
+const AVERAGE_OF_LONGEST = 24 / 25;
+
 /** An approval is remembered for so long at the least: docs/reliability.md. */
 export function leastMemoryMillis(windowMillis = WINDOW_MILLIS): number {
-  const windows = 3 * windowMillis;
+  const windows = 3 * AVERAGE_OF_LONGEST * windowMillis;
   return windows < REPLICA_LEASE_MILLIS ? 2 * REPLICA_LEASE_MILLIS : windows;
 }
 
@@ -29,21 +32,21 @@ export const UNDECLARED = {
 
 /**
  * Keys by what is done to them. By most rules, the first of each sort has fixed windows, the second a sliding window,
- * and the third a token bucket.
+ * the third a token bucket, and the fourth a calendar.
  */
 export const KEYS = {
   /** Checks that do not wait. */
-  counted: ['counted-1', 'counted-2', 'counted-3'],
+  counted: ['counted-1', 'counted-2', 'counted-3', 'counted-4'],
   /** Checks that wait, those whose clients disconnect, and now and then one that does not wait. */
-  queued: ['queued-1', 'queued-2', 'queued-3'],
+  queued: ['queued-1', 'queued-2', 'queued-3', 'queued-4'],
   /** The same, and approvals that are released. */
-  released: ['released-1', 'released-2', 'released-3'],
+  released: ['released-1', 'released-2', 'released-3', 'released-4'],
   /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
-  limited: ['limited-1', 'limited-2', 'limited-3'],
+  limited: ['limited-1', 'limited-2', 'limited-3', 'limited-4'],
 } as const;
 
-/** What is the same of a further limit in all rules. */
-export type FurtherKind = Omit<Limit, 'maximum' | 'algorithm'> & { readonly name: string };
+/** What is the same of a further limit in all rules, but that a calendar has windows of its own. */
+export type FurtherKind = Omit<LimitInForce, 'maximum' | 'algorithm'> & { readonly name: string };
 
 /** The further limits of limited keys. */
 export const FURTHER: readonly FurtherKind[] = [

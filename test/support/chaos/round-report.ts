@@ -10,8 +10,8 @@ const RECOVERY_MILLIS = 1000;
 
 /** What the checks have found. */
 export interface Findings {
-  /** How many windows were judged, of own limits and of further limits. */
-  readonly windows: { readonly own: number; readonly further: number };
+  /** How many windows were judged, of own limits and of further limits, and how many of both are those of calendars. */
+  readonly windows: { readonly own: number; readonly further: number; readonly periods: number };
   /** How many approvals were judged of sliding windows and of token buckets. */
   readonly approvalsInSpans: SpanJudgement['approvals'];
   /** How many approvals of scripts were held against what the server held. */

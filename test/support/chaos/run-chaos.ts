@@ -15,10 +15,12 @@ import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js'
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { approvedInPauses } from './checks/pauses.js';
+import { outOfPeriods } from './checks/periods.js';
 import { describeSpan, judgeSpansByRedis } from './checks/spans.js';
 import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
+import { SHORT_CALENDARS, SHORTEN_CALENDARS } from './declared/short-calendars.js';
 import { TokensFile } from './declared/tokens-file.js';
 import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
 import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
@@ -84,7 +86,8 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
     const fleet = await Fleet.start(REPLICAS, (index) => ({
       ...REPLICA_SETTINGS,
       ...UNDECLARED,
-      ...READABLE,
+      ...SHORT_CALENDARS,
+      NODE_OPTIONS: `${READABLE.NODE_OPTIONS} --import ${SHORTEN_CALENDARS}`,
       ...topology.environmentOf(index),
       CONFIG_FILE: rules.path,
       AUTH_TOKENS_FILE: tokens.path,
@@ -222,7 +225,11 @@ function report(
   const overfull = [...byRedis.overfull, ...further.overfull];
   const spans = judgeSpansByRedis(evidence);
   return summarize(round, evidence, reloads, {
-    windows: { own: byRedis.windows, further: further.windows },
+    windows: {
+      own: byRedis.windows,
+      further: further.windows,
+      periods: byRedis.periods + further.periods,
+    },
     approvalsInSpans: spans.approvals,
     observedApprovals: evidence.account.judged,
     excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
@@ -233,6 +240,7 @@ function report(
       ...answersByOtherRules(evidence),
       ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
       ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
+      ...outOfPeriods(evidence),
       ...overtakenInRedis(evidence),
       ...lateAnswers(evidence),
       ...lateNews(evidence),

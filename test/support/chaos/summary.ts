@@ -14,7 +14,8 @@ function roundText(report: RoundReport): string {
     `  requests: ${countsText(report.requests)}`,
     `  503 when nothing had been wrong for a second: ${report.unavailableWithoutFault}`,
     `  longest answers in ms: ${countsText(report.longestAnswerMillis)}`,
-    `  windows judged: ${windows.own} of own limits, ${windows.further} of further limits`,
+    `  windows judged: ${windows.own} of own limits, ${windows.further} of further limits; ` +
+      `${windows.periods} of these of calendars`,
     `  approvals judged: ${countsText(approvalsInSpans)}; in spans with excess by a fault: ${excessInSpans.length}`,
     ...Object.entries(report.excessBy).map(
       ([fault, excess]) =>

@@ -1,4 +1,11 @@
-import { type Algorithm, FIXED_WINDOW, type Limit } from '../../../src/limiter/limits.js';
+import { type CalendarUnit, NOMINAL_MILLIS } from '../../../src/limiter/calendar/calendar.js';
+import {
+  calendarOf,
+  FIXED_WINDOW,
+  type LimitInForce,
+  type NamedAlgorithm,
+} from '../../../src/limiter/limits.js';
+import { localPeriods } from '../local-periods.js';
 
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = [
@@ -12,6 +19,7 @@ export const SORTS = [
   'sliding',
   'bucket',
   'mixed',
+  'daily',
   'stranger',
 ] as const;
 export type Sort = (typeof SORTS)[number];
@@ -34,12 +42,12 @@ export interface Treatment {
   readonly canBeSet?: false;
   /** Whether a pause, or a report, takes no scope of its own. */
   readonly canBePaused?: true;
-  /** Of the own limit, if it is no fixed window. */
-  readonly algorithm?: Algorithm;
+  /** Of the own limit, if it has no fixed windows of the length in the settings. */
+  readonly algorithm?: NamedAlgorithm;
   readonly further?: readonly FurtherLimit[];
 }
 
-type FurtherLimit = Limit & { readonly name: string };
+type FurtherLimit = LimitInForce & { readonly name: string };
 
 const CEILINGS = {
   maxRequests: 10,
@@ -81,6 +89,35 @@ const PACE = {
   algorithm: { name: 'token_bucket', burst: BURST },
 } as const;
 
+/** No run takes longer. */
+const LONGEST_RUN_MILLIS = 10 * 3_600_000;
+/** Their midnights are at least eleven hours apart. */
+const TIME_ZONES = ['UTC', 'Pacific/Auckland'];
+
+/** A calendar of which no day, week or month ends during a run. */
+function calendar(unit: CalendarUnit): NamedAlgorithm {
+  const now = Date.now();
+  const timeZone = TIME_ZONES.find((zone) => {
+    const periodOf = localPeriods(unit, zone);
+    return periodOf(now) === periodOf(now + LONGEST_RUN_MILLIS);
+  });
+  return { name: 'fixed_window', calendar: { unit, timeZone: timeZone! } };
+}
+
+/** Those of daily keys. */
+const MONTHLY = {
+  ...TOKENS,
+  name: 'monthly',
+  windowMillis: NOMINAL_MILLIS.month,
+  algorithm: calendar('month'),
+} as const;
+const WEEKLY = {
+  ...STARTS,
+  name: 'weekly',
+  windowMillis: NOMINAL_MILLIS.week,
+  algorithm: calendar('week'),
+} as const;
+
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
   fixed: { canBeSet: false },
@@ -92,6 +129,7 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   sliding: { algorithm: { name: 'sliding_window', steps: 60 } },
   bucket: { algorithm: { name: 'token_bucket', burst: BURST }, ceilings: CEILINGS },
   mixed: { further: [SPAN, PACE] },
+  daily: { algorithm: calendar('day'), further: [MONTHLY, WEEKLY] },
   stranger: {},
 };
 
@@ -140,6 +178,8 @@ export interface Declared {
   readonly callers: readonly [Caller, ...Caller[]];
   /** Whether keys without a rule are rejected. */
   readonly refusesStrangers: boolean;
+  /** The path of the rules file. */
+  readonly rulesFile: string;
 }
 
 export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
@@ -154,8 +194,8 @@ export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
 /** The name of the rule for all sorts that have one. */
 export const KNOWN = 'known';
 
-/** The rules. The first applies to several sorts, and later ones override it. */
-export function rulesText(): string {
+/** The rules. The first applies to several sorts, and later ones override it. @param more rules after them */
+export function rulesText(...more: readonly object[]): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
     keys: [
@@ -185,12 +225,14 @@ export function rulesText(): string {
           ...(further ? [rule(markOf(sort), { limits: further.map(limitRule) })] : []),
         ];
       }),
+      ...more,
     ],
   });
 }
 
-function algorithmFields({ name, ...parameter }: Algorithm): object {
-  return { algorithm: name, ...parameter };
+function algorithmFields({ name, ...parameter }: NamedAlgorithm): object {
+  if (!('calendar' in parameter)) return { algorithm: name, ...parameter };
+  return { calendar: parameter.calendar?.unit, time_zone: parameter.calendar?.timeZone };
 }
 
 function limitRule(limit: FurtherLimit): object {
@@ -198,7 +240,7 @@ function limitRule(limit: FurtherLimit): object {
   return {
     name,
     ...algorithmFields(algorithm),
-    window_millis: windowMillis,
+    ...(!calendarOf(limit) && { window_millis: windowMillis }),
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
   };

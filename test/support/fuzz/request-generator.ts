@@ -8,6 +8,7 @@ import {
   markOf,
   type Sort,
   SORTS,
+  TREATMENTS,
 } from './declared.js';
 import { awkwardKey, badlyEncoded, encodeKey } from './key-generator.js';
 
@@ -98,7 +99,7 @@ const WRONG_PAUSES = [
   'pauseMillis=5&pauseMillis=5', 'pausemillis=5', 'pauseMillis[]=5', 'pauseMillis=5&canWait=true', 'maxRequests=5', 'x=1',
   '__proto__=1', 'a=%00',
 ]; // prettier-ignore
-/** Checks of keys whose limit is no fixed window, with hits up to the burst of a bucket, and above it. */
+/** Checks of keys whose limit has another algorithm or a calendar, with hits up to the burst of a bucket, and above it. */
 const ALGORITHM_PARAMETERS = [
   `hits=${BURST}`, `hits=${BURST + 1}`, 'hits=1000000000', `maxRequests=10&hits=${BURST}`, `maxRequests=2&hits=${BURST}`,
   'maxRequests=2&hits=2', 'maxRequests=1', 'windowMillis=14400000', 'windowMillis=1', `hits=${BURST + 1}&windowMillis=5000`,
@@ -237,6 +238,12 @@ export class RequestGenerator {
     return awkwardKey(this.#mark(sort), this.random);
   }
 
+  /** A new key of no sort, with characters that a pattern takes as they are. */
+  unmarkedKey(): string {
+    this.#made += 1;
+    return `${this.name}-${this.#made}`;
+  }
+
   #mark(sort: Sort): string {
     this.#made += 1;
     const mark = `${this.name}-${this.#made}`;
@@ -349,7 +356,7 @@ export class RequestGenerator {
       }
       default: {
         const isRuled = this.declared !== undefined && random.chance(0.5);
-        if (isRuled && (sort === 'sliding' || sort === 'bucket')) {
+        if (isRuled && TREATMENTS[sort].algorithm) {
           return this.#firstCheck(key, random.pick(ALGORITHM_PARAMETERS));
         }
         return this.#firstCheck(key, random.pick(isRuled ? RULED_PARAMETERS : RIGHT_QUERIES));

@@ -12,12 +12,14 @@ function openAccount() {
   const limits: number[] = [];
   const windows: (readonly [string, number])[][] = [];
   const unsure: string[] = [];
+  const countsSince = new Map<string, number | undefined>();
   const account = new KeyAccount(
     names,
     { highestMaximum: 9, rememberedMillis: leastMemoryMillis },
     {
-      onApproved: ({ id, limits, mayBeRenewal }) => {
+      onApproved: ({ id, limits, mayBeRenewal, inForce }) => {
         approved.push(id);
+        countsSince.set(id, inForce.get(undefined)?.countsSince);
         if (mayBeRenewal) unsure.push(id);
         windows.push([...limits]);
       },
@@ -34,7 +36,9 @@ function openAccount() {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
     account.endOfScript();
   };
-  return { account, violations, approved, limits, windows, unsure, follow };
+  /** Since when the limit of an approval had counted in the same way. */
+  const since = (id: string): number | undefined => countsSince.get(id);
+  return { account, violations, approved, limits, windows, unsure, since, follow };
 }
 
 const hasMaximum = (maximum: number): [string, ...string[]] => [
@@ -92,6 +96,37 @@ test('a new window or a released approval makes room', () => {
   follow(4, ['sadd', names.requests, 'f'], ['hset', names.state, 'start', '1000']);
   expect(violations).toEqual([]);
   expect(approved).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+});
+
+test('a window of another calendar may begin when the last one began', () => {
+  const { violations, follow } = openAccount();
+  const ofWeek: [string, ...string[]] = [
+    'hset',
+    names.state,
+    'limits',
+    '500:2:0,=calendar:week.UTC',
+  ];
+  follow(1, ['sadd', names.requests, 'a', 'b'], ['hset', names.state, 'start', '0']);
+  follow(2, ['rename', names.requests, names.pastRequests[0]!], ofWeek);
+  follow(3, ['sadd', names.requests, 'c', 'd'], ['hset', names.state, 'start', '0']);
+  expect(violations).toEqual([]);
+  follow(4, ['sadd', names.requests, 'e']);
+  expect(violations).toEqual([expect.stringContaining('3 approved in one window, and not 2')]);
+});
+
+test('how long a limit has counted in the same way is told with each approval', () => {
+  const { since, follow } = openAccount();
+  const ofDays = (maximum: number): [string, ...string[]] => [
+    ...(['hset', names.state, 'limits', `500:${maximum}:0,=calendar:day.Europe.Berlin`] as const),
+  ];
+  follow(5, ofDays(3), ['sadd', names.requests, 'a']);
+  follow(9, ofDays(4), ['sadd', names.requests, 'b']);
+  follow(12, hasMaximum(4), ['sadd', names.requests, 'c']);
+  follow(15, ofDays(4), ['sadd', names.requests, 'd']);
+  expect(since('a')).toBe(5);
+  expect(since('b')).toBe(5);
+  expect(since('c')).toBe(12);
+  expect(since('d')).toBe(15);
 });
 
 test('a second approval of a request is found, also in a later window', () => {

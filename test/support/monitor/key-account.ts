@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Limit, Limits } from '../../../src/limiter/limits.js';
-import { rulesIn } from '../rules-in.js';
+import {
+  type ForEachLimit,
+  isSameAlgorithm,
+  type LimitInForce as Limit,
+} from '../../../src/limiter/limits.js';
+import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -31,7 +35,11 @@ export interface LimitInForce {
   readonly limit: Limit;
   /** Since when the key has had a limit of this name, as far as it is known. What was approved before does not count. */
   readonly since: number;
+  /** The same of a limit of this name that counts in the same way. */
+  readonly countsSince: number;
 }
+
+type Limits = ForEachLimit<Limit>;
 
 /** Limits that a script gave a key, from its caller. */
 export interface ObservedLimits {
@@ -269,7 +277,7 @@ export class KeyAccount {
     const further = value('further');
     if (further !== undefined) this.#limitStarts = startsIn(further);
     if (limits !== undefined) {
-      this.#onLimits(rulesIn(limits).limits, at, value('born') !== undefined);
+      this.#onLimits(limitsIn(limits).limits, at, value('born') !== undefined);
     }
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
@@ -295,6 +303,8 @@ export class KeyAccount {
   #onRequests(name: string, ids: readonly string[], at: number): void {
     // A script sends this command only when it creates a key.
     if (name === 'exists') this.#beginWindow();
+    // The window has ended. By another calendar, the next one may have the same start.
+    if (name === 'rename') this.#approved.clear();
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
       for (const id of ids) {
@@ -371,7 +381,12 @@ function inForceSince(
   before: ReadonlyMap<string | undefined, LimitInForce> = new Map(),
 ): ReadonlyMap<string | undefined, LimitInForce> {
   return new Map(
-    limits.map((limit) => [limit.name, { limit, since: before.get(limit.name)?.since ?? at }]),
+    limits.map((limit) => {
+      const { name } = limit;
+      const { since = at, countsSince = at, limit: earlier } = before.get(name) ?? {};
+      const isSame = earlier !== undefined && isSameAlgorithm(limit, earlier);
+      return [name, { limit, since, countsSince: isSame ? countsSince : at }];
+    }),
   );
 }
 
@@ -402,7 +417,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
   );
   return {
     start: start === '' ? undefined : Number(start),
-    limits: limits === '' ? undefined : rulesIn(limits).limits,
+    limits: limits === '' ? undefined : limitsIn(limits).limits,
     furtherStarts: startsIn(further),
     approved,
     held,

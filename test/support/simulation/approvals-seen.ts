@@ -158,8 +158,8 @@ export class ApprovalsSeen {
   /** Until when Redis promises to know of an approval, see lua/lib/past-requests.lua. */
   rememberedUntil(windowEnd: number): number {
     const { leaseMillis } = this.world.shape;
-    const promised = this.world.rules.windows.map((length) =>
-      3 * length >= leaseMillis ? 3 * length : 2 * leaseMillis,
+    const promised = [...this.world.rules.threeWindows].map(([length, three]) =>
+      3 * length >= leaseMillis ? three : 2 * leaseMillis,
     );
     return windowEnd + Math.min(...promised);
   }
@@ -167,8 +167,8 @@ export class ApprovalsSeen {
 
 /** Whether the window or period is the same, and of the same limit. */
 function goesOn(before: StoredState | undefined, state: StoredState): boolean {
-  if (before?.start !== state.start) return false;
-  return !state.stored || (isSameAlgorithm(before, state) && before.window === state.window);
+  if (before?.start !== state.start || !isSameAlgorithm(before, state)) return false;
+  return !state.stored || before.window === state.window;
 }
 
 /** How much may be approved in a window, or in a period of that length. */

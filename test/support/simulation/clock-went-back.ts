@@ -1,3 +1,5 @@
+import { calendarOf } from '../../../src/limiter/limits.js';
+import { KnownCalendar } from '../known-calendar.js';
 import { stepsOf } from '../stored-counts.js';
 import { idleAt, type StoredLimit } from '../stored-state.js';
 import { Violation } from './violation.js';
@@ -24,13 +26,21 @@ function limitByNow(
   { start, stored, report, windowMillis, algorithm }: TimedLimit,
   now: number,
   setAt: number,
-): Pick<StoredLimit, 'start' | 'stored' | 'report'> & { readonly isMoved: boolean } {
+): Omit<TimedLimit, 'windowMillis'> & { readonly isMoved: boolean } {
   const byNow = {
+    algorithm,
     start: Math.min(start, now),
     stored,
     report: report && { ...report, until: report.until - Math.max(0, setAt - now) },
     isMoved: start > now,
   };
+  const calendar = algorithm && calendarOf({ algorithm });
+  if (byNow.isMoved && calendar instanceof KnownCalendar) {
+    // Its approvals count in the window that holds this time.
+    const window = calendar.windowAt(now);
+    const entered = { name: 'fixed_window', calendar: calendar.storedAs(window) } as const;
+    return { ...byNow, start: window.start, algorithm: entered };
+  }
   if (stored?.kind === 'token_bucket') {
     const timeMicros = Math.min(stored.timeMicros, now * 1000);
     const paceSinceMicros = Math.min(stored.paceSinceMicros, now * 1000);
@@ -59,14 +69,14 @@ export function byNow(stored: Snapshot, now: number): Snapshot {
   const further = state.further.map((limit) => ({ ...limit, ...limitByNow(limit, now, setAt) }));
   const isMoved = own.isMoved || further.some((limit) => limit.isMoved);
   const isBack = isMoved || state.setAt > now;
-  const { start, report } = own;
+  const { start, report, algorithm = state.algorithm } = own;
   const expires = isBack
-    ? Math.min(state.expires, idleAt({ start, window, report, further }))
+    ? Math.min(state.expires, idleAt({ start, window, report, algorithm, further }))
     : state.expires;
   const served = isBack ? Math.min(state.served, now) : state.served;
   return {
     ...stored,
-    state: { ...state, start, stored: own.stored, report, further, expires, served },
+    state: { ...state, start, stored: own.stored, report, algorithm, further, expires, served },
     holds: new Map(
       [...holds].map(([id, hold]) => [id, { ...hold, lapsesAt: lapseByNow(hold, now) }]),
     ),

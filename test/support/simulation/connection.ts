@@ -12,6 +12,8 @@ interface Request {
   readonly isScript: boolean;
   readonly isRepeatable: boolean;
   readonly send: (attempt: number) => Promise<unknown>;
+  /** Redis's time as the caller knew it when the last attempt was sent. */
+  knownTime: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
   attempt: number;
@@ -31,7 +33,14 @@ export class Connection {
   #failures = 0;
   #isOpen = false;
 
-  constructor(private readonly now: () => number) {}
+  /** Redis's time as the replica knew it when the call was sent that runs. */
+  knownTime = 0;
+
+  /** @param timeOf Redis's time as the replica knows it */
+  constructor(
+    private readonly now: () => number,
+    private readonly timeOf: () => number,
+  ) {}
 
   /** Redis is known to be down here. */
   get isBroken(): boolean {
@@ -70,6 +79,7 @@ export class Connection {
   async runFirst(): Promise<boolean> {
     const request = this.#sent.shift();
     if (!request) return false;
+    this.knownTime = request.knownTime;
     try {
       request.answer = { reply: await request.send(request.attempt) };
     } catch (error) {
@@ -145,6 +155,7 @@ export class Connection {
       this.#sent.push({
         label,
         sentAt: this.now(),
+        knownTime: this.timeOf(),
         isScript,
         isRepeatable,
         send,
@@ -166,6 +177,7 @@ export class Connection {
       return;
     }
     request.attempt += 1;
+    request.knownTime = this.timeOf();
     this.#sent.push(request);
   }
 

@@ -1,5 +1,6 @@
 import { act } from './actions.js';
 import type { SimulatedReplica } from './replica.js';
+import { SPREAD_MILLIS } from './punctuality.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
@@ -20,8 +21,9 @@ export async function bringToAnEnd(world: World): Promise<void> {
   const { longestWindow, longestHold, longestPause, longestReport } = world;
   const { leaseMillis } = world.shape;
   // An approval counts in a sliding window for up to two of its lengths.
+  const spreadMillis = world.rules.hasCalendars ? SPREAD_MILLIS : 0;
   const patience =
-    (world.clients.size + 8) * (2 * longestWindow + longestHold) +
+    (world.clients.size + 8) * (2 * longestWindow + longestHold + spreadMillis) +
     longestPause +
     longestReport +
     3 * leaseMillis +

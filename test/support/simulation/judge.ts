@@ -1,4 +1,5 @@
 import { ApprovalsSeen } from './approvals-seen.js';
+import { checkDays, checkStale } from './calendars-seen.js';
 import type { SimulatedClient } from './client.js';
 import { byNow, checkNothingLastsLonger } from './clock-went-back.js';
 import {
@@ -11,6 +12,7 @@ import {
 import { judgeByModel } from './oracle.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
+import { withSaidCalendars } from './said-calendars.js';
 import type { ScriptRun } from './script-run.js';
 import { ReportsSeen } from './reports-seen.js';
 import { isIdle, type Snapshot } from './snapshot.js';
@@ -75,6 +77,7 @@ export class Judge {
   /** @param reply what the script replied */
   judge(run: ScriptRun, reply: unknown, change: Change): void {
     this.#calls += 1;
+    if (checkStale(run, reply, change)) return;
     const { after, messages } = change;
     const isOpened = run.script !== 'renew' && !needsAllNames(reply);
     const stored = this.#found(run, change, isOpened);
@@ -89,6 +92,7 @@ export class Judge {
     if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
     if (isOpened) this.#approvals.judge(call);
     if (isOpened) this.#reports.judge(call);
+    if (isOpened && !this.#isTorn) checkDays(call);
     this.#order.judge(call);
     checkRecovery(call, this.world, this.#steppedAt, (windowEnd) =>
       this.#approvals.rememberedUntil(windowEnd),
@@ -108,7 +112,8 @@ export class Judge {
    */
   #found(run: ScriptRun, { left, before, after }: Change, isOpened: boolean): Snapshot {
     if (!isOpened) return before;
-    const found = byNow(this.#isBehind ? before : left, run.now);
+    const said = withSaidCalendars(this.#isBehind ? before : left, run);
+    const found = byNow(said, run.now);
     const isFirst = this.#isBehind;
     this.#isBehind = false;
     const { state } = found;

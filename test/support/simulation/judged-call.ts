@@ -1,3 +1,4 @@
+import { isSameAlgorithm } from '../../../src/limiter/limits.js';
 import type { SimulatedClient } from './client.js';
 import type { RulesGiven } from './rules-given.js';
 import type { ScriptRun } from './script-run.js';
@@ -50,6 +51,12 @@ export function findsNoKey({ now }: ScriptRun, stored: Snapshot, { state }: Snap
   return isIdle({ ...stored, state: { ...stored.state, holdUntil } }, now);
 }
 
+/** Of two limits, also if the window of a calendar begins when the window of other rules has. */
+function isSameWindow(before: Snapshot['state'], after: Snapshot['state']): boolean {
+  if (!before || !after) return before === after;
+  return before.start === after.start && isSameAlgorithm(before, after);
+}
+
 /** Those that are approved after a call and were not before. */
 export function newlyApproved(
   { now }: ScriptRun,
@@ -58,7 +65,7 @@ export function newlyApproved(
   beginsKey: boolean,
 ): string[] {
   // Only a fixed window ends as a whole.
-  const goesOn = after.state?.stored ? !beginsKey : stored.state?.start === after.state?.start;
+  const goesOn = after.state?.stored ? !beginsKey : isSameWindow(stored.state, after.state);
   const inWindow = [...after.requests.keys()].filter((id) => !goesOn || !stored.requests.has(id));
   const held = [...after.holds].flatMap(([id, { lapsesAt }]) => {
     const before = stored.holds.get(id)?.lapsesAt ?? 0;

@@ -19,6 +19,11 @@ export class KnownHistory {
     this.#since = redisNow();
   }
 
+  /** Whether Redis answers now. */
+  get isHeard(): boolean {
+    return this.#lostAt === undefined;
+  }
+
   lost(): void {
     this.#lostAt ??= this.redisNow();
   }

@@ -1,7 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Amendment, KeyLimits, Quota, RemainingReport } from '../../../src/limiter/limiter.js';
-import { isSameAlgorithm, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import {
+  calendarOf,
+  isSameAlgorithm,
+  type LimitState,
+  ownLimit,
+} from '../../../src/limiter/limits.js';
+import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
@@ -15,9 +21,10 @@ import { hasOlderRules, isExcused } from './excused.js';
 import type { JudgedCall } from './judged-call.js';
 import { Model, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
+import { LIMIT_NAMES } from './shape.js';
 import { generationsOf, isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
-import { reportsOf, type StoredState, windowEnd } from '../stored-state.js';
+import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
 
 /** Longer than any world goes on. */
 const FOREVER = 1e12;
@@ -171,8 +178,8 @@ class Comparison {
   #check(reply: readonly unknown[]): void {
     let first = 0;
     for (const batch of this.call.run.batches) {
-      // A batch that needs more names is sent again with all of them.
-      if (reply[first] === null) {
+      // A batch is sent again that needs more names, or the windows of a calendar.
+      if (reply[first] === null || reply[first] instanceof Error) {
         first += 1;
         continue;
       }
@@ -284,15 +291,22 @@ class Comparison {
     const limits = [after.requests, ...names.map((name) => after.limits.get(name))];
     const readBack = this.#readBack(state);
     // What a key had that was idle stays until it expires.
-    const namesBefore = beginsKey ? [] : stored.state!.further.map(({ name }) => name);
-    const gone = namesBefore.filter((name) => !names.includes(name) && after.limits.has(name));
-    if (this.#isFixed(0) && generationsOf(after, 0).some((ids) => ids.size > 0)) gone.push('own');
+    const furtherBefore = beginsKey ? [] : stored.state!.further;
+    const gone = furtherBefore.flatMap(({ name, stored: counts }) => {
+      const index = names.indexOf(name);
+      const isLeft =
+        index === -1
+          ? after.limits.has(name)
+          : counts && this.#isFixed(index + 1) && hasRecent(after, name);
+      return isLeft ? [name] : [];
+    });
+    if (this.#isFixed(0) && hasRecent(after)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     return {
       'who is approved': approved.toSorted(),
       'limits are': limitsOf(state, this.#now).map((limit, i) =>
-        this.#isFixed(i) ? limit : readBack.instance.inspect(this.#now).limits[i],
+        named(this.#isFixed(i) ? limit : readBack.instance.inspect(this.#now).limits[i]!),
       ),
       'approvals count until': readBack.roomOfLimits(this.#now).filter((_, i) => !this.#isFixed(i)),
       'places are': state.queueMax,
@@ -330,7 +344,7 @@ class Comparison {
     const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
     return {
       'who is approved': [...this.#approved, ...granted].toSorted(),
-      'limits are': is.limits,
+      'limits are': is.limits.map(named),
       'approvals count until': this.#model.roomOfLimits(now).filter((_, i) => !this.#isFixed(i)),
       'places are': is.maxRequestsInQueue,
       'requests have set limits': instance.examine(now, 0).overridden,
@@ -383,6 +397,12 @@ class Comparison {
   }
 }
 
+/** Whether there are ids of a limit that is no fixed window: of a further one, or of the own one. */
+function hasRecent(snapshot: Snapshot, further?: string): boolean {
+  const index = LIMIT_NAMES.findIndex((name) => name === further);
+  return generationsOf(snapshot, index + 1).some((ids) => ids.size > 0);
+}
+
 function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
   return [{ id, hits, holdMillis }];
 }
@@ -420,15 +440,30 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
     ...{ start, taken, report },
     ...furtherLimit(limit),
   }));
-  return [own, ...further].map(({ start, taken, report, ...limit }) => ({
-    ...limit,
-    used: taken,
-    millisToWindowEnd: windowEnd({ start, window: limit.windowMillis, report }) - now,
-  }));
+  return [own, ...further].map(({ start, taken, report, ...limit }) => {
+    const timed = { start, window: limit.windowMillis, algorithm: limit.algorithm, report };
+    return {
+      ...limit,
+      windowMillis: windowLength(timed),
+      used: taken,
+      millisToWindowEnd: windowEnd(timed) - now,
+    };
+  });
+}
+
+/** The same with the name of its calendar. */
+function named({ algorithm, ...limit }: LimitState): unknown {
+  const calendar = calendarOf({ algorithm });
+  return { ...limit, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
 }
 
 function quotas({ limits }: Quota): unknown[] {
-  return limits.map(({ name, remaining, resetMillis }) => [name, remaining, resetMillis]);
+  return limits.map(({ name, windowMillis, remaining, resetMillis }) => [
+    name,
+    windowMillis,
+    remaining,
+    resetMillis,
+  ]);
 }
 
 /** @throws Violation if a script has not done what the model does */

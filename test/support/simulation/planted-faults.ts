@@ -8,7 +8,9 @@ import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import type { FurtherLimit } from '../further-limits.js';
+import { calendarNamed } from './calendars.js';
 import { getter, method } from './method-fault.js';
+import { LONGEST_GRACE_MILLIS } from './punctuality.js';
 import type { Aim } from './schedule.js';
 
 /** A fault that this project had, or could have had. */
@@ -34,6 +36,23 @@ const TWO_LIMITS: readonly FurtherLimit[] = [
 
 const SLIDING: Algorithm = { name: 'sliding_window', steps: 3 };
 const BUCKET: Algorithm = { name: 'token_bucket', burst: 3 };
+/** Days of 460 to 500 ms, and of 23 to 25 ms. */
+const DAYS: Algorithm = byCalendar('Short/20/0');
+const SHORT_DAYS: Algorithm = byCalendar('Short/1/0');
+const FURTHER_DAYS: readonly FurtherLimit[] = [
+  {
+    name: 'a',
+    windowMillis: 500,
+    maximum: 1,
+    algorithm: DAYS,
+    counts: 'hits',
+    keepsReleased: false,
+  },
+];
+
+function byCalendar(timeZone: string): Algorithm {
+  return { name: 'fixed_window', calendar: calendarNamed({ unit: 'day', timeZone }) };
+}
 
 /** A caller does not notice that Redis has lost a place of it, which makes up for other faults. */
 function withPlacesUntold(plant: () => () => void): () => () => void {
@@ -56,6 +75,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a turn is foretold without those who wait before',
+      aim: { fates: ['limited waits'] },
       lua: 'limits/fixed-window.micros_to_turn',
       body: 'return original(self, state, call, 0, hits, later)',
     },
@@ -184,6 +204,49 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/recent-ids.remove',
       body: '',
+    },
+  ],
+  'a day of a calendar ends when its caller says, and has no more than the maximum': [
+    {
+      name: 'a day lasts as long as the longest',
+      aim: { shape: { algorithm: DAYS } },
+      lua: 'limits/calendar-window.roll',
+      body: `local begins = original(self, state, now_ms)
+    self.ends_at = self.start + self.window
+    return begins`,
+    },
+    {
+      name: 'a day begins again by a caller that does not know of it',
+      aim: { shape: { algorithm: SHORT_DAYS, isPrompt: false } },
+      lua: 'limits/calendar-window.move',
+      body: `if self.windows and self.windows.ends ~= self.ends_at then self:clear() end
+    return original(self, now_us, state)`,
+    },
+    {
+      name: 'a call goes by days that are over',
+      aim: { shape: { algorithm: SHORT_DAYS } },
+      lua: 'lib/calendars.require_current',
+      body: '',
+    },
+    {
+      name: 'what counts is forgotten if the clock goes back over the start of a day',
+      aim: { fates: ['clock back'], shape: { algorithm: DAYS, isPrompt: false } },
+      lua: 'limits/calendar-window.begin_by',
+      body: `local is_later = original(self, now_ms, set_at)
+    if is_later then self:clear() end
+    return is_later`,
+    },
+    {
+      name: 'a turn on a later day is foretold by the longest days',
+      aim: { fates: ['limited waits'], shape: { algorithm: DAYS } },
+      lua: 'limits/calendar-window.end_after',
+      body: 'return self:ends() + windows * self.window',
+    },
+    {
+      name: 'the end of a day makes no room for those who wait',
+      aim: { shape: { further: FURTHER_DAYS } },
+      lua: 'limits/calendar-window.roll',
+      body: 'original(self, state, now_ms)\nreturn false',
     },
   ],
   'a report of what remains makes no room, and counts until it ends': [
@@ -356,7 +419,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a torn queue does not wait for those who come back',
-      firstSeed: 30,
+      firstSeed: 70,
       aim: { fates: ['tear queue'], shape: { isPrompt: true } },
       lua: 'lib/recovery.begin_after_loss_of_queue',
       body: '',
@@ -365,7 +428,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'what is put back is what was asked for': [
     {
       name: 'a waiter that is put back needs one hit',
-      firstSeed: 40,
+      firstSeed: 80,
       aim: { fates: ['hits'] },
       lua: 'queue/queue.rejoin',
       body: 'for _, waiter in ipairs(waiters) do waiter.hits = 1 end\noriginal(keys, state, call, waiters)',
@@ -398,7 +461,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a lease is renewed before the recovery for other replicas that were cut off',
       isRare: true,
-      firstSeed: 100,
+      firstSeed: 270,
       aim: { fates: ['away'] },
       lua: 'lib/recovery.has_current_lease',
       body: 'return true',
@@ -456,7 +519,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'those who wait are not told of a lapse that comes sooner',
       isRare: true,
-      firstSeed: 410,
+      firstSeed: 610,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
       lua: 'lib/news.are_due',
       body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
@@ -469,6 +532,18 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
         method(WindowTiming, 'dueAt', (dueAt) => {
           return function (this: WindowTiming, isLeading) {
             return isLeading ? dueAt.call(this, true) : Infinity;
+          };
+        }),
+    },
+    {
+      name: 'nobody serves those who wait for the end of a day',
+      aim: { shape: { isPrompt: true, algorithm: DAYS } },
+      plant: () =>
+        method(WindowTiming, 'dueAt', (dueAt) => {
+          return function (this: WindowTiming, isLeading) {
+            const at = dueAt.call(this, isLeading);
+            const isSpread = at - this.roomAt > LONGEST_GRACE_MILLIS;
+            return isSpread ? Infinity : at;
           };
         }),
     },
@@ -521,7 +596,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'who is told so is approved, and nothing is left to be done': [
     {
       name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
-      firstSeed: 40,
+      firstSeed: 90,
       aim: { fates: ['hold', 'freeze'] },
       plant: () =>
         method(LocalQueue, 'onWake', (onWake) => {

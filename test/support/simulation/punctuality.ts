@@ -1,21 +1,22 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import { FIXED_WINDOW, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
+import { areSameFurther, haveCalendar } from './calendars.js';
 import type { SimulatedClient } from './client.js';
-import { furtherLimit } from '../limits.js';
 import { luaNumber } from '../lua-constants.js';
 import { firstRoom } from './model-limits.js';
-import { Model, rulesInForce } from './model.js';
+import { Model } from './model.js';
 import type { SimulatedReplica } from './replica.js';
 import type { Snapshot } from './snapshot.js';
+import { windowLength } from '../stored-state.js';
 import type { World } from './world.js';
 import { Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
-const LONGEST_GRACE_MILLIS = 100;
+export const LONGEST_GRACE_MILLIS = 100;
 /** Between two settles of a key with an even pace. */
 const LEAST_BETWEEN_SETTLES_MILLIS = luaNumber('lib/room', 'LEAST_BETWEEN_SETTLES');
+/** After the window of a calendar, waiters are served within this time: src/limiter/settle-delay.ts. */
+export const SPREAD_MILLIS = 1000;
 /** A timer rings in the first whole millisecond of the world in which it is due. */
 const ROUNDED_MILLIS = 1;
 
@@ -75,8 +76,8 @@ export function checkRulesAreTaken(world: World): void {
     const mayCome = !isFixed || (isSameAlgorithm({ algorithm }, state) && hasWindow);
     // Of rules of the same millisecond, either may be in force.
     if (!mayCome || history.loadedAt <= state.limitsSince || !world.isPunctual(replica)) continue;
-    const [, ...further] = rulesInForce(state).limits;
-    if (isDeepStrictEqual(further, (limits.further ?? []).map(furtherLimit))) continue;
+    const { further } = state;
+    if (areSameFurther(further, limits.further ?? [])) continue;
     throw new Violation('new rules reach those who wait', `${id} waits by others`);
   }
 }
@@ -125,15 +126,16 @@ export function checkWindowsEnd(world: World): void {
     const { held = 0 } = state.holds ?? {};
     const limits = [
       { ...state, taken: state.approved, wanted: hits, held, isHeldInto: true },
-      ...state.further.map(
-        ({ start, windowMillis, maximum, taken, counts, keepsReleased, stored, report }) => ({
-          ...{ start, window: windowMillis, max: maximum, taken, stored, report },
-          wanted: counts === 'hits' ? hits : 1,
-          held: counts === 'hits' ? held : holds.size,
-          isHeldInto: !keepsReleased,
-        }),
-      ),
-    ].map(({ start, window, max, taken, wanted, held, stored, report, ...limit }, i) => {
+      ...state.further.map(({ windowMillis, maximum, counts, keepsReleased, ...limit }) => ({
+        ...limit,
+        ...{ window: windowMillis, max: maximum },
+        wanted: counts === 'hits' ? hits : 1,
+        held: counts === 'hits' ? held : holds.size,
+        isHeldInto: !keepsReleased,
+      })),
+    ].map((limit, i) => {
+      const { start, max, taken, wanted, held, stored, report } = limit;
+      const window = windowLength(limit);
       const isHeldInto = limit.isHeldInto && stored?.kind !== 'token_bucket';
       const isAllHeld = isHeldInto && held >= max;
       const ofHolds = isHeldInto ? lapses : [];
@@ -155,8 +157,11 @@ export function checkWindowsEnd(world: World): void {
       full.length > 0
         ? Math.max(...full.map((limit) => limit.roomAt))
         : Math.min(...limits.map((limit) => limit.roomAt));
+    const hasCalendar = haveCalendar(state) || haveCalendar(world.replica(replica)!.limits);
+    const spreadMillis = hasCalendar ? SPREAD_MILLIS : 0;
     const grace =
-      clock.worldMillis(LONGEST_GRACE_MILLIS + LEAST_BETWEEN_SETTLES_MILLIS) + ROUNDED_MILLIS;
+      clock.worldMillis(LONGEST_GRACE_MILLIS + LEAST_BETWEEN_SETTLES_MILLIS + spreadMillis) +
+      ROUNDED_MILLIS;
     const pausedUntil =
       state.pausedUntil === 0
         ? 0

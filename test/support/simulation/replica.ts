@@ -24,6 +24,7 @@ import { unobserved } from '../unguarded.js';
 import { Connection } from './connection.js';
 import { DriftingClock } from './drifting-clock.js';
 import { KnownHistory } from './known-history.js';
+import { KnownTime } from './known-time.js';
 import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
 import type { WorldShape } from './shape.js';
@@ -86,8 +87,9 @@ export class SimulatedReplica {
     const { windowMillis, maxRequests, maxRequestsInQueue, algorithm, further } = shape;
     this.limits = { windowMillis, maxRequests, maxRequestsInQueue, algorithm, further };
     this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
-    this.connection = new Connection(now);
     this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);
+    const knownTime = new KnownTime(parts.redisNow, this.clock, shape.leaseMillis);
+    this.connection = new Connection(now, () => knownTime.now(this.history.isHeard));
     this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
     const redis = this.#client();
     const atOnce = { next: (callback: () => void): void => callback() };
@@ -114,7 +116,7 @@ export class SimulatedReplica {
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
       historyOf: () => this.history.text,
-      timeOf: () => 0,
+      timeOf: () => this.connection.knownTime,
       replacements: standInsFor(scripts).texts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 
 import { Random } from '../chaos/random.js';
 import { act } from './actions.js';
+import { withWindowsByRules } from './calendars.js';
 import { bringToAnEnd } from './ending.js';
 import { type Fate, Scheduler } from './scheduler.js';
 import { drawShape, type WorldShape } from './shape.js';
@@ -33,7 +34,7 @@ export async function runSeed(
   { fates, shape: given }: Aim = {},
 ): Promise<Outcome> {
   const random = new Random(seed);
-  const shape = { ...drawShape(random.fork('shape')), ...given };
+  const shape = withWindowsByRules({ ...drawShape(random.fork('shape')), ...given });
   const length = random.whole(30, 120);
   return run(redis, scripts, shape, async (world, take) => {
     const scheduler = new Scheduler(random.fork('steps'), world, fates);

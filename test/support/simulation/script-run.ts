@@ -1,5 +1,6 @@
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { calendarsSaidIn, KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import { rulesIn } from '../rules-in.js';
 
 const SHARED_ARGUMENTS = 6;
@@ -69,7 +70,7 @@ export function readRun(
 ): ScriptRun {
   const values = args.slice(2 + Number(args[1])).map(String);
   const own = values.slice(SHARED_ARGUMENTS);
-  const rules = rulesIn(values[2]!);
+  const rules = rulesSaidIn(values[2]!);
   const run = {
     ...{ script, replica, now, rules, own },
     rulesLoadedAt: Number(values[5]!.split(':')[0]),
@@ -85,6 +86,14 @@ export function readRun(
   if (script === 'release' || script === 'amend') return { ...run, requestIds: own.slice(0, 1) };
   // Of the one key of a world, after how many there are.
   return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
+}
+
+/** The rules of a caller, whose calendars have the windows that it says. */
+function rulesSaidIn(text: string): KeyLimits {
+  const said = calendarsSaidIn(text);
+  return rulesIn(text, (name, { windowMillis }) => {
+    return new KnownCalendar(name, windowMillis, undefined, said.get(textOfCalendar(name)));
+  });
 }
 
 function readSettle([, knownLimits, ...asked]: readonly string[]): Partial<ScriptRun> {
@@ -118,7 +127,7 @@ function readChecks(
     lowestTicket = Math.min(lowestTicket, Number(said.ticket ?? Infinity));
     knownMaximum ??= overriddenMaximumIn(said.known_limits);
     return {
-      rules: { ...(limits ? rulesIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
+      rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
       overrides: {
         maxRequests: numberIn(said.max),
         maxRequestsInQueue: numberIn(said.queue_max),

@@ -3,6 +3,7 @@ import { encodeLimits } from '../../../src/redis/scripts/limits-codec.js';
 import type { Random } from '../chaos/random.js';
 import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
 import { rulesIn } from '../rules-in.js';
+import { calendarNamed, drawCalendar, windowByRules, withWindowsByRules } from './calendars.js';
 
 /** What a world is made of, before anything happens in it. */
 export interface WorldShape {
@@ -29,6 +30,9 @@ export const WINDOWS = [5, 20, 60, 200, 500, 500, 1000, 4000] as const;
 
 export const REPLICA_NAMES = ['A', 'B', 'C', 'D'] as const;
 
+/** Of the algorithms that are drawn. */
+const CALENDAR_CHANCE = 0.12;
+
 /** Of further limits. */
 export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 
@@ -38,7 +42,7 @@ export const DRIFT = 0.02;
 export function drawShape(random: Random): WorldShape {
   const replicas = random.whole(2, REPLICA_NAMES.length);
   const drifts = random.chance(0.5);
-  return {
+  return withWindowsByRules({
     replicas,
     windowMillis: random.pick(WINDOWS),
     leaseMillis: random.pick([600, 1500, 3000]),
@@ -50,7 +54,7 @@ export function drawShape(random: Random): WorldShape {
       drifts ? random.whole(-1000 * DRIFT, 1000 * DRIFT) : 0,
     ),
     isPrompt: random.chance(0.4),
-  };
+  });
 }
 
 /** Half of all keys have none. */
@@ -63,7 +67,7 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
   const algorithm = drawAlgorithm(random.fork(name));
   return {
     name,
-    windowMillis: random.pick(WINDOWS),
+    windowMillis: windowByRules(algorithm, random.pick(WINDOWS)),
     maximum: random.whole(1, 4),
     ...(algorithm !== FIXED_WINDOW && { algorithm }),
     counts: random.pick(['hits', 'requests']),
@@ -71,23 +75,31 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
   };
 }
 
-/** Most limits have fixed windows. */
+/** Most limits have fixed windows, some of these with a calendar. */
 export function drawAlgorithm(random: Random): Algorithm {
+  const ofCalendar = random.fork('calendar');
+  const other = drawWithoutCalendar(random);
+  if (!ofCalendar.chance(CALENDAR_CHANCE)) return other;
+  return { name: 'fixed_window', calendar: drawCalendar(ofCalendar) };
+}
+
+function drawWithoutCalendar(random: Random): Algorithm {
   if (random.chance(0.6)) return FIXED_WINDOW;
   return random.chance(0.5)
     ? { name: 'sliding_window', steps: random.whole(2, 5) }
     : { name: 'token_bucket', burst: random.pick([1, 1, 2, 3]) };
 }
 
-/** An algorithm as `<name>[:<steps or burst>]`. */
+/** An algorithm as `fixed_window`, or `<name>:<steps, burst or calendar>`. */
 export function formatAlgorithm(algorithm: Algorithm): string {
   const own = ownLimit(0, 0, algorithm);
   const text = encodeLimits({ limits: [own], maxRequestsInQueue: 0 });
-  return algorithm.name === 'fixed_window' ? algorithm.name : text.slice(text.indexOf('=') + 1);
+  const [, named = FIXED_WINDOW.name] = text.split('=');
+  return named;
 }
 
 export function parseAlgorithm(text: string): Algorithm {
-  return rulesIn(`0:0:0,=${text}`).limits[0].algorithm;
+  return rulesIn(`0:0:0,=${text}`, calendarNamed).limits[0].algorithm;
 }
 
 /** The limits as `<name>=<window>:<maximum>:<what it counts>[:kept]`, with a comma between two; `none` for none. */
@@ -96,18 +108,16 @@ export function formatFurther(further: readonly FurtherLimit[]): string {
 }
 
 export function parseFurther(text: string): FurtherLimit[] {
-  return furtherIn(text);
+  return furtherIn(text, calendarNamed);
 }
 
 const FORMAT =
-  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, algorithm ([\w:]+))?(?:, limits (\S+))?$/;
+  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, algorithm ([\w:.]+))?(?:, limits (\S+))?$/;
 
 export function formatShape(shape: WorldShape): string {
   const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
-  const algorithm =
-    shape.algorithm.name === 'fixed_window'
-      ? ''
-      : `, algorithm ${formatAlgorithm(shape.algorithm)}`;
+  const named = formatAlgorithm(shape.algorithm);
+  const algorithm = named === FIXED_WINDOW.name ? '' : `, algorithm ${named}`;
   const further = shape.further.length === 0 ? '' : `, limits ${formatFurther(shape.further)}`;
   return (
     `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +

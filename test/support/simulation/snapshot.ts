@@ -119,9 +119,12 @@ export function withRecent(
   { requests, limits, ...snapshot }: Snapshot,
   recent: Snapshot['recent'],
 ): Snapshot {
-  const { algorithm = FIXED_WINDOW } = snapshot.state ?? {};
+  const { algorithm = FIXED_WINDOW, further = [] } = snapshot.state ?? {};
   const ofAll = new Map(limits);
   for (const [i, name] of LIMIT_NAMES.entries()) {
+    const limit = further.find((each) => each.name === name);
+    // Of an earlier key, whose limit was of another kind, they stay until they expire.
+    if (limit && !limit.stored) continue;
     const ids = hitsIn(generationsOf({ recent }, i + 1));
     if (ids.size > 0) ofAll.set(name, ids);
   }

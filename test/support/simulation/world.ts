@@ -4,7 +4,9 @@ import type { Redis } from 'ioredis';
 
 import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
+import { timeOfStaleCall } from '../../../src/redis/scripts/stale-calendars.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { withWindowsByRules } from './calendars.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
 import {
@@ -157,7 +159,7 @@ export class World {
       return;
     }
     const { windowMillis, algorithm, further } = replica.limits;
-    replica.limits = { windowMillis, algorithm, further, ...rules };
+    replica.limits = withWindowsByRules({ windowMillis, algorithm, further, ...rules });
     this.rules.add(replica.limits);
     replica.history.loadedAt = this.redisNow;
     replica.room.limitsChanged();
@@ -349,20 +351,20 @@ export class World {
     const script = this.#scriptUnderWay;
     try {
       const { reply, change } = await this.stored.run(this.redisNow, [command, ...args]);
-      const error = [reply, ...(Array.isArray(reply) ? (reply as unknown[]) : [])].find(
-        (part) => part instanceof Error,
-      );
-      if (error) {
-        if (error.message.startsWith('NOSCRIPT')) throw error;
+      const parts = [reply, ...(Array.isArray(reply) ? (reply as unknown[]) : [])];
+      for (const error of parts.filter((part) => part instanceof Error)) {
+        if (isNotLoaded(error)) throw error;
+        if (isSentAgain(error)) continue;
         throw new Violation('no script fails', `${script}: ${error.message}`);
       }
       const run = readRun(script, replica, this.redisNow, args);
       this.trace.push(`  ${script} ${run.requestIds.join(' ')}: ${this.#shown(reply)}`);
       this.#judge.judge(run, reply, change);
       for (const message of change.messages) this.#publish(message);
+      if (reply instanceof Error) throw reply;
       return reply;
     } catch (error) {
-      if (error instanceof Error && !error.message.startsWith('NOSCRIPT')) this.#fail(error);
+      if (error instanceof Error && !isSentAgain(error)) this.#fail(error);
       throw error;
     }
   }
@@ -381,10 +383,20 @@ export class World {
 
   /** Tickets are shown from the beginning on. */
   #shown(reply: unknown): string {
-    return JSON.stringify(reply, (_key, value: unknown) =>
-      typeof value === 'number' && value >= BEGINNING_MILLIS * 1000
-        ? value - BEGINNING_MILLIS * 1000
-        : value,
-    );
+    return JSON.stringify(reply, (_key, value: unknown) => {
+      if (value instanceof Error) return value.message;
+      const isTicket = typeof value === 'number' && value >= BEGINNING_MILLIS * 1000;
+      return isTicket ? value - BEGINNING_MILLIS * 1000 : value;
+    });
   }
+}
+
+/** Whether a command has failed since Redis does not have the script. */
+function isNotLoaded({ message }: Error): boolean {
+  return message.startsWith('NOSCRIPT');
+}
+
+/** Whether a command has done nothing, and its caller sends it again in another way. */
+function isSentAgain(error: Error): boolean {
+  return isNotLoaded(error) || timeOfStaleCall(error) !== undefined;
 }

@@ -7,6 +7,7 @@ from typing import Self, Unpack
 import anyio
 import httpx
 
+from ._addresses import Url
 from ._connections import Connections
 from ._core import Core
 from ._leaving import Line, current, watch_async
@@ -22,10 +23,11 @@ LATE_SECONDS = 5.0
 class AsyncSluiceClient(Core):
     """Asks Sluice for permission. One client is enough for an event loop.
 
+    `url` is an address, or several that are asked in order: the next one once the last can't be reached or stops.
     `timeout`, in seconds and 5 by default, bounds each attempt of all calls but waits. `http` sends the requests.
     """
 
-    def __init__(self, url: str, *, http: httpx.AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, url: Url, *, http: httpx.AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(url, **options)
         self._connections = Connections(http, lambda: httpx.AsyncClient(limits=LIMITS))
         # What is given back although nobody waits for it. An event loop keeps no task alive.

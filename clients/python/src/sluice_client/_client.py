@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
+from ._addresses import Url
 from ._connections import Connections
 from ._core import Core
 from ._leaving import Line, current, watch
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class BlockingCore(Core):
     """Blocks its thread where another would suspend."""
 
-    def __init__(self, http: httpx.Client | None, url: str, options: ClientOptions) -> None:
+    def __init__(self, http: httpx.Client | None, url: Url, options: ClientOptions) -> None:
         super().__init__(url, **options)
         self.connections = Connections(http, lambda: httpx.Client(limits=LIMITS))
 
@@ -71,10 +72,11 @@ def blocking(
 class SluiceClient:
     """Asks Sluice for permission. One client is enough for a process and its threads.
 
+    `url` is an address, or several that are asked in order: the next one once the last can't be reached or stops.
     `timeout`, in seconds and 5 by default, bounds each attempt of all calls but waits. `http` sends the requests.
     """
 
-    def __init__(self, url: str, *, http: httpx.Client | None = None, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, url: Url, *, http: httpx.Client | None = None, **options: Unpack[ClientOptions]) -> None:
         self._core = BlockingCore(http, url, options)
 
     def __enter__(self) -> Self:

@@ -1,5 +1,4 @@
 import asyncio
-import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,21 +7,19 @@ from typing import Unpack
 
 import httpx
 
+from ._addresses import Addresses, Url
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
 from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
-from ._protocol import base_in, decision_in, error_in, is_found, unanswered
-
-FIRST_PAUSE_SECONDS = 0.1
-PAUSE_GROWTH = 3.0
-JITTER = 0.2
+from ._protocol import decision_in, error_in, is_found, is_lost, unanswered
+from ._retries import Retries
 
 
 class Core(ABC):
     """What both clients do. The one for threads runs it without ever suspending it."""
 
-    def __init__(self, url: str, token: Token = None, timeout: float = 5.0, retries: int = 3) -> None:
-        self._url = base_in(url)
+    def __init__(self, url: Url, token: Token = None, timeout: float = 5.0, retries: int = 3) -> None:
+        self._addresses = Addresses(url)
         self._token = token
         self._timeout = timeout
         self._retries = retries
@@ -144,25 +141,30 @@ class Core(ABC):
             await self.release(key, request_id)
 
     async def _send(self, call: Call, retries: int | None = None) -> httpx.Response:
-        """Sends a request, and sends it again only if it can't have counted."""
-        attempt = 0
+        """Sends a request, and sends it again if that helps."""
+        trying = Retries(call, self._retries if retries is None else retries, len(self._addresses))
         while True:
             try:
-                return await self._send_once(call)
+                return await self._send_once(trying.next_call)
             except SluiceUnavailableError as error:
-                if error.may_have_counted or attempt >= (self._retries if retries is None else retries):
-                    raise
-                pause = error.retry_after or FIRST_PAUSE_SECONDS * PAUSE_GROWTH**attempt
-            attempt += 1
-            await self._sleep(pause * (1 + JITTER * random.random()))
+                pause = trying.pause_after(error)
+            if pause > 0:
+                await self._sleep(pause)
 
     async def _send_once(self, call: Call) -> httpx.Response:
         token = self._token() if callable(self._token) else self._token
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        address = self._addresses.current
         try:
-            response = await self._request(call, self._url + call.path, headers)
-        except httpx.TransportError as error:
-            raise unanswered(error) from error
+            response = await self._request(call, address + call.path, headers)
+        except httpx.TransportError as cause:
+            error = unanswered(cause)
+            if is_lost(error):
+                self._addresses.leave(address)
+            raise error from cause
+        # A replica that stops asks for it with each answer.
+        if response.headers.get("connection") == "close":
+            self._addresses.leave(address)
         if response.status_code >= 500:
             raise error_in(response)
         return response

@@ -4,6 +4,7 @@ httpx closes the connection of a request that is cancelled or out of time. So th
 `trace` of a request sees each new one.
 """
 
+import errno
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -79,6 +80,10 @@ def watch(event: str, info: dict[str, Any]) -> None:
     def read_late(max_bytes: int, timeout: float | None = None) -> bytes:
         try:
             return read(max_bytes, timeout)
+        except httpcore.ReadTimeout as error:
+            if _has_vanished(error):
+                raise httpcore.ReadError("the other side gives no sign of life") from error
+            _leave(error)
         # A signal handler may raise anything, for example Celery's at a soft time limit.
         except BaseException as error:
             _leave(error)
@@ -135,6 +140,11 @@ def _note_end(event: str) -> None:
     line = current.get()
     if line is not None and event.endswith(ANSWERED):
         line.end()
+
+
+def _has_vanished(error: httpcore.ReadTimeout) -> bool:
+    """Whether TCP has given the connection up. Python's error for that is a TimeoutError as well."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ETIMEDOUT
 
 
 def _leave(error: BaseException) -> None:

@@ -11,13 +11,15 @@ import httpx
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
 from ._structured import structured_items, whole_number
 
-ADDRESS = re.compile(r"https?://[^/]", re.IGNORECASE)
 CONNECT_SECONDS = 2.0
 # Waits take a connection each. With a bound, a release could not be sent that a wait needs.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 # The errors of a request that had no connection to be sent on.
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+# The answer of a replica that stops. Another may go on.
+STOPPING = "shutting down"
 
 # The messages of the 503s that are certain to have counted nothing.
 COUNTED_NOTHING = (
@@ -122,6 +124,14 @@ class Call:
         return self.parameters.get("can_wait") is not None
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be sent again although the first may have taken effect.
+
+        If a held wait whose answer was lost is approved, nobody renews its hold, so that the approval ends with it.
+        """
+        return not self.is_check or (self.waits and self.parameters.get("hold_millis") is not None)
+
+    @property
     def path(self) -> str:
         # A name of dots would be part of the path.
         names = (_quoted(name).replace(".", "%2E") for name in self.names)
@@ -131,15 +141,6 @@ class Call:
     @property
     def timeouts(self) -> httpx.Timeout:
         return httpx.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout or CONNECT_SECONDS))
-
-
-def base_in(url: str) -> str:
-    """The address, to which paths are added."""
-    if not isinstance(url, str):
-        raise TypeError(f"url must be one address as a str, such as 'http://localhost:8080', not {url!r}")
-    if not ADDRESS.match(url):
-        raise ValueError(f"url must begin with http:// or https://, such as 'http://localhost:8080', not {url!r}")
-    return url.rstrip("/")
 
 
 def decision_in(response: httpx.Response) -> Decision:
@@ -169,6 +170,11 @@ def unanswered(error: httpx.TransportError) -> SluiceUnavailableError:
         return SluiceTimeoutError("no answer in time", not never_sent)
     message = "Sluice is unreachable" if never_sent else "the answer from Sluice was lost"
     return SluiceUnavailableError(message, not never_sent)
+
+
+def is_lost(error: SluiceUnavailableError) -> bool:
+    """Whether there was no connection, or it broke before the answer: another address may answer."""
+    return error.status is None and not isinstance(error, SluiceTimeoutError)
 
 
 def _quoted(name: str) -> str:

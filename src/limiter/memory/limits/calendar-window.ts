@@ -1,4 +1,4 @@
-import { type Calendar, NOMINAL_MILLIS } from '../../calendar/calendar.js';
+import type { Calendar } from '../../calendar/calendar.js';
 import { IDLE_WINDOWS, Window } from './window.js';
 
 /**
@@ -6,10 +6,14 @@ import { IDLE_WINDOWS, Window } from './window.js';
  * the same rules.
  */
 export class CalendarWindow extends Window {
-  /** @param now a time in the first window */
+  /**
+   * @param now a time in the first window
+   * @param longestMillis the length of the longest day, week or month
+   */
   constructor(
     now: number,
     private readonly calendar: Calendar,
+    private readonly longestMillis: number,
   ) {
     const { start, end } = calendar.windowAt(now);
     super(start, end - start);
@@ -17,7 +21,7 @@ export class CalendarWindow extends Window {
 
   /** The last window of the key may be a short one. */
   override get idleAt(): number {
-    return this.end + IDLE_WINDOWS * NOMINAL_MILLIS[this.calendar.unit];
+    return this.end + IDLE_WINDOWS * this.longestMillis;
   }
 
   override millisLeft(now: number): number {

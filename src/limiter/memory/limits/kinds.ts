@@ -10,7 +10,8 @@ import { Window } from './window.js';
 /** Creates the windows, or periods, of a limit, of which one holds `now`. */
 export function createWindow(now: number, limit: Limit): Window {
   const calendar = calendarOf(limit);
-  return calendar ? new CalendarWindow(now, calendar) : new Window(now, limit.windowMillis);
+  const { windowMillis } = limit;
+  return calendar ? new CalendarWindow(now, calendar, windowMillis) : new Window(now, windowMillis);
 }
 
 /** Creates the limit of its kind, with nothing approved. `kinds.begin` in `lua/limits/kinds.lua` does the same. */

@@ -8,11 +8,13 @@ import { entry, evidenceOf, fault } from './sample-evidence.js';
 
 const own = ownLimit(WINDOW_MILLIS, 4);
 const limits = { key: own };
+const DAY = { name: 'fixed_window', calendar: { unit: 'day', timeZone: 'UTC' } } as const;
 
 test.each([
   ['a maximum that no rules gave', { maximum: 5 }, true, 1],
   ['a window of another length', { windowMillis: WINDOW_MILLIS + 1 }, true, 1],
   ['an algorithm that no rules gave', { algorithm: { name: 'token_bucket', burst: 4 } }, true, 1],
+  ['a calendar that no rules gave', { algorithm: DAY }, true, 1],
   ['what the rules gave', {}, true, 0],
   ['a maximum that the key had before', { maximum: 5 }, false, 0],
 ] as const)('of the limits of a script, %s is told apart', (_, other, areOther, found) => {

@@ -1,4 +1,4 @@
-import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { type LimitInForce, ownLimit } from '../../../../src/limiter/limits.js';
 import { type DeclaredLimits, LimitsInForce } from '../declared/limits-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import { type Approval, type Entry, firstSent, isApproval } from '../ledger.js';
@@ -39,12 +39,14 @@ export function observed(
     starts = {},
     limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
     since = 0,
+    countsSince = since,
+    start = 0,
   }: Observed = {},
 ): readonly [string, ObservedApproval[]] {
   const inWindows = {
-    window: { start: 0 },
+    window: { start },
     limits: new Map<string, number>(Object.entries(starts)),
-    inForce: new Map(limits.map((limit) => [limit.name, { limit, since }])),
+    inForce: new Map(limits.map((limit) => [limit.name, { limit, since, countsSince }])),
   };
   return [id, [{ id, at, isFromQueue, mayBeRenewal, ...inWindows }]];
 }
@@ -54,8 +56,11 @@ interface Observed {
   readonly isFromQueue?: boolean;
   /** When the window of each further limit began. */
   readonly starts?: Readonly<Record<string, number>>;
-  readonly limits?: readonly Limit[];
+  readonly limits?: readonly LimitInForce[];
   readonly since?: number;
+  readonly countsSince?: number;
+  /** When the window of the key began. */
+  readonly start?: number;
 }
 
 interface Sample {

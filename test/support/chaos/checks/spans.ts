@@ -1,4 +1,9 @@
-import { type Algorithm, capacityOf, type Limit, takenOf } from '../../../../src/limiter/limits.js';
+import {
+  type Algorithm,
+  capacityOf,
+  type LimitInForce,
+  takenOf,
+} from '../../../../src/limiter/limits.js';
 import { lossesIn } from '../faults/fault.js';
 import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
@@ -13,7 +18,7 @@ const EPSILON = 1e-6;
 /** A span of time in which more was approved than may be. Times are milliseconds since 1970. */
 export interface OverfullSpan {
   readonly key: string;
-  readonly limit: Limit;
+  readonly limit: LimitInForce;
   /** When Redis gave the first of the approvals, and the last one. */
   readonly from: number;
   readonly to: number;
@@ -36,7 +41,7 @@ interface Taken {
   /** When Redis gave it. */
   readonly at: number;
   readonly isFromQueue: boolean;
-  readonly limit: Limit;
+  readonly limit: LimitInForce;
   /** Nothing counts any more that was approved before. */
   readonly since: number;
   readonly taken: number;

@@ -1,4 +1,5 @@
 import { ownLimit } from '../../../../src/limiter/limits.js';
+import { periodAt } from '../declared/short-calendars.js';
 import { FURTHER, MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './windows.js';
@@ -39,7 +40,21 @@ describe('windows', () => {
   test('are not judged while their key has another algorithm', () => {
     const limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS, { name: 'sliding_window', steps: 10 })];
     const approvals = ids.map((id) => observed(id, 15, { limits }));
-    expect(judged({ approvals })).toEqual({ windows: 0, overfull: [] });
+    expect(judged({ approvals })).toEqual({ windows: 0, periods: 0, overfull: [] });
+  });
+
+  test('of a calendar are full until its day ends', () => {
+    const calendar = { unit: 'day', timeZone: 'Europe/Berlin' } as const;
+    const { start, end } = periodAt(calendar, 1_000_000);
+    const limits = [
+      ownLimit(end - start, MAX_REQUESTS, { name: 'fixed_window', calendar }),
+    ] as const;
+    const judgedDays = (...starts: number[]) =>
+      judged({
+        approvals: ids.map((id, i) => observed(id, 15, { limits, start: starts[i] ?? start })),
+      });
+    expect(judgedDays()).toMatchObject({ windows: 1, periods: 1, overfull: [{ start }] });
+    expect(judgedDays(end)).toEqual({ windows: 2, periods: 2, overfull: [] });
   });
 
   test('name the fault that made Redis forget', () => {
@@ -75,6 +90,24 @@ describe('windows of further limits', () => {
 
   test('count hits or requests', () => {
     expect(judged({ requestId: 'c' })).toEqual([ofTokens, ofStarts]);
+  });
+
+  test('of a calendar may forget what a limit of another kind has forgotten', () => {
+    const calendar = { unit: 'week', timeZone: 'UTC' } as const;
+    const algorithm = { name: 'fixed_window', calendar } as const;
+    const ofCalendar = { ...limits, 'key/tokens': { ...tokens!, algorithm } };
+    const overfull = (countsSince: number): string[] => {
+      const inForce = Object.values(ofCalendar);
+      const { starts } = observedLimits;
+      const given = [0, 0, countsSince].map((since, i) =>
+        observed('abc'.charAt(i), 155, { limits: inForce, starts, countsSince: since }),
+      );
+      const entries = [...two, entry({ requestId: 'c', sentAt: 150, endedAt: 160 })];
+      const evidence = evidenceOf({ entries, approvals: given, limits: ofCalendar });
+      return judgeFurtherByRedis(evidence).overfull.map(describeOverfull);
+    };
+    expect(overfull(0)).toEqual([ofTokens, ofStarts]);
+    expect(overfull(155)).toEqual([ofStarts]);
   });
 
   test('have room after a release, unless they keep what is released', () => {

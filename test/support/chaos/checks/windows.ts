@@ -1,8 +1,14 @@
+import { periodAt } from '../declared/short-calendars.js';
 import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import type { CalendarName } from '../../../../src/limiter/calendar/calendar.js';
+import {
+  calendarOf,
+  type LimitInForce as Limit,
+  ownLimit,
+} from '../../../../src/limiter/limits.js';
 import { FURTHER, KEYS, LONGEST_REPORT_MILLIS, WINDOW_MILLIS } from '../limits.js';
-import type { ObservedApproval } from '../../monitor/key-account.js';
+import type { LimitInForce, ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 import { highestMaximum } from './kept-limits.js';
 import { observedOf } from './observed-of.js';
@@ -22,10 +28,15 @@ export interface Overfull {
 
 export interface Judgement {
   readonly windows: number;
+  /** How many of the windows are days, weeks or months. */
+  readonly periods: number;
   readonly overfull: readonly Overfull[];
 }
 
-/** Judges every fixed window by what clients were told, and by the window in which Redis had approved it. */
+/**
+ * Judges every fixed window, those of calendars included, by what clients were told, and by the window in which Redis had
+ * approved it.
+ */
 export function judgeByRedis(evidence: Evidence): Judgement {
   return judge(evidence, OWN, ({ window }) => window.start);
 }
@@ -37,6 +48,7 @@ export function judgeFurtherByRedis(evidence: Evidence): Judgement {
   );
   return {
     windows: judgements.reduce((sum, { windows }) => sum + windows, 0),
+    periods: judgements.reduce((sum, { periods }) => sum + periods, 0),
     overfull: judgements.flatMap(({ overfull }) => overfull),
   };
 }
@@ -46,9 +58,18 @@ type JudgedLimit = Omit<Limit, 'maximum' | 'algorithm'>;
 /** The own limit of each key. */
 const OWN: JudgedLimit = ownLimit(WINDOW_MILLIS, 0);
 
-interface JudgedWindow {
-  readonly key: string;
+/** A window in which Redis had given an approval. */
+interface WindowOfApproval {
+  /** Tells it from all other windows of the limit. */
+  readonly id: string;
   readonly start: number;
+  /** When it ends at the latest. */
+  readonly end: number;
+  readonly isPeriod: boolean;
+}
+
+interface JudgedWindow extends WindowOfApproval {
+  readonly key: string;
   approved: number;
 }
 
@@ -58,10 +79,20 @@ function judge(
   limit: JudgedLimit,
   startOf: (observed: ObservedApproval) => number | undefined,
 ): Judgement {
-  const windowOf = (approval: Approval): number | undefined => {
+  const windowOf = (approval: Approval): WindowOfApproval | undefined => {
     const observed = observedOf(evidence, approval);
-    const algorithm = observed?.inForce.get(limit.name)?.limit.algorithm;
-    return observed && algorithm?.name === 'fixed_window' ? startOf(observed) : undefined;
+    const inForce = observed?.inForce.get(limit.name);
+    const start = observed && startOf(observed);
+    if (start === undefined || inForce?.limit.algorithm.name !== 'fixed_window') return undefined;
+    const { key } = approval;
+    const calendar = calendarOf(inForce.limit);
+    const end = calendar ? periodAt(calendar, start).end : start + limit.windowMillis;
+    return {
+      id: [key, start, ...(calendar ? idOf(calendar, inForce) : [])].join(' '),
+      start,
+      end: end + (isReported(limit, key) ? LONGEST_REPORT_MILLIS : 0),
+      isPeriod: calendar !== undefined,
+    };
   };
   // The ledger makes these lists from all requests, each time that it is asked.
   const { approvals, released, corrected } = evidence.ledger;
@@ -69,25 +100,23 @@ function judge(
   const { name } = limit;
   const windows = new Map<string, JudgedWindow>();
   for (const approval of approvals) {
-    const start = windowOf(approval);
-    if (start === undefined) continue;
-    const id = `${approval.key} ${start}`;
-    const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
-    windows.set(id, window);
-    window.approved += takenOf(ended, limit, approval, latestEnd(limit, approval.key, start));
+    const inWindow = windowOf(approval);
+    if (!inWindow) continue;
+    const window = windows.get(inWindow.id) ?? { ...inWindow, key: approval.key, approved: 0 };
+    windows.set(inWindow.id, window);
+    window.approved += takenOf(ended, limit, approval, inWindow.end);
   }
-  const heldOf = new Map<string, { approval: Approval; window: number | undefined }[]>();
+  const heldOf = new Map<string, { approval: Approval; window: string | undefined }[]>();
   for (const approval of approvals) {
     if (approval.holdMillis === undefined || limit.keepsReleased) continue;
     const others = heldOf.get(approval.key) ?? [];
     heldOf.set(approval.key, others);
-    others.push({ approval, window: windowOf(approval) });
+    others.push({ approval, window: windowOf(approval)?.id });
   }
   const judged = [...windows.values()].map((window) => {
-    const { key, start, approved } = window;
-    const end = latestEnd(limit, key, start);
+    const { id, key, start, end, approved } = window;
     const heldBefore = (heldOf.get(key) ?? [])
-      .filter(({ approval, window }) => approval.endedAt < start && window !== start)
+      .filter(({ approval, window }) => approval.endedAt < start && window !== id)
       .map(({ approval }) => approval);
     const before = heldBefore.map((approval) => takenOf(ended, limit, approval, end));
     return {
@@ -104,6 +133,7 @@ function judge(
   const overfull = judged.filter(({ approved, maximum }) => approved > maximum);
   return {
     windows: windows.size,
+    periods: [...windows.values()].filter(({ isPeriod }) => isPeriod).length,
     overfull: overfull.map(({ from, end, ...window }) => ({
       ...window,
       forgotBy: lossesIn(evidence.faults, from, end)[0]?.name,
@@ -111,10 +141,17 @@ function judge(
   };
 }
 
-/** When a window ends at the latest. Reports make the windows of the own limits of limited keys longer. */
-function latestEnd({ name, windowMillis }: JudgedLimit, key: string, start: number): number {
-  const isReported = name === undefined && KEYS.limited.some((each) => each === key);
-  return start + windowMillis + (isReported ? LONGEST_REPORT_MILLIS : 0);
+/**
+ * What tells apart two windows of calendars with the same start. A further limit may get another kind, and its calendar again,
+ * within one day. What the other kind has forgotten by then does not count any more.
+ */
+function idOf({ unit, timeZone }: CalendarName, { limit, countsSince }: LimitInForce): string[] {
+  return [unit, timeZone, ...(limit.name === undefined ? [] : [String(countsSince)])];
+}
+
+/** Whether reports make the windows of a limit of a key longer. They are about the own limits of limited keys. */
+export function isReported({ name }: Pick<Limit, 'name'>, key: string): boolean {
+  return name === undefined && KEYS.limited.some((each) => each === key);
 }
 
 /** The ids of approvals that were released, and of approvals that were corrected. */

@@ -42,8 +42,14 @@ test('a limit is declared with its algorithm, and only while its rules may be in
   const limits = new LimitsInForce({ key: ownLimit(500, 8, SLIDING) });
   expect(limits.declares('key', ownLimit(500, 8, { ...SLIDING }), 3000, 3000)).toBe(true);
   expect(limits.declares('key', ownLimit(500, 8), 3000, 3000)).toBe(false);
+  const ofDays = (timeZone: string) =>
+    ownLimit(500, 8, { name: 'fixed_window', calendar: { unit: 'day', timeZone } });
+  expect(limits.declares('key', ofDays('UTC'), 3000, 3000)).toBe(false);
   expect(limits.declares('other', ownLimit(500, 8, SLIDING), 3000, 3000)).toBe(false);
   limits.change({ key: ownLimit(500, 8) })();
   expect(limits.declares('key', ownLimit(500, 8, SLIDING), 1001, 3000)).toBe(false);
   expect(limits.declares('key', ownLimit(500, 8), 1001, 3000)).toBe(true);
+  const other = new LimitsInForce({ key: ofDays('UTC') });
+  expect(other.declares('key', ofDays('UTC'), 3000, 3000)).toBe(true);
+  expect(other.declares('key', ofDays('Europe/Berlin'), 3000, 3000)).toBe(false);
 });

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Limit } from '../../../../src/limiter/limits.js';
+import type { LimitInForce } from '../../../../src/limiter/limits.js';
 
 /** The own limit of each key, and each further limit of a key: `limitOf` is its name. */
-export type DeclaredLimits = Readonly<Record<string, Limit>>;
+export type DeclaredLimits = Readonly<Record<string, LimitInForce>>;
 
 /** Limits that rules have given, and when some replica may have gone by them. Times are ms since 1970. */
 interface Generation {
@@ -44,7 +44,7 @@ export class LimitsInForce {
   }
 
   /** Whether a limit may have been the same as this one at any time of a span. */
-  declares(name: string, limit: Limit, from: number, to: number): boolean {
+  declares(name: string, limit: LimitInForce, from: number, to: number): boolean {
     return this.#in(from, to).some(({ limits }) => isDeepStrictEqual(limits[name], limit));
   }
 

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
+import { calendarOf } from '../../../../src/limiter/limits.js';
 import { parseRules } from '../../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../../src/rules/rules.js';
@@ -8,10 +10,11 @@ import { ratePath, send } from '../../http-client.js';
 import { DEFAULTS } from '../../settings.js';
 import { until } from '../../until.js';
 import type { Fleet, Member } from '../fleet.js';
-import { ALL_KEYS, STORE_TIMEOUT_MILLIS } from '../limits.js';
+import { ALL_KEYS, LONGEST_REPORT_MILLIS, STORE_TIMEOUT_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
-import { LimitsInForce } from './limits-in-force.js';
+import { type DeclaredLimits, LimitsInForce } from './limits-in-force.js';
 import { asJson, type DeclaredRules, drawRules } from './rules-text.js';
+import { periodAt } from './short-calendars.js';
 
 /** By then a replica has given up a call, and a slow link has delivered it. */
 const CALLS_OVER_MILLIS = STORE_TIMEOUT_MILLIS + 200;
@@ -29,6 +32,7 @@ export class RulesFile {
   readonly path: string;
   readonly limits: LimitsInForce;
   #drawn = 0;
+  #declared: DeclaredLimits;
 
   constructor(
     folder: string,
@@ -37,6 +41,7 @@ export class RulesFile {
   ) {
     this.path = join(folder, 'rules');
     const first = drawRules(random, this.nextNumber());
+    this.#declared = first.limits;
     this.limits = new LimitsInForce(first.limits);
     writeFileSync(this.path, asJson(first));
   }
@@ -69,7 +74,9 @@ export class RulesFile {
     }
     const digest = digestOf(text);
     await until(() => !fleet.isStarting && fleet.living.every((who) => digestIn(who) === digest));
-    await new Promise((resolve) => setTimeout(resolve, CALLS_OVER_MILLIS));
+    await delay(CALLS_OVER_MILLIS);
+    await delay(millisToPeriodEnds(this.#declared));
+    this.#declared = declared.limits;
     await Promise.all(ALL_KEYS.map((key) => this.#isTaken(fleet, key)));
     isEverywhere();
   }
@@ -78,17 +85,32 @@ export class RulesFile {
   async #isTaken(fleet: Fleet, key: string): Promise<void> {
     for (let checks = 0; checks < 2; checks += 1) {
       let index = 0;
-      await until(async () => {
+      let last = '';
+      const isDecided = async (): Promise<boolean> => {
         index = (index + 1) % fleet.size;
         const asked = send(fleet.urlOf(index), 'POST', ratePath(key), this.headers());
-        const status = await asked.then(
-          (answer) => answer.status,
-          () => undefined,
-        );
+        const { status, text } = await asked.catch((error: unknown) => ({
+          status: undefined,
+          text: String(error),
+        }));
+        last = `${status} ${text}`;
         return status === 200 || status === 429;
+      };
+      await until(isDecided).catch((cause: unknown) => {
+        throw new Error(`no replica decides about ${key}: ${last}`, { cause });
       });
     }
   }
+}
+
+/** A key keeps the calendar of its own limit until the day, week or month ends, or a report that ends later. */
+function millisToPeriodEnds(limits: DeclaredLimits): number {
+  const now = Date.now();
+  const ends = ALL_KEYS.flatMap((key) => {
+    const calendar = calendarOf(limits[key]!);
+    return calendar ? [periodAt(calendar, now).end + LONGEST_REPORT_MILLIS] : [];
+  });
+  return Math.max(0, ...ends.map((end) => end - now));
 }
 
 function digestOf(text: string): string {

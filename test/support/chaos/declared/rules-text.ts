@@ -1,14 +1,17 @@
 import { stringify } from 'yaml';
 
+import { ALGORITHM_NAMES, algorithmOf } from '../../../../src/limiter/algorithms.js';
+import { CALENDAR_UNITS } from '../../../../src/limiter/calendar/calendar.js';
 import {
-  ALGORITHM_NAMES,
-  type AlgorithmName,
-  algorithmOf,
-} from '../../../../src/limiter/algorithms.js';
-import { type Algorithm, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+  calendarOf,
+  type LimitInForce,
+  type NamedAlgorithm,
+  ownLimit,
+} from '../../../../src/limiter/limits.js';
 import { ALL_KEYS, FURTHER, limitOf, KEYS, MOST_HITS, WINDOW_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
 import type { DeclaredLimits } from './limits-in-force.js';
+import { LONGEST_MILLIS, TIME_ZONES } from './short-calendars.js';
 
 /** A rule, as the file has it. */
 type Rule = Readonly<Record<string, string | number | boolean | readonly LimitRule[]>>;
@@ -33,6 +36,13 @@ const TURNED_OFF = 0.2;
 const FURTHER_LIMIT = 0.8;
 const UNUSUAL_ALGORITHM = 0.25;
 const STEPS = [2, 10];
+const DEFAULT_TIME_ZONE = 'UTC';
+
+const KINDS = [...ALGORITHM_NAMES, 'calendar'] as const;
+type KindName = (typeof KINDS)[number];
+
+/** How the approvals of a limit count. */
+type Kind = Pick<LimitInForce, 'algorithm' | 'windowMillis'>;
 
 /**
  * Rules for the keys of the load: one for all, one for each sort of key, and some for single keys, of which the last
@@ -41,7 +51,7 @@ const STEPS = [2, 10];
  */
 export function drawRules(random: Random, number: number): DeclaredRules {
   const draw = (): number => random.whole(LOWEST_MAXIMUM, HIGHEST_MAXIMUM);
-  const declared: Record<string, Limit> = {};
+  const declared: Record<string, LimitInForce> = {};
   const rules: Rule[] = [
     {
       key_pattern: '[a-z]+-[1-9]',
@@ -62,18 +72,18 @@ export function drawRules(random: Random, number: number): DeclaredRules {
       const isSingle = random.chance(SINGLE_KEY);
       const maximum = isSingle ? draw() : ofSort;
       const mostHits = sort === 'limited' ? MOST_HITS : 1;
-      const algorithm = drawAlgorithm(random, [mostHits, maximum], ALGORITHM_NAMES[i]);
-      declared[key] = ownLimit(WINDOW_MILLIS, maximum, algorithm);
+      const kind = drawKind(random, WINDOW_MILLIS, [mostHits, maximum], KINDS[i]);
+      declared[key] = ownLimit(kind.windowMillis, maximum, kind.algorithm);
       rules.push({
         key_pattern: key,
         ...(isSingle && { max_requests_per_window: maximum }),
-        ...algorithmFields(algorithm),
+        ...algorithmFields(kind.algorithm),
       });
     }
   }
   const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => {
     const maximum = draw();
-    return { ...limit, maximum, algorithm: drawAlgorithm(random, [MOST_HITS, maximum]) };
+    return { ...limit, maximum, ...drawKind(random, limit.windowMillis, [MOST_HITS, maximum]) };
   });
   for (const key of KEYS.limited) {
     for (const limit of limits) declared[limitOf(key, limit.name)] = limit;
@@ -88,30 +98,45 @@ export function drawRules(random: Random, number: number): DeclaredRules {
   return { rules, limits: declared };
 }
 
-/** @param bursts the least burst, which is enough for each check, and the greatest */
-function drawAlgorithm(
+/**
+ * @param windowMillis the length of the windows if they are those of no calendar
+ * @param bursts the least burst, which is enough for each check, and the greatest
+ */
+function drawKind(
   random: Random,
+  windowMillis: number,
   bursts: readonly [number, number],
-  usual?: AlgorithmName,
-): Algorithm {
-  const other = random.pick(ALGORITHM_NAMES);
+  usual?: KindName,
+): Kind {
+  const other = random.pick(KINDS);
   const name = usual === undefined || random.chance(UNUSUAL_ALGORITHM) ? other : usual;
   const burst = random.whole(...bursts);
-  return algorithmOf(name, { steps: random.pick(STEPS), burst });
+  const steps = random.pick(STEPS);
+  const calendar = { unit: random.pick(CALENDAR_UNITS), timeZone: random.pick(TIME_ZONES) };
+  if (name !== 'calendar') return { algorithm: algorithmOf(name, { steps, burst }), windowMillis };
+  return {
+    algorithm: { name: 'fixed_window', calendar },
+    windowMillis: LONGEST_MILLIS[calendar.unit],
+  };
 }
 
-function algorithmFields(algorithm: Algorithm): Record<string, string | number> {
-  if (algorithm.name === 'fixed_window') return { algorithm: algorithm.name };
-  const { name, ...parameter } = algorithm;
-  return { algorithm: name, ...parameter };
+function algorithmFields(algorithm: NamedAlgorithm): Record<string, string | number> {
+  if (algorithm.name !== 'fixed_window') {
+    const { name, ...parameter } = algorithm;
+    return { algorithm: name, ...parameter };
+  }
+  const { name, calendar } = algorithm;
+  if (!calendar) return { algorithm: name };
+  const { unit, timeZone } = calendar;
+  return { calendar: unit, ...(timeZone !== DEFAULT_TIME_ZONE && { time_zone: timeZone }) };
 }
 
-function limitRule(limit: Limit & { readonly name: string }): LimitRule {
+function limitRule(limit: LimitInForce & { readonly name: string }): LimitRule {
   const { name, windowMillis, counts, keepsReleased, maximum, algorithm } = limit;
   return {
     name,
     ...algorithmFields(algorithm),
-    window_millis: windowMillis,
+    ...(!calendarOf(limit) && { window_millis: windowMillis }),
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
   };
@@ -149,6 +174,12 @@ export function broken(random: Random, declared: DeclaredRules): string {
     text.replace(/"algorithm": "\w+"/, '"algorithm": "gcra"'),
     text.replace(/"algorithm": "\w+"/, '"algorithm": "fixed_window", "burst": 3'),
     text.replace(/"algorithm": "\w+"/, '"algorithm": "token_bucket", "steps": 2'),
+    text.replace(/"algorithm": "\w+"/, '"calendar": "year"'),
+    text.replace(/"algorithm": "\w+"/, '"calendar": "day", "time_zone": "Mars/Olympus"'),
+    text.replace(/"algorithm": "\w+"/, '"calendar": "day", "time_zone": "+05:17"'),
+    text.replace(/"algorithm": "\w+"/, '"calendar": "week", "window_millis": 500'),
+    text.replace(/"algorithm": "\w+"/, '"calendar": "month", "burst": 3'),
+    text.replace(/"algorithm": "\w+"/, '"time_zone": "UTC"'),
     asYaml(declared).replace('name:', 'name'),
     'keys: *unknown',
     '\0',
