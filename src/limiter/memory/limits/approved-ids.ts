@@ -1,7 +1,5 @@
-import { randomFillSync } from 'node:crypto';
-
 import type { MemoryBudget } from '../memory-budget.js';
-import { hashOf, parseUuid, UUID_WORDS } from '../uuid.js';
+import { parseUuid, scramble, UUID_WORDS } from '../uuid.js';
 
 /** For the hits of an id. */
 const HITS_WORDS = 1;
@@ -12,14 +10,12 @@ const GROWTH = 1.5;
 const MAX_LOAD = 0.8;
 
 const NOTHING = new Uint32Array(0);
-/** The numbers of the current search's id, masked. */
+/** The numbers of the current search's id, scrambled as those in the table. */
 const wanted = new Uint32Array(UUID_WORDS);
-/** Masks the numbers of ids. A free slot has zeros only, and no caller can choose an id that is masked to these. */
-const MASK = randomFillSync(new Uint32Array(UUID_WORDS));
 
 /**
  * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free slot after the
- * one that its hash gives. An id takes 20 to 30 bytes, in a set of texts it would take 150.
+ * one that its hash gives. The hash is the second number of a slot. An id takes 20 to 30 bytes, in a set of texts it would take 150.
  */
 export class ApprovedIds {
   /** A slot for each id: its numbers, then its hits as soon as any id of the window has more than one. */
@@ -156,7 +152,7 @@ export class ApprovedIds {
   /** The index of the slot of the wanted id, or of the free slot that it would get. */
   #indexOfWanted(): number {
     const table = this.#table;
-    let index = this.#home(hashOf(wanted));
+    let index = this.#home(wanted[1] ?? 0);
     while (
       !this.#isFree(index) &&
       (table[index] !== wanted[0] ||
@@ -174,7 +170,7 @@ export class ApprovedIds {
     this.#size -= 1;
     let free = index;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
-      const home = this.#home(hashOf(this.#table, next));
+      const home = this.#home(this.#at(next + 1));
       // Its search begins behind the free slot, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
       this.#table.copyWithin(free, next, next + this.#words);
@@ -213,13 +209,11 @@ export class ApprovedIds {
 /** Begins the search for an id, which may be any text. @returns whether it is a UUID */
 function want(id: string): boolean {
   if (!parseUuid(id, wanted)) return false;
-  for (let word = 0; word < UUID_WORDS; word += 1) {
-    wanted[word] = (wanted[word] ?? 0) ^ (MASK[word] ?? 0);
-  }
+  scramble(wanted);
   return true;
 }
 
+/** A free slot has zeros. No caller can choose an id whose first numbers are, and of 2^64 ids one would have them by chance. */
 function isFree(table: Uint32Array, index: number): boolean {
-  const first = (table[index] ?? 0) | (table[index + 1] ?? 0);
-  return (first | (table[index + 2] ?? 0) | (table[index + 3] ?? 0)) === 0;
+  return ((table[index] ?? 0) | (table[index + 1] ?? 0)) === 0;
 }
