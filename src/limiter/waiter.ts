@@ -1,5 +1,6 @@
 import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from './caller-presence.js';
+import { claimOf } from './claims.js';
 import type { CheckRequest, Decision, Quota } from './limiter.js';
 
 /**
@@ -27,6 +28,8 @@ export class Waiter {
       holdMillis,
       maxWaitMillis,
     }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
+    /** Of its claim, if its caller has chosen the request id. */
+    readonly claimNumber?: number,
   ) {
     this.hits = hits;
     this.holdMillis = holdMillis;
@@ -50,12 +53,14 @@ export class Waiter {
 
   /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId, quota });
+    const { requestId, claim } = this;
+    return this.decide({ outcome: 'approved', requestId, claim, quota });
   }
 
   /** Approves a request that had to wait for its turn. */
   approveFromQueue(quota?: Quota): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true, quota });
+    const { requestId, claim } = this;
+    return this.decide({ outcome: 'approved', requestId, claim, waited: true, quota });
   }
 
   /** Denies a request whose longest wait is over. */
@@ -85,6 +90,10 @@ export class Waiter {
   onceExpired(clock: Clock, onExpired: () => void): void {
     if (this.#maxWaitMillis === undefined || this.#decided) return;
     this.#cancelTimer = clock.after(this.#maxWaitMillis, onExpired);
+  }
+
+  get claim(): string | undefined {
+    return claimOf(this.requestId, this.claimNumber);
   }
 
   #end(): boolean {
