@@ -226,10 +226,10 @@ local function named_check(call, batch, i)
     return nil
   end
   local hits, hold = terms_of(batch, i)
-  local waits = waits_of(batch, i)
+  local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
   return {
     id = batch.ids[i], owner = owner, hits = hits, hold = hold,
-    can_wait = waits ~= WAITS_NOT, has_no_place = waits == WAITS_WITHOUT_PLACE,
+    can_wait = waits ~= WAITS_NOT and not (longest_waits and longest_waits[i] == 0), has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
 end
 
@@ -355,6 +355,10 @@ function checks.decide(call, batch, values)
     if first_left <= batch.size then
       deny_or_queue(keys, state, call, batch, first_left, batch.size, decided, replies)
     end
+  end
+  if state.ended then
+    -- A place that has ended may have been the head's.
+    serving.serve(keys, state, call)
   end
   -- A hold that was just taken may be the first to lapse.
   replies[1] = room.micros_to(keys, state, call)

@@ -31,12 +31,11 @@ local function take_place(keys, state, call, check, record)
   if record.owner == check.owner then
     -- The call is sent again.
     return record.ticket
-  elseif check.has_no_place then
-    return verdicts.NO_PLACE
   elseif not check.can_wait then
     known_requests.withdraw(keys, state, call, check.id, record, 'taken_over')
-    state.denied = state.denied + 1
-    return verdicts.DENIED
+    return verdicts.WAIT_EXPIRED
+  elseif check.has_no_place then
+    return verdicts.NO_PLACE
   end
   known_requests.end_wait(state, check.id, record, 'taken_over')
   queue.take_over(keys, state, call, check.id, record, check.owner)

@@ -36,7 +36,7 @@ end
 -- Redis answers others in between. `state.serves_more`: the next call can approve more.
 local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
-  local granted, taken, is_blocked = {}, 0, false
+  local granted, taken, is_blocked = state.granted or {}, 0, false
   key_limits.begin_serving(state)
   local function approve(ids, terms, claims)
     approvals.add(keys, state, call, ids, terms)

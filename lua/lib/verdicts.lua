@@ -14,8 +14,9 @@ local verdicts = {
   ID_USED = -7,
   OTHER_HITS = -8,
   OTHER_HOLD = -9,
+  WAIT_EXPIRED = -10,
   -- Less the microseconds until the turn of the check.
-  TURN_TOO_LATE = -10,
+  TURN_TOO_LATE = -11,
 }
 
 return verdicts

@@ -34,7 +34,7 @@ export const EQUIVALENT = [
     file: 'src/limiter/memory/limits/approved-ids.ts',
     line: 'for (let index = 0; index < before.length; index += wordsBefore) {',
     other: 'for (let index = 0; index <= before.length; index += wordsBefore) {',
-    reason: 'it puts an id of zeros into a free place, and that is how a free place looks',
+    reason: 'behind the table is nothing, which looks like a free slot',
   },
   {
     file: 'lua/lib/stored.lua',

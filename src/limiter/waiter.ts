@@ -1,6 +1,6 @@
 import type { Clock } from '../common/clock.js';
-import { claimOf } from './claim.js';
 import type { CallerPresence } from './caller-presence.js';
+import { claimOf } from './claims.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, Quota } from './limiter.js';
 
@@ -17,8 +17,6 @@ export class Waiter {
   #caller: CallerPresence | undefined;
   #cancelTimer: (() => void) | undefined;
 
-  /** What its limiter calls its place, or its approval. */
-  readonly claim: string;
   readonly hits: number;
   /** Undefined if its approval will not be held. */
   readonly holdMillis: number | undefined;
@@ -31,10 +29,9 @@ export class Waiter {
       holdMillis,
       maxWaitMillis,
     }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
-    /** Of the check, if its caller has chosen the request id. */
-    number?: number,
+    /** Of its claim, if its caller has chosen the request id. */
+    readonly claimNumber?: number,
   ) {
-    this.claim = claimOf(requestId, number);
     this.hits = hits;
     this.holdMillis = holdMillis;
     this.#maxWaitMillis = maxWaitMillis;
@@ -42,11 +39,6 @@ export class Waiter {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-  }
-
-  /** Undefined if it is the request id. */
-  get #ownClaim(): string | undefined {
-    return this.claim === this.requestId ? undefined : this.claim;
   }
 
   get decided(): boolean {
@@ -62,14 +54,13 @@ export class Waiter {
 
   /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
-    const { requestId } = this;
-    return this.decide({ outcome: 'approved', requestId, claim: this.#ownClaim, quota });
+    const { requestId, claim } = this;
+    return this.decide({ outcome: 'approved', requestId, claim, quota });
   }
 
   /** Approves a request that had to wait for its turn. */
   approveFromQueue(quota?: Quota): boolean {
-    const { requestId } = this;
-    const claim = this.#ownClaim;
+    const { requestId, claim } = this;
     return this.decide({ outcome: 'approved', requestId, claim, waited: true, quota });
   }
 
@@ -105,6 +96,16 @@ export class Waiter {
   onceExpired(clock: Clock, onExpired: () => void): void {
     if (this.#maxWaitMillis === undefined || this.#decided) return;
     this.#cancelTimer = clock.after(this.#maxWaitMillis, onExpired);
+  }
+
+  /** Undefined unless its caller has chosen the request id. */
+  get claim(): string | undefined {
+    return claimOf(this.requestId, this.claimNumber);
+  }
+
+  /** What its limiter calls its place, or its approval. */
+  get claimOrId(): string {
+    return this.claim ?? this.requestId;
   }
 
   #end(): boolean {

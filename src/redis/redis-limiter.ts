@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
-import { claimOf } from '../limiter/claim.js';
+import { claimOf, nextClaimNumber } from '../limiter/claims.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
@@ -236,19 +236,19 @@ export class RedisLimiter implements StoreLimiter {
   #checkAtOnce(request: CheckRequest): Promise<Decision> {
     return new Promise((resolve, reject) => {
       const { requestId = randomUUID() } = request;
-      const number = request.requestId === undefined ? undefined : this.#room.nextNumber();
+      const number = request.requestId === undefined ? undefined : nextClaimNumber();
       const claim = claimOf(requestId, number);
       const onReply = (reply: CheckReply): void => {
         const { verdict, quota } = reply;
         const decision =
           verdict === VERDICT.approved
-            ? ({ outcome: 'approved', requestId, claim: number && claim, quota } as const)
+            ? ({ outcome: 'approved', requestId, claim, quota } as const)
             : denial(reply);
         if (decision instanceof Error) reject(decision);
         else resolve(decision);
       };
       const onFailed = (error: Error): void => {
-        this.#room.checkFailed(request, claim, error);
+        this.#room.checkFailed(request, claim ?? requestId, error);
         reject(error);
       };
       this.#checks.check(request, requestId, onReply, onFailed, number);

@@ -1,5 +1,10 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
-import { UnavailableError, type UnavailableReason } from '../../src/limiter/errors.js';
+import {
+  type RequestIdConflict,
+  RequestIdConflictError,
+  UnavailableError,
+  type UnavailableReason,
+} from '../../src/limiter/errors.js';
 import type {
   Amended,
   Amendment,
@@ -10,12 +15,14 @@ import type {
   Limiter,
   RejectedAmendment,
   RejectedReport,
+  ReleaseOptions,
   Remaining,
   RemainingReport,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
 import { algorithmOf } from '../../src/limiter/algorithms.js';
 import { type LimitState, type NamedAlgorithm, ownLimit } from '../../src/limiter/limits.js';
+import { messageOf } from '../../src/service/errors.js';
 import { type DebugAlgorithm, type DebugState, debugState } from './debug-state.js';
 import { type Answer, begin, ratePath, send } from './http-client.js';
 import { ToldDecisions } from './told-decisions.js';
@@ -40,9 +47,10 @@ export class HttpLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const { key, canWait, hits, holdMillis, maxWaitMillis } = request;
+    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis } = request;
     const { maxRequests, maxRequestsInQueue, windowMillis } = request;
     const query = queryOf({
+      requestId,
       canWait: canWait || undefined,
       hits,
       holdMillis,
@@ -65,6 +73,7 @@ export class HttpLimiter implements Limiter {
       throw error;
     }
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
+    if (answer.status === 409) throw new RequestIdConflictError(conflictIn(answer));
     return this.#decisions.take(key, answer);
   }
 
@@ -97,7 +106,9 @@ export class HttpLimiter implements Limiter {
     return { rejected: 'algorithm', algorithm } as RejectedReport;
   }
 
-  async release(key: string, requestId: string): Promise<boolean> {
+  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
+    // HTTP has no such releases.
+    if (options?.isUnused) return this.inner.release(key, requestId, options);
     const answer = await send(this.url, 'DELETE', approvalPath(key, requestId));
     if (answer.status === 404) expectBody(answer, 404, { error: 'request not found', key });
     else expectBody(answer, 200, { request_id: requestId });
@@ -178,6 +189,16 @@ function reasonIn({ json }: Answer): UnavailableReason {
   const { error } = json() as { error: string };
   if (error === 'shutting down') return 'shutting_down';
   if (error === 'too many approvals of the key') return 'key_full';
+  throw new Error(error);
+}
+
+function conflictIn({ json }: Answer): RequestIdConflict {
+  const { error } = json() as { error: string };
+  if (error === messageOf('REQUEST_ID_USED', {})) return 'used';
+  if (error === messageOf('PLACE_TAKEN_OVER', {})) return 'taken_over';
+  if (error === messageOf('PLACE_WITHDRAWN', {})) return 'withdrawn';
+  if (error === messageOf('REQUEST_ID_CONFLICT', { parameter: 'hits' })) return 'other_hits';
+  if (error === messageOf('REQUEST_ID_CONFLICT', { parameter: 'holdMillis' })) return 'other_hold';
   throw new Error(error);
 }
 

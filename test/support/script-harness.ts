@@ -65,6 +65,7 @@ export type Verdict =
   | 'id used'
   | 'other hits'
   | 'other hold'
+  | 'wait expired'
   | `turn in ${number} ms`
   | number;
 
@@ -588,6 +589,7 @@ export class TestReplica {
     if (verdict === VERDICT.idUsed) return 'id used';
     if (verdict === VERDICT.otherHits) return 'other hits';
     if (verdict === VERDICT.otherHold) return 'other hold';
+    if (verdict === VERDICT.waitExpired) return 'wait expired';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

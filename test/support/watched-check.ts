@@ -13,7 +13,7 @@ export interface WatchedCheck {
 }
 
 /** What a check that waits may ask for. */
-export type WaitTerms = Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis'>;
+export type WaitTerms = Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis' | 'requestId'>;
 
 export function startCheck(
   limiter: Limiter,

@@ -156,6 +156,12 @@ export class Approvals {
     return Math.max(...turns);
   }
 
+  /** Whether an approval counts, as of the last operation. */
+  counts(now: number, id: string): boolean {
+    const lapse = this.#holds?.lapseOf(id) ?? -Infinity;
+    return lapse > now || this.#limits.some((limit) => limit.takenBy(id) !== undefined);
+  }
+
   /** The hits of an approval that counts, as far as they are known; undefined if it does not count. */
   #hitsOf(id: string): number | undefined {
     const taken = this.#limits.map((limit) => limit.takenBy(id));

@@ -53,8 +53,12 @@ export class Holds {
     return this.#firstLapse;
   }
 
-  /** @returns false if there is no memory for it, so that nothing has changed */
+  /**
+   * Holds an approval, unless it is held already.
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
   add(now: number, id: string, hits: number, millis: number): boolean {
+    if (this.#holds.has(id)) return true;
     if (!this.budget.take(BYTES_PER_HOLD)) return false;
     this.#put(id, { hits, millis, lapsesAt: now + millis });
     return true;
@@ -70,6 +74,11 @@ export class Holds {
   /** The hits of a hold; undefined if there is no such hold. */
   hitsOf(id: string): number | undefined {
     return this.#holds.get(id)?.hits;
+  }
+
+  /** When a hold lapses; undefined if there is no such hold. */
+  lapseOf(id: string): number | undefined {
+    return this.#holds.get(id)?.lapsesAt;
   }
 
   /**

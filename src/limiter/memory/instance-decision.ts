@@ -1,7 +1,8 @@
-import { StoreFullError, UnavailableError } from '../errors.js';
+import { claimOf } from '../claims.js';
+import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
 import type { Decision, Quota } from '../limiter.js';
 
-/** What an instance makes of a check. */
+/** What an instance makes of a check of a new request. */
 export type InstanceDecision =
   | 'approved'
   | 'denied'
@@ -14,24 +15,41 @@ export type InstanceDecision =
   | 'store_full'
   | 'waiting';
 
+/** What it makes of a check by the record of its request id. */
+export type RecordDecision =
+  /** It waits in the place of an earlier check with its request id. */
+  | 'takes_over'
+  /** It can't wait, so that the place of the earlier check with its request id was withdrawn. */
+  | 'wait_expired'
+  | 'used'
+  | 'other_hits'
+  | 'other_hold';
+
 /**
  * Returns what the caller of a check that does not wait is told.
- * @param turnMillis until its turn would have come, if that is too late
- * @throws UnavailableError or StoreFullError if the check could not be decided
+ * @param told `number` is that of the check's claim, if its caller has chosen the request id; `turnMillis` is until its turn would
+ *   have come, if that is too late
+ * @throws UnavailableError, StoreFullError or RequestIdConflictError if the check could not be decided
  */
 export function decisionOf(
-  decision: Exclude<InstanceDecision, 'waiting'>,
-  told: { readonly requestId: string; readonly quota: Quota; readonly turnMillis: number },
+  decision: Exclude<InstanceDecision | RecordDecision, 'waiting' | 'takes_over'>,
+  told: {
+    readonly requestId: string;
+    readonly number: number | undefined;
+    readonly quota: Quota;
+    readonly turnMillis: number;
+  },
 ): Decision {
-  const { requestId, quota, turnMillis } = told;
+  const { requestId, number, quota, turnMillis } = told;
   switch (decision) {
     case 'approved':
-      return { outcome: 'approved', requestId, quota };
+      return { outcome: 'approved', requestId, claim: claimOf(requestId, number), quota };
     case 'denied':
       return { outcome: 'denied', reason: 'limit_reached', quota };
     case 'queue_full':
     case 'too_many_hits':
     case 'paused':
+    case 'wait_expired':
       return { outcome: 'denied', reason: decision, quota };
     case 'turn_too_late':
       return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
@@ -41,5 +59,9 @@ export function decisionOf(
       throw new UnavailableError('key_full');
     case 'store_full':
       throw new StoreFullError();
+    case 'used':
+    case 'other_hits':
+    case 'other_hold':
+      throw new RequestIdConflictError(decision);
   }
 }

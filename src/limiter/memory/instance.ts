@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import type {
   Amendment,
   CheckRequest,
@@ -12,15 +10,17 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit, hasSettableWindow, isSameAlgorithm, type Limit } from '../limits.js';
+import { forEachLimit, hasSettableWindow } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import type { InstanceDecision } from './instance-decision.js';
+import type { InstanceDecision, RecordDecision } from './instance-decision.js';
+import { KnownRequests } from './known-requests.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import { RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -39,32 +39,30 @@ export class Instance {
   /** Until the first operation: no window is in progress. */
   #isNew = true;
   #expires: number;
-  /** The rules in force: the length of the window and the maxima are one unit, and change together. */
-  #rules: KeyLimits;
-  /**
-   * The maxima that requests have set. They override the limits, and stay until the key is removed or the limits'
-   * ceilings no longer allow them.
-   */
-  #overriddenMax: number | undefined;
-  #overriddenQueueMax: number | undefined;
+  readonly #rules: RulesInForce;
   /** When a waiter was approved last; undefined if none was, which takes less memory than a number. */
   #servedAt: number | undefined;
   /** When the pause ends; -Infinity if there is none. */
   #pausedUntil = -Infinity;
+  /** Undefined until there is a check whose caller has chosen the request id, since most keys have none. */
+  #known: KnownRequests | undefined;
 
+  /** @param known what the key remembers from before, if it was removed while it was idle */
   constructor(
     readonly key: string,
     now: number,
-    private readonly policy: { readonly current: KeyLimits },
-    bounds: InstanceBounds,
-    budget: MemoryBudget,
+    policy: { readonly current: KeyLimits },
+    private readonly bounds: InstanceBounds,
+    private readonly budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
+    known?: KnownRequests,
   ) {
-    this.#rules = policy.current;
-    const { limits } = this.#rules;
-    this.approvals = new Approvals(now, limits, bounds, budget);
+    this.#rules = new RulesInForce(policy);
+    this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
     this.#expires = this.#idleAt;
+    known?.continueWith(this.approvals, this.#queue);
+    this.#known = known;
   }
 
   /** Those of the own limit. Idle removal and the denials follow them. */
@@ -91,8 +89,8 @@ export class Instance {
     };
     const roomAt = roomForWaiters(limits, waited);
     // The rules that come into force at the boundary may not have the limit that is full.
-    const mayChange = limits.length > 1 || !this.#hasAlgorithmOfRules;
-    if (!mayChange || !this.#awaitsBoundary) return roomAt;
+    const mayChange = limits.length > 1 || !this.#rules.hasLatestAlgorithm;
+    if (!mayChange || !this.#rules.await(this.#window)) return roomAt;
     return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
   }
 
@@ -101,9 +99,27 @@ export class Instance {
     return this.approvals.holds?.heldAt(now) === undefined;
   }
 
-  check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+  /** Whether it still remembers requests whose callers have chosen their ids. */
+  get remembersRequests(): boolean {
+    return this.#known?.areThere ?? false;
+  }
+
+  check(now: number, requestId: string, request: CheckRequest): InstanceDecision;
+  /** @param number of the check's claim, if its caller has chosen the request id */
+  check(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number: number | undefined,
+  ): InstanceDecision | RecordDecision;
+  check(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number?: number,
+  ): InstanceDecision | RecordDecision {
     this.#roll(now);
-    if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
+    if (this.#takeMaxima(now)) this.#rules.dropOverridesAboveCeilings(this.#window);
     if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
       if (this.#isNew) this.#window.begin(request.windowMillis);
       else this.#window.override(request.windowMillis);
@@ -112,14 +128,32 @@ export class Instance {
     }
     this.#isNew = false;
     this.#expires = this.#idleAt;
-    this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
-    this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
-    this.approvals.own.maximum = this.#maximum;
+    this.#rules.override(request);
+    this.approvals.own.maximum = this.#rules.maximum;
     const granted = this.#grant(now);
-    const decision = this.#decide(now, requestId, request);
+    const decision =
+      number === undefined
+        ? this.#decide(now, requestId, request)
+        : this.#decideKnown(now, requestId, request, number);
     // After the check is decided, since they are told what is left then.
     if (granted.length > 0) this.onGrant(granted);
+    // It may have left the place of the head.
+    if (decision === 'wait_expired') this.#serveQueue(now);
     return decision;
+  }
+
+  /** Decides a check whose caller has chosen the request id. */
+  #decideKnown(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number: number,
+  ): InstanceDecision | RecordDecision {
+    const { approvals, bounds, budget } = this;
+    this.#known ??= new KnownRequests(approvals, this.#queue, bounds, budget);
+    return this.#known.decide(now, requestId, request, number, () =>
+      this.#decide(now, requestId, request),
+    );
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
@@ -138,7 +172,7 @@ export class Instance {
       return this.#isPaused ? 'paused' : 'denied';
     }
     // With a maximum of 0 no turn ever comes.
-    const places = approvals.own.maximum === 0 ? 0 : this.#maxRequestsInQueue;
+    const places = approvals.own.maximum === 0 ? 0 : this.#rules.maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
@@ -153,12 +187,15 @@ export class Instance {
   }
 
   /**
-   * Releases an approval with all of its hits.
+   * Releases an approval with all of its hits. A request that waits, and whose caller has chosen the id, is withdrawn.
    * @param isUnused nobody has got it, so that it counts in no limit
+   * @param number of the claim of the check that gives it back. Nothing changes if the request belongs to a later one.
    */
-  release(now: number, requestId: string, isUnused = false): boolean {
+  release(now: number, requestId: string, isUnused = false, number?: number): boolean {
     this.#roll(now);
-    const isReleased = this.approvals.release(now, requestId, isUnused);
+    const isReleased =
+      this.#known?.release(now, requestId, isUnused, number) ??
+      this.approvals.release(now, requestId, isUnused);
     this.#serveQueue(now);
     return isReleased;
   }
@@ -190,25 +227,40 @@ export class Instance {
     this.#roll(now);
     const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
     const amended = this.approvals.amend(now, requestId, { ...amendment, maxHits });
+    this.#known?.noteRenewal(now, requestId);
     this.#serveQueue(now);
     return amended;
   }
 
-  /** Withdraws a waiter, or an approval that nobody has got. */
-  withdraw(now: number, requestId: string): void {
+  /**
+   * Withdraws a waiter, or an approval that nobody has got.
+   * @param number of the claim of its check, if its caller has chosen the request id. Nothing changes if the request
+   *   belongs to a later check.
+   */
+  withdraw(now: number, requestId: string, number?: number): void {
     this.#roll(now);
-    if (!this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
+    const isKnown = this.#known?.release(now, requestId, true, number) !== undefined;
+    if (!isKnown && !this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
     this.#serveQueue(now);
   }
 
-  /** Gives back the memory of a window that has ended. Nothing else changes. */
-  forgetEndedWindow(now: number): void {
+  /** Gives back the memory of what has ended. Nothing else changes. */
+  forgetEnded(now: number): void {
     this.approvals.forgetEnded(now);
+    this.#known?.forget(now);
   }
 
   /** Gives back all memory of an instance that is removed. */
   clear(): void {
     this.approvals.clear();
+    this.#known?.clear();
+  }
+
+  /** Returns what it remembers, for the instance that takes its place. */
+  takeKnown(): KnownRequests | undefined {
+    const known = this.#known;
+    this.#known = undefined;
+    return known;
   }
 
   inspect(now: number): InstanceState {
@@ -216,7 +268,7 @@ export class Instance {
     return {
       key: this.key,
       limits: forEachLimit(limits, (limit) => limit.state(now)),
-      maxRequestsInQueue: this.#maxRequestsInQueue,
+      maxRequestsInQueue: this.#rules.maxRequestsInQueue,
       held: holds?.heldAt(now)?.hits ?? 0,
       denied: now >= this.#window.end ? 0 : this.#denied,
       waiting: this.#queue.size,
@@ -229,8 +281,7 @@ export class Instance {
       ...this.inspect(now),
       ...placesIn(this.#queue, now, mostQueued),
       overridden: {
-        maxRequests: this.#overriddenMax !== undefined,
-        maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
+        ...this.#rules.overridden,
         windowMillis: this.#window.hasOverride,
       },
       isRecovering: false,
@@ -250,7 +301,7 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const [own] = this.policy.current.limits;
+    const own = this.#rules.latestOwn;
     const ofRules = own.windowMillis;
     const laterMillis = hasSettableWindow(own) ? this.#window.nextMillis(ofRules) : ofRules;
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
@@ -277,15 +328,6 @@ export class Instance {
     return this.#queue.first(1)[0]?.hits ?? 1;
   }
 
-  /** The maximum of the own limit, which a request may have set. */
-  get #maximum(): number {
-    return this.#overriddenMax ?? this.#rules.limits[0].maximum;
-  }
-
-  get #maxRequestsInQueue(): number {
-    return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
-  }
-
   get #isPaused(): boolean {
     return this.#pausedUntil > -Infinity;
   }
@@ -294,7 +336,7 @@ export class Instance {
   #update(now: number): void {
     this.#roll(now);
     this.#takeMaxima(now);
-    this.approvals.own.maximum = this.#maximum;
+    this.approvals.own.maximum = this.#rules.maximum;
   }
 
   /**
@@ -303,46 +345,14 @@ export class Instance {
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
-    if (this.#awaitsBoundary) return false;
+    if (this.#rules.await(this.#window)) return false;
     this.#takeRules(now);
     return true;
   }
 
-  /** Whether the rules have another window, so that they come into force with the next one. */
-  get #awaitsBoundary(): boolean {
-    if (!this.#hasBoundary) return false;
-    if (!this.#hasAlgorithmOfRules) return true;
-    const [own] = this.policy.current.limits;
-    const isOther = hasSettableWindow(own) && own.windowMillis !== this.#window.millis;
-    return isOther && !this.#window.isOverridden;
-  }
-
-  /** Whether another own limit waits for the end of the window. */
-  get #hasBoundary(): boolean {
-    return this.#rules.limits[0].algorithm.name === 'fixed_window';
-  }
-
-  get #hasAlgorithmOfRules(): boolean {
-    return isSameAlgorithm(this.#rules.limits[0], this.policy.current.limits[0]);
-  }
-
   #takeRules(now: number): void {
-    const [before, rules] = [this.#rules, this.policy.current];
-    if (rules === before) return;
-    this.#rules = rules;
-    this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
-    const [, ...further] = rules.limits;
-    if (isDeepStrictEqual(further, before.limits.slice(1))) return;
     // A longer window may end after the key would be removed.
-    this.#expires = Math.max(this.#expires, this.approvals.takeFurther(now, further));
-  }
-
-  /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
-  #takeOwn(now: number, before: Limit, own: Limit): void {
-    const isSame = isSameAlgorithm(before, own);
-    const isWindow = isSame && own.algorithm.name === 'fixed_window';
-    if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return;
-    this.#expires = Math.max(this.#expires, this.approvals.takeOwn(now, own));
+    this.#expires = Math.max(this.#expires, this.#rules.takeLatest(now, this.approvals));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
@@ -352,26 +362,17 @@ export class Instance {
     return at;
   }
 
-  #forgetOverridesAboveCeilings(): void {
-    const { ceilings } = this.#rules;
-    if (!ceilings) return;
-    if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
-    if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
-      this.#overriddenQueueMax = undefined;
-    }
-    this.#window.dropOverrideAbove(ceilings.windowMillis);
-  }
-
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    const [own] = this.policy.current.limits;
-    const endsWindows = this.#hasBoundary && !hasSettableWindow(own);
+    const own = this.#rules.latestOwn;
+    const endsWindows = this.#rules.hasBoundary && !hasSettableWindow(own);
     if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
     const hasRolled = this.approvals.roll(now, own.windowMillis);
+    this.#known?.forget(now);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
-    if (this.#hasBoundary) this.#takeRules(now);
-    this.approvals.own.maximum = this.#maximum;
+    if (this.#rules.hasBoundary) this.#takeRules(now);
+    this.approvals.own.maximum = this.#rules.maximum;
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;
@@ -399,6 +400,7 @@ export class Instance {
     );
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;
+    this.#known?.approve(now, granted);
     // The limits that they count in may be newer than the last check.
     this.#expires = Math.max(this.#expires, this.#idleAt);
     this.#servedAt = Math.floor(now);

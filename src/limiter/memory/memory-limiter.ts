@@ -5,6 +5,7 @@ import { inTicks } from '../../common/in-ticks.js';
 import { endOfTick, eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
+import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import type {
   Amended,
@@ -30,14 +31,11 @@ import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { decisionOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
+import type { KnownRequests } from './known-requests.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget } from './memory-budget.js';
-
-/** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
-const SWEEP_INTERVAL_MILLIS = 1000;
-/** A sweep pauses after this many keys, so that requests come in between. */
-const KEYS_BETWEEN_PAUSES = 10_000;
-const SWEEP_PAUSE_MILLIS = 1;
+import { Sweep } from './sweep.js';
+import { Waiters } from './waiters.js';
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
@@ -49,23 +47,17 @@ interface Entry<Policy extends KeyLimits> {
   timer?: { readonly dueAt: number; readonly cancel: () => void } | undefined;
 }
 
-interface Waiting<Policy extends KeyLimits> {
-  readonly waiter: Waiter;
-  readonly entry: Entry<Policy>;
-}
-
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
-  readonly #waiters = new Map<string, Waiting<Policy>>();
+  readonly #waiters: Waiters<Entry<Policy>>;
   readonly #approvals: ApprovalBatches;
   /** The last look-up. */
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
-  #stopSweeping: (() => void) | undefined;
-  /** Where the sweep continues. A Map's iterator keeps its position while entries are added and removed. */
-  #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
+  /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
+  readonly #sweep: Sweep<Entry<Policy>>;
 
   readonly #bounds: MemoryBounds;
   readonly #budget: MemoryBudget;
@@ -78,7 +70,11 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
+    this.#waiters = new Waiters(this.#bounds.maxWaiters);
     this.#approvals = new ApprovalBatches(eventLoop, clock);
+    this.#sweep = new Sweep(this.#entries, clock, (key, entry) => {
+      this.#free(key, entry);
+    });
   }
 
   get waiting(): number {
@@ -89,24 +85,29 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
-    const requestId = randomUUID();
-    const hasPlace = this.waiting < this.#bounds.maxWaiters;
+    const { requestId = randomUUID() } = request;
+    const number = request.requestId === undefined ? undefined : nextClaimNumber();
+    const lacksPlace = request.canWait && !this.#waiters.havePlaceFor(entry, requestId);
     const decision = entry.instance.check(
       now,
       requestId,
-      request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
+      lacksPlace ? { ...request, noPlace: true } : request,
+      number,
     );
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
-    if (decision === 'waiting') {
+    if (decision === 'takes_over' || decision === 'wait_expired') {
+      this.#waiters.fail(entry, requestId, 'taken_over');
+    }
+    if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
-      return this.#wait(entry, new Waiter(requestId, request), caller);
+      return this.#wait(entry, new Waiter(requestId, request, number), caller);
     }
     const quota = entry.instance.quota(now);
     const turnMillis =
       decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request.hits) : 0;
     await endOfTick();
-    return decisionOf(decision, { requestId, quota, turnMillis });
+    return decisionOf(decision, { requestId, number, quota, turnMillis });
   }
 
   /** What applies to a key as of now. For an existing key, this takes one look-up in a map. */
@@ -117,13 +118,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    if (!entry) return false;
-    const isReleased = entry.instance.release(now, requestId, options?.isUnused);
-    // The limit that has room last may be another now.
-    this.#settleWhenRoom(entry);
-    return isReleased;
+    return this.#release(key, requestId, options?.isUnused);
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
@@ -162,10 +157,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return reported;
   }
 
-  giveBack(key: string, requestId: string): void {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    if (entry) this.#withdraw(entry, now, requestId);
+  giveBack(key: string, claim: string): void {
+    this.#release(key, claim, true);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {
@@ -194,7 +187,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   limitsChanged(): void {
     // There may be far more keys than waiters.
-    inTicks(new Set(Array.from(this.#waiters.values(), ({ entry }) => entry)), (entry) => {
+    inTicks([...this.#waiters.entries], (entry) => {
       this.#settle(entry);
     });
   }
@@ -206,14 +199,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   close(): Promise<void> {
     this.#isClosed = true;
-    this.#stopSweeping?.();
+    this.#sweep.stop();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
     this.#lastKey = undefined;
-    for (const { waiter } of this.#waiters.values()) {
+    for (const waiter of this.#waiters.takeAll()) {
       waiter.fail(new UnavailableError('shutting_down'));
     }
-    this.#waiters.clear();
     return Promise.resolve();
   }
 
@@ -234,11 +226,12 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   #find(key: string, now: number): Entry<Policy> | undefined {
     const entry = this.#entryOf(key);
     if (!entry?.instance.isIdle(now)) return entry;
-    this.#remove(key, entry);
+    this.#free(key, entry);
     return undefined;
   }
 
   #create(key: string, now: number): Entry<Policy> {
+    const known = this.#takeKnown(key);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
@@ -250,19 +243,35 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       this.#budget,
       (requestIds) => {
         const quota = instance.quota(this.#now());
-        for (const requestId of requestIds) this.#approve(requestId, quota);
+        for (const requestId of requestIds) this.#approve(entry, requestId, quota);
         // A hold that begins now may be the first to lapse.
         this.#settleWhenRoom(entry);
       },
+      known,
     );
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#lastKey = undefined;
-    if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
+    this.#sweep.start();
     return entry;
   }
 
-  /** Removes a key whose window has ended. */
+  /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
+  #takeKnown(key: string): KnownRequests | undefined {
+    const idle = this.#entryOf(key);
+    const known = idle?.instance.takeKnown();
+    if (idle) this.#remove(key, idle);
+    return known;
+  }
+
+  /** Frees what a key does not need any more. An idle key that still remembers requests stays, and nobody sees it. */
+  #free(key: string, entry: Entry<Policy>): void {
+    const { instance } = entry;
+    const now = this.#now();
+    instance.forgetEnded(now);
+    if (instance.isIdle(now) && !instance.remembersRequests) this.#remove(key, entry);
+  }
+
   #remove(key: string, entry: Entry<Policy>): void {
     entry.timer?.cancel();
     entry.instance.clear();
@@ -276,11 +285,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     waiter: Waiter,
     caller: CallerPresence | undefined,
   ): Promise<Decision> {
-    const { requestId } = waiter;
-    this.#waiters.set(requestId, { waiter, entry });
+    this.#waiters.add(entry, waiter);
     waiter.withdrawOnDisconnect(caller, () => {
-      this.#waiters.delete(requestId);
-      this.#withdraw(entry, this.#now(), requestId);
+      this.#waiters.remove(entry, waiter);
+      this.#withdraw(entry, this.#now(), waiter);
     });
     waiter.onceExpired(this.clock, () => {
       this.#expire(entry, waiter);
@@ -289,25 +297,42 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return waiter.decision;
   }
 
-  #withdraw(entry: Entry<Policy>, now: number, requestId: string): void {
-    entry.instance.withdraw(now, requestId);
+  #withdraw(
+    entry: Entry<Policy>,
+    now: number,
+    { requestId, claimNumber }: Pick<Waiter, 'requestId' | 'claimNumber'>,
+  ): void {
+    entry.instance.withdraw(now, requestId, claimNumber);
     this.#settleWhenRoom(entry);
+  }
+
+  /** @param claim of a check, if `isUnused`, or a request id */
+  #release(key: string, claim: string, isUnused = false): boolean {
+    const now = this.#now();
+    const entry = this.#find(key, now);
+    if (!entry) return false;
+    const { requestId, number } = isUnused ? parseClaim(claim) : { requestId: claim };
+    const isReleased = entry.instance.release(now, requestId, isUnused, number);
+    // If it waited, it has been withdrawn.
+    if (isReleased) this.#waiters.fail(entry, requestId, 'withdrawn');
+    // The limit that has room last may be another now.
+    this.#settleWhenRoom(entry);
+    return isReleased;
   }
 
   /** Denies a request whose longest wait is over, unless its turn has come at this moment. */
   #expire(entry: Entry<Policy>, waiter: Waiter): void {
     const now = this.#now();
     entry.instance.settle(now);
-    if (!this.#waiters.delete(waiter.requestId)) return;
+    if (!this.#waiters.remove(entry, waiter)) return;
     // Before the next one is served, as Redis tells it.
     const quota = entry.instance.quota(now);
-    this.#withdraw(entry, now, waiter.requestId);
+    this.#withdraw(entry, now, waiter);
     waiter.expire(quota);
   }
 
-  #approve(requestId: string, quota: Quota): void {
-    const waiter = this.#waiters.get(requestId)?.waiter;
-    this.#waiters.delete(requestId);
+  #approve(entry: Entry<Policy>, requestId: string, quota: Quota): void {
+    const waiter = this.#waiters.take(entry, requestId);
     // If the caller disconnects before it is notified, #wait's callback releases the approval.
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
@@ -331,29 +356,5 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (entry.instance.waiting === 0 || this.#isClosed) return;
     entry.instance.settle(this.#now());
     this.#settleWhenRoom(entry);
-  }
-
-  #sweepAfter(millis: number): void {
-    this.#stopSweeping = this.clock.after(millis, () => {
-      this.#sweep();
-    });
-  }
-
-  #sweep(): void {
-    const now = this.#now();
-    this.#sweepPosition ??= this.#entries.entries();
-    for (let looked = 0; looked < KEYS_BETWEEN_PAUSES; looked += 1) {
-      const next = this.#sweepPosition.next();
-      if (next.done) {
-        this.#sweepPosition = undefined;
-        break;
-      }
-      const [key, entry] = next.value;
-      if (entry.instance.isIdle(now)) this.#remove(key, entry);
-      else entry.instance.forgetEndedWindow(now);
-    }
-    if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);
-    else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
-    else this.#stopSweeping = undefined;
   }
 }

@@ -124,6 +124,7 @@ const REASONS: ReadonlyMap<number, DenialReason> = new Map([
   [VERDICT.queueFull, 'queue_full'],
   [VERDICT.tooManyHits, 'too_many_hits'],
   [VERDICT.paused, 'paused'],
+  [VERDICT.waitExpired, 'wait_expired'],
 ]);
 
 const CONFLICTS: ReadonlyMap<number, RequestIdConflict> = new Map([

@@ -35,7 +35,8 @@ export const VERDICT = {
   idUsed: -7,
   otherHits: -8,
   otherHold: -9,
-  turnTooLate: -10,
+  waitExpired: -10,
+  turnTooLate: -11,
 } as const;
 
 export interface BatchedCheck {

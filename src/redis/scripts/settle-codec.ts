@@ -1,4 +1,4 @@
-import { partsOf } from '../../limiter/claim.js';
+import { parseClaim } from '../../limiter/claims.js';
 import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
 import type { UsedOfLimits } from './limits-codec.js';
 
@@ -55,7 +55,7 @@ export const NO_SUCH_KEY = -1;
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
   return tickets.flatMap(({ claim, ticket, hits, holdMillis }) => {
-    const { requestId, number } = partsOf(claim);
+    const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;

@@ -283,7 +283,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   /** Ends waits without an approval. */
   #endWaits(places: readonly Place[], end: (waiter: Waiter) => void): void {
     for (const { waiter } of places) end(waiter);
-    this.#withdraw(places.map(({ waiter }) => waiter.claim));
+    this.#withdraw(places.map(({ waiter }) => waiter.claimOrId));
   }
 
   #stopListening(): void {

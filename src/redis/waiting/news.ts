@@ -34,5 +34,6 @@ export function heldUntilByWake(
 
 /** @param sentAt when Redis was asked, by this replica's clock */
 export function heldUntilByReply({ holdsLeft }: SettleReply, sentAt: number): HeldUntil {
-  return ({ claim, holdMillis = Infinity }) => sentAt + (holdsLeft.get(claim) ?? holdMillis);
+  return ({ claimOrId: claim, holdMillis = Infinity }) =>
+    sentAt + (holdsLeft.get(claim) ?? holdMillis);
 }

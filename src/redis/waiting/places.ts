@@ -45,7 +45,7 @@ export class Places {
   }
 
   ask(waiter: Waiter, askedAt: number): void {
-    this.#asking.set(waiter.claim, { waiter, askedAt, isDoubted: false });
+    this.#asking.set(waiter.claimOrId, { waiter, askedAt, isDoubted: false });
   }
 
   /** The place of a request that has no ticket yet. */

@@ -4,6 +4,7 @@ import { settleDelay } from '../../limiter/settle-delay.js';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
+import { nextClaimNumber } from '../../limiter/claims.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
@@ -63,8 +64,6 @@ export class WaitingRoom {
   readonly #ending = new Set<Promise<unknown>>();
   #waiting = 0;
   #candidates = 0;
-  /** How many checks had request ids of their callers' choice. */
-  #named = 0;
   #isClosing = false;
   #onLastQueueOver: (() => void) | undefined;
 
@@ -89,12 +88,6 @@ export class WaitingRoom {
     return this.#waiting < this.parts.maxWaiters;
   }
 
-  /** The number of a check whose caller has chosen its request id. */
-  nextNumber(): number {
-    this.#named += 1;
-    return this.#named;
-  }
-
   /** The waiters of a key here, if there are any. */
   known(key: string): KnownWaiting | undefined {
     return this.#queues.get(key)?.known;
@@ -109,9 +102,9 @@ export class WaitingRoom {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
     const { requestId = this.parts.createRequestId() } = request;
-    const number = request.requestId === undefined ? undefined : this.nextNumber();
+    const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const waiter = new Waiter(requestId, request, number);
-    const { claim } = waiter;
+    const { claimOrId: claim } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
     queue.ask(waiter);
     waiter.withdrawOnDisconnect(caller, () => {
@@ -182,7 +175,7 @@ export class WaitingRoom {
   }
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
-    const { claim } = waiter;
+    const { claimOrId: claim } = waiter;
     const { verdict, millisToRoom, queueNews } = reply;
     if (verdict > VERDICT.approved && queueNews) {
       queue.ticketed(claim, verdict, millisToRoom, queueNews);

@@ -99,7 +99,7 @@ describe('a check with the id of a request that waits', () => {
   });
 
   test('ends its wait if it can not wait', async () => {
-    expect(await check(r2, 'a', 7, { canWait: false })).toBe('denied');
+    expect(await check(r2, 'a', 7, { canWait: false })).toBe('wait expired');
     expect(await told()).toEqual({ granted: [], ended: ['a#r1#1!taken_over'] });
     expect(await key.queued()).toEqual(['b@r1']);
     expect(await records()).toEqual({});

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../src/limiter/memory/memory-limiter.js';
@@ -53,6 +55,21 @@ describe('the embedded limiter', () => {
       denied: 0,
       waiting: 1,
     });
+  });
+
+  test('has a place for a check that takes one over, and for no other', async () => {
+    await limiter.check({ key: 'a', canWait: false });
+    const requestId = randomUUID();
+    const ask = (key: string): Promise<Decision> =>
+      limiter.check({ key, canWait: true, requestId });
+    const earlier = ask('a');
+    void wait(limiter, 'a');
+    const later = ask('a');
+    await expect(earlier).rejects.toMatchObject({ conflict: 'taken_over' });
+    await limiter.check({ key: 'b', canWait: false });
+    await expect(ask('b')).rejects.toMatchObject({ reason: 'too_many_waiters' });
+    await clock.advance(1000);
+    expect(await later).toMatchObject({ outcome: 'approved', requestId });
   });
 
   test('approves a check that need not wait at once, however many wait', async () => {

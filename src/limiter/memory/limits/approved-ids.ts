@@ -1,5 +1,5 @@
 import type { MemoryBudget } from '../memory-budget.js';
-import { parseUuid, UUID_WORDS } from '../uuid.js';
+import { parseUuid, scramble, UUID_WORDS } from '../uuid.js';
 
 /** For the hits of an id. */
 const HITS_WORDS = 1;
@@ -10,12 +10,12 @@ const GROWTH = 1.5;
 const MAX_LOAD = 0.8;
 
 const NOTHING = new Uint32Array(0);
-/** The id of the current search. */
+/** The numbers of the current search's id, scrambled as those in the table. */
 const wanted = new Uint32Array(UUID_WORDS);
 
 /**
  * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free slot after the
- * one that its first number gives. An id takes 20 to 30 bytes, in a set of texts it would take 150.
+ * one that its hash gives. The hash is the second number of a slot. An id takes 20 to 30 bytes, in a set of texts it would take 150.
  */
 export class ApprovedIds {
   /** A slot for each id: its numbers, then its hits as soon as any id of the window has more than one. */
@@ -42,18 +42,25 @@ export class ApprovedIds {
   }
 
   /**
-   * @param id a UUID of version 4 that was not added before
+   * Adds an id, unless it is there.
+   * @param id a UUID
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, hits: number): boolean {
+    if (!want(id)) throw new Error(`no UUID: ${id}`);
+    let index = this.#indexOfWanted();
+    if (!this.#isFree(index)) return true;
     const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;
     const isFull = this.#size + 1 > this.#capacity * MAX_LOAD;
     const capacity = isFull
       ? Math.max(FIRST_CAPACITY, Math.ceil(this.#capacity * GROWTH))
       : this.#capacity;
-    if ((isFull || words !== this.#words) && !this.#rebuild(capacity, words)) return false;
-    if (!parseUuid(id, wanted)) throw new Error(`no UUID: ${id}`);
-    this.#put(hits);
+    if (isFull || words !== this.#words) {
+      if (!this.#rebuild(capacity, words)) return false;
+      want(id);
+      index = this.#indexOfWanted();
+    }
+    this.#put(index, hits);
     this.#size += 1;
     this.#hits += hits;
     return true;
@@ -121,14 +128,13 @@ export class ApprovedIds {
     return this.#words > UUID_WORDS ? this.#at(index + UUID_WORDS) : 1;
   }
 
-  /** This number has the version of the UUID in it, so it is never 0. */
   #isFree(index: number): boolean {
-    return this.#at(index + 1) === 0;
+    return isFree(this.#table, index);
   }
 
-  /** Where the search for an id begins: by 28 bits of its first number, so that the product is exact. */
-  #home(first: number): number {
-    return Math.floor(((first >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
+  /** Where the search for an id begins: by 28 bits of its hash, so that the product is exact. */
+  #home(hash: number): number {
+    return Math.floor(((hash >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
   }
 
   #after(index: number): number {
@@ -138,7 +144,7 @@ export class ApprovedIds {
 
   /** The index of the slot of an id, which may be any text; undefined if it is not there. */
   #find(id: string): number | undefined {
-    if (this.#size === 0 || !parseUuid(id, wanted)) return undefined;
+    if (this.#size === 0 || !want(id)) return undefined;
     const index = this.#indexOfWanted();
     return this.#isFree(index) ? undefined : index;
   }
@@ -146,7 +152,7 @@ export class ApprovedIds {
   /** The index of the slot of the wanted id, or of the free slot that it would get. */
   #indexOfWanted(): number {
     const table = this.#table;
-    let index = this.#home(wanted[0] ?? 0);
+    let index = this.#home(wanted[1] ?? 0);
     while (
       !this.#isFree(index) &&
       (table[index] !== wanted[0] ||
@@ -164,7 +170,7 @@ export class ApprovedIds {
     this.#size -= 1;
     let free = index;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
-      const home = this.#home(this.#at(next));
+      const home = this.#home(this.#at(next + 1));
       // Its search begins behind the free slot, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
       this.#table.copyWithin(free, next, next + this.#words);
@@ -173,10 +179,9 @@ export class ApprovedIds {
     this.#table.fill(0, free, free + this.#words);
   }
 
-  /** Puts the wanted id into its slot. */
-  #put(hits: number): void {
+  /** Puts the wanted id into a free slot. */
+  #put(index: number, hits: number): void {
     const table = this.#table;
-    const index = this.#indexOfWanted();
     // For so few numbers `set` takes ten times as long.
     for (let word = 0; word < UUID_WORDS; word += 1) table[index + word] = wanted[word] ?? 0;
     if (this.#words > UUID_WORDS) table[index + UUID_WORDS] = hits;
@@ -192,11 +197,23 @@ export class ApprovedIds {
     this.#capacity = capacity;
     this.#words = words;
     for (let index = 0; index < before.length; index += wordsBefore) {
-      if (before[index + 1] === 0) continue;
+      if (isFree(before, index)) continue;
       for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[index + word] ?? 0;
-      this.#put(hadHits ? (before[index + UUID_WORDS] ?? 0) : 1);
+      this.#put(this.#indexOfWanted(), hadHits ? (before[index + UUID_WORDS] ?? 0) : 1);
     }
     this.budget.giveBack(before.byteLength);
     return true;
   }
+}
+
+/** Begins the search for an id, which may be any text. @returns whether it is a UUID */
+function want(id: string): boolean {
+  if (!parseUuid(id, wanted)) return false;
+  scramble(wanted);
+  return true;
+}
+
+/** A free slot has zeros. No caller can choose an id whose first numbers are, and of 2^64 ids one would have them by chance. */
+function isFree(table: Uint32Array, index: number): boolean {
+  return ((table[index] ?? 0) | (table[index + 1] ?? 0)) === 0;
 }

@@ -61,7 +61,10 @@ export interface CountedLimit {
   /** Whether no more ids are kept. */
   hasAllIds(isHeld: boolean): boolean;
 
-  /** @returns false if there is no memory for its id, so that nothing has changed */
+  /**
+   * Takes an approval, unless it counts here already.
+   * @returns false if there is no memory for its id, so that nothing has changed
+   */
   take(id: string, hits: number, isHeld: boolean): boolean;
   /**
    * Gives back what an approval takes, unless the limit keeps what is released.

@@ -36,9 +36,12 @@ export class RecentIds {
     this.#current = new Map();
   }
 
-  /** @returns false if there is no memory for it, so that nothing has changed */
+  /**
+   * Adds an id. It may be one that does not count any more.
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
   add(id: string, taken: Taken): boolean {
-    if (!this.budget.take(BYTES_PER_ID)) return false;
+    if (!this.#current.has(id) && !this.budget.take(BYTES_PER_ID)) return false;
     this.#current.set(id, taken);
     return true;
   }

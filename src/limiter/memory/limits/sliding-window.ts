@@ -127,7 +127,7 @@ export class SlidingWindow implements CountedLimit {
   }
 
   take(id: string, hits: number, isHeld: boolean): boolean {
-    if (!this.#keepsIdOf(isHeld)) return true;
+    if (!this.#keepsIdOf(isHeld) || this.#find(id)) return true;
     const taken = this.#takenOf(hits);
     if (!this.#ids.add(id, { hits: taken, mark: this.#number })) return false;
     this.#add(this.#number, taken);

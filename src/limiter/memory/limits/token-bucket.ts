@@ -149,6 +149,7 @@ export class TokenBucket implements CountedLimit {
   }
 
   take(id: string, hits: number): boolean {
+    if (this.#find(id)) return true;
     const taken = this.#takenOf(hits);
     if (!this.#ids.add(id, { hits: taken, mark: this.#now })) return false;
     this.#setLevel(this.#drained + taken);

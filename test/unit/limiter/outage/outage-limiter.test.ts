@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { StoreUnavailableError, UnavailableError } from '../../../../src/limiter/errors.js';
 import type { Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -209,6 +211,17 @@ test('an approval that nobody has got counts in no limit of the replica that gav
   const requestId = await approveLocally();
   deciding.giveBack('key', requestId);
   expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }, { used: 0 }] });
+});
+
+test('an approval of a chosen request id is given back by its own check', async () => {
+  store.goDown('key');
+  const ask = (): Promise<Decision> =>
+    deciding.check({ key: 'key', canWait: false, requestId: randomUUID() });
+  const decision = await ask();
+  expect(decision).toMatchObject(APPROVED_LOCALLY);
+  deciding.giveBack('key', (decision as { claim: string }).claim);
+  expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }] });
+  expect(await ask()).toMatchObject(APPROVED_LOCALLY);
 });
 
 describe('the visible state', () => {

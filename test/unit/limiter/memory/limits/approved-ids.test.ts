@@ -19,10 +19,12 @@ test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (
     for (let step = random.whole(1, 300); step > 0; step -= 1) {
       if (random.chance(0.6)) {
         const start = newId();
-        const id = start + randomUUID().slice(start.length);
+        const isKnown = random.chance(0.1) && known.length > 0;
+        const id = isKnown ? random.pick(known) : start + randomUUID().slice(start.length);
         const hits = random.chance(0.1) ? random.whole(1, mostHits) : 1;
         expect(ids.add(id, hits)).toBe(true);
-        model.set(id, hits);
+        // An id that is there stays as it is.
+        if (!model.has(id)) model.set(id, hits);
         known.push(id);
       } else if (random.chance(0.2)) {
         const id = random.chance(0.1) || known.length === 0 ? randomUUID() : random.pick(known);
@@ -73,6 +75,22 @@ test.each([
   ids.add(ID, 2);
   expect(ids.release(text)).toBe(false);
   expect(ids.release(ID)).toBe(true);
+});
+
+test.each([
+  ['of zeros', '00000000-0000-0000-0000-000000000000'],
+  ['with zeros in its second number', '12345678-0000-0000-8123-456789abcdef'],
+  ['with zeros in all but one number', '00000000-0000-0000-0000-000000000001'],
+  ['of ones', 'ffffffff-ffff-ffff-ffff-ffffffffffff'],
+])('an id %s is remembered like any other', (_which, id) => {
+  const ids = new ApprovedIds(new MemoryBudget(Infinity));
+  ids.add(randomUUID(), 1);
+  expect(ids.release(id)).toBe(false);
+  for (const hits of [3, 1]) expect(ids.add(id, hits)).toBe(true);
+  // The table grows.
+  for (let added = 0; added < 100; added += 1) ids.add(randomUUID(), 1);
+  expect([ids.size, ids.hits, ids.hitsOf(id)]).toEqual([102, 104, 3]);
+  expect([ids.release(id), ids.release(id)]).toEqual([true, false]);
 });
 
 test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => {

@@ -43,6 +43,13 @@ test('after more than a generation without a call no id is left', () => {
 });
 
 describe('the memory of an id', () => {
+  test('is taken once if the id comes again', () => {
+    add('a', 1);
+    add('a', 2);
+    expect(ids.find('a')).toEqual({ hits: 1, mark: 2 });
+    expect([budget.taken, ids.size]).toEqual([BYTES_PER_ID, 1]);
+  });
+
   test('is refused when there is none, so that nothing changes', () => {
     expect(['a', 'b', 'c', 'd', 'e'].map((id) => add(id))).toEqual([true, true, true, true, false]);
     expect([found('d', 'e'), ids.size]).toEqual([['d'], 4]);

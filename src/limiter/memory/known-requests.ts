@@ -1,0 +1,128 @@
+import type { CheckRequest } from '../limiter.js';
+import type { Approvals, InstanceBounds } from './approvals.js';
+import type { InstanceDecision, RecordDecision } from './instance-decision.js';
+import type { MemoryBudget } from './memory-budget.js';
+import type { WaitingQueue } from './queue/waiting-queue.js';
+import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
+
+/**
+ * The requests of a key whose callers have chosen their ids. All checks with an id are one request, which belongs to the
+ * latest of them. The checks have numbers, as in their claims.
+ */
+export class KnownRequests {
+  readonly #records: RequestRecords;
+
+  constructor(
+    private approvals: Approvals,
+    private queue: WaitingQueue,
+    { maxIdsPerKey }: InstanceBounds,
+    budget: MemoryBudget,
+  ) {
+    this.#records = new RequestRecords(approvals, REMEMBERED_WINDOWS * maxIdsPerKey, budget);
+  }
+
+  /** Whether it has any. */
+  get areThere(): boolean {
+    return this.#records.size > 0;
+  }
+
+  /** The key was removed while it was idle, and is created again with these approvals and this queue. */
+  continueWith(approvals: Approvals, queue: WaitingQueue): void {
+    this.approvals = approvals;
+    this.queue = queue;
+    this.#records.continueWith(approvals);
+  }
+
+  /**
+   * Decides a check by the record of its request.
+   * @param number of the check
+   * @param decideNew decides it if there is no record
+   */
+  decide(
+    now: number,
+    id: string,
+    request: CheckRequest,
+    number: number,
+    decideNew: () => InstanceDecision,
+  ): InstanceDecision | RecordDecision {
+    const record = this.#records.find(id);
+    if (record) return this.#decideKnown(now, id, record, request, number);
+    if (this.#records.isFull) return 'key_full';
+    const { hits = 1, holdMillis } = request;
+    if (!this.#records.add(id, { hits, holdMillis }, number)) return 'store_full';
+    const decision = decideNew();
+    if (decision === 'approved') this.#records.approve(now, id);
+    else if (decision !== 'waiting') this.#records.remove(id);
+    return decision;
+  }
+
+  /** These requests were approved from the queue. Some may have no record. */
+  approve(now: number, ids: readonly string[]): void {
+    for (const id of ids) this.#records.approve(now, id);
+  }
+
+  /**
+   * Releases an approval, or withdraws a request that waits.
+   * @param isUnused nobody has got the approval: afterwards the id is unknown
+   * @param number of the check that gives its approval back. Nothing changes if the request belongs to a later one.
+   * @returns whether it waited, or counted; undefined if the id is unknown
+   */
+  release(
+    now: number,
+    id: string,
+    isUnused: boolean,
+    number: number | undefined,
+  ): boolean | undefined {
+    const record = this.#records.find(id);
+    if (!record) return undefined;
+    if (number !== undefined && number !== record.owner) return false;
+    if (record.state === 'released') return false;
+    if (record.state === 'waiting') return this.#withdraw(id);
+    const isReleased = this.approvals.release(now, id, isUnused);
+    if (isUnused) this.#records.remove(id);
+    else if (isReleased) this.#records.release(now, id);
+    return isReleased;
+  }
+
+  noteRenewal(now: number, id: string): void {
+    this.#records.noteRenewal(now, id);
+  }
+
+  /** Forgets the requests whose time is over. */
+  forget(now: number): void {
+    this.#records.forget(now);
+  }
+
+  /** Forgets all, and gives their memory back. */
+  clear(): void {
+    this.#records.clear();
+  }
+
+  #decideKnown(
+    now: number,
+    id: string,
+    record: RequestRecord,
+    request: CheckRequest,
+    number: number,
+  ): InstanceDecision | RecordDecision {
+    const { hits = 1, holdMillis, canWait, maxWaitMillis, noPlace = false } = request;
+    if (hits !== record.hits) return 'other_hits';
+    if (holdMillis !== record.holdMillis) return 'other_hold';
+    const isOver =
+      record.holdMillis !== undefined && this.approvals.holds?.hitsOf(id) === undefined;
+    if (record.state === 'released' || (record.state === 'approved' && isOver)) return 'used';
+    const isWaiting = record.state === 'waiting';
+    if (isWaiting && (!canWait || maxWaitMillis === 0)) {
+      this.#withdraw(id);
+      return 'wait_expired';
+    }
+    if (isWaiting && noPlace) return 'no_place';
+    this.#records.giveTo(now, id, number);
+    return isWaiting ? 'takes_over' : 'approved';
+  }
+
+  #withdraw(id: string): boolean {
+    this.#records.remove(id);
+    return this.queue.remove(id);
+  }
+}

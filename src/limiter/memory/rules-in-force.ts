@@ -1,0 +1,106 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { CheckRequest, KeyLimits } from '../limiter.js';
+import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
+import type { Approvals } from './approvals.js';
+import type { Window } from './limits/window.js';
+
+/**
+ * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima
+ * are one unit, and change together.
+ */
+export class RulesInForce {
+  #rules: KeyLimits;
+  /**
+   * The maxima that requests have set. They override the limits, and stay until the key is removed or the limits'
+   * ceilings no longer allow them.
+   */
+  #overriddenMax: number | undefined;
+  #overriddenQueueMax: number | undefined;
+
+  constructor(private readonly policy: { readonly current: KeyLimits }) {
+    this.#rules = policy.current;
+  }
+
+  get limits(): Limits {
+    return this.#rules.limits;
+  }
+
+  /** The own limit by the latest rules, which may not be in force yet. */
+  get latestOwn(): Limit {
+    return this.policy.current.limits[0];
+  }
+
+  /** The maximum of the own limit, which a request may have set. */
+  get maximum(): number {
+    return this.#overriddenMax ?? this.#rules.limits[0].maximum;
+  }
+
+  get maxRequestsInQueue(): number {
+    return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
+  }
+
+  /** Which maxima requests have set. */
+  get overridden(): { readonly maxRequests: boolean; readonly maxRequestsInQueue: boolean } {
+    return {
+      maxRequests: this.#overriddenMax !== undefined,
+      maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
+    };
+  }
+
+  override({ maxRequests, maxRequestsInQueue }: CheckRequest): void {
+    this.#overriddenMax = maxRequests ?? this.#overriddenMax;
+    this.#overriddenQueueMax = maxRequestsInQueue ?? this.#overriddenQueueMax;
+  }
+
+  dropOverridesAboveCeilings(window: Window): void {
+    const { ceilings } = this.#rules;
+    if (!ceilings) return;
+    if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
+    if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
+      this.#overriddenQueueMax = undefined;
+    }
+    window.dropOverrideAbove(ceilings.windowMillis);
+  }
+
+  /** Whether the latest rules have another window, so that they come into force with the next one. */
+  await(window: Window): boolean {
+    if (!this.hasBoundary) return false;
+    if (!this.hasLatestAlgorithm) return true;
+    const own = this.latestOwn;
+    return hasSettableWindow(own) && own.windowMillis !== window.millis && !window.isOverridden;
+  }
+
+  /** Whether another own limit waits for the end of the window. */
+  get hasBoundary(): boolean {
+    return this.#rules.limits[0].algorithm.name === 'fixed_window';
+  }
+
+  get hasLatestAlgorithm(): boolean {
+    return isSameAlgorithm(this.#rules.limits[0], this.latestOwn);
+  }
+
+  /**
+   * Puts the latest rules into force.
+   * @returns until when anything may count that counts in a limit which they changed; -Infinity for nothing
+   */
+  takeLatest(now: number, approvals: Approvals): number {
+    const before = this.#rules;
+    const rules = this.policy.current;
+    if (rules === before) return -Infinity;
+    this.#rules = rules;
+    const [ownBefore, ...furtherBefore] = before.limits;
+    const [own, ...further] = rules.limits;
+    const ownUntil = takeOwn(now, approvals, ownBefore, { ...own, maximum: this.maximum });
+    if (isDeepStrictEqual(further, furtherBefore)) return ownUntil;
+    return Math.max(ownUntil, approvals.takeFurther(now, further));
+  }
+}
+
+/** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
+function takeOwn(now: number, approvals: Approvals, before: Limit, own: Limit): number {
+  const isSame = isSameAlgorithm(before, own);
+  const isWindow = isSame && own.algorithm.name === 'fixed_window';
+  if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return -Infinity;
+  return approvals.takeOwn(now, own);
+}
