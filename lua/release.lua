@@ -16,7 +16,7 @@ local past_requests = require 'lib/past-requests'
 
 -- Returns how many there were.
 local function release(keys, state, call, id, is_unused)
-  local record = state.named == 1 and named_requests.find(keys, id)
+  local record = state.named > 0 and named_requests.find(keys, id)
   if record and record.is == named_requests.WAITING then
     known_requests.withdraw(keys, state, call, id, record, 'withdrawn')
     return 1
@@ -27,7 +27,7 @@ local function release(keys, state, call, id, is_unused)
   end
   if record and released > 0 and not is_unused then
     record.is = named_requests.RELEASED
-    named_requests.write(keys, state, id, record)
+    named_requests.write(keys, state, call, id, record)
   elseif record and is_unused then
     named_requests.forget(keys, { id })
   end

@@ -32,7 +32,8 @@ local function ids_of_claims(call, keys, claims)
   for _, claim in ipairs(claims) do
     local id, number = string.match(claim, '^([^#]*)#?(%d*)$')
     local record = number ~= '' and named_requests.find(keys, id)
-    if record and record.owner == call.replica .. '#' .. number then
+    local is_ours = record and record.owner == call.replica .. '#' .. number
+    if is_ours and record.is ~= named_requests.RELEASED then
       ids[#ids + 1], named[#named + 1] = id, id
     elseif number == '' then
       ids[#ids + 1] = id

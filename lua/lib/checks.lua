@@ -248,7 +248,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     elseif is_approved then
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
       if named then
-        known_requests.approved(keys, state, named)
+        known_requests.approved(keys, state, call, named)
       end
       replies[i + verdicts.HEAD] = verdicts.APPROVED
     else

@@ -57,7 +57,7 @@ end
 local function keep_until(state, call)
   return math.max(
     state.expires, past_requests.remembered_until(state, call), outage_ends(state, call),
-    state.recovery_until, state.last_lapse, state.paused_until
+    state.recovery_until, state.last_lapse, state.paused_until, state.named
   )
 end
 
@@ -71,6 +71,7 @@ local function remove_idle(keys, state, call)
   redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
+    named_requests.remove_all(keys, state)
     return
   end
   -- After the clock has gone back, there must be no approvals without ids or holds, and no pause that is over. And a
@@ -175,8 +176,8 @@ function instance.new(keys, call, idle, rules)
       -- The clock has gone back. A waiter may still be put back with such a ticket.
       more.set(state, 'ticket', idle.ticket)
     end
-    if idle.named == 1 then
-      more.set(state, 'named', 1)
+    if idle.named > 0 then
+      more.set(state, 'named', idle.named)
     end
   end
   for _, limit in ipairs(state.limits) do
@@ -193,7 +194,7 @@ function instance.new(keys, call, idle, rules)
     -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.
     more.set(state, 'unsorted', 1)
     more.set(state, 'ticket', queue.last_ticket(keys, state))
-    named_requests.find_leftovers(keys, state)
+    named_requests.find_leftovers(keys, state, call)
   end
   return state
 end

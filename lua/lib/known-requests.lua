@@ -62,13 +62,13 @@ function known_requests.answer(keys, state, call, check)
     return verdicts.ID_USED
   end
   record.owner = check.owner
-  named_requests.write(keys, state, check.id, record)
+  named_requests.write(keys, state, call, check.id, record)
   return verdicts.APPROVED
 end
 
 -- A check with these terms is approved that was not known.
-function known_requests.approved(keys, state, check)
-  named_requests.write(keys, state, check.id, {
+function known_requests.approved(keys, state, call, check)
+  named_requests.write(keys, state, call, check.id, {
     is = named_requests.APPROVED, hits = check.hits, hold = check.hold, owner = check.owner,
   })
 end

@@ -7,7 +7,8 @@
 -- The owner is the check that the request belongs to now, `<replica id>#<number>`. A later check with the same id takes the
 -- request over. The entry of the queue's list keeps the replica on which the request waited first.
 --
--- The state's field `named` is 1 while any hash may have records, so that other keys need no look at them.
+-- The state's field `named` says until when any hash may have records, in ms since 1970, so that other keys, where it is 0,
+-- need no look at them.
 --
 -- The names are built here: declared names cost Redis time in each call.
 
@@ -97,8 +98,15 @@ function named_requests.forget(keys, ids)
   end
 end
 
+-- A record has changed, and is remembered from now on for as long as an approval (lib/past-requests).
+local function note_change(state, call)
+  local until_ms = call.now_ms + math.max(generations.COUNT * state.own.window, (generations.COUNT - 1) * call.lease)
+  -- The expiry of the names follows from that.
+  more.set(state, 'named', math.max(state.named, until_ms))
+end
+
 -- Writes the record of an id, which may have had another.
-function named_requests.write(keys, state, id, record)
+function named_requests.write(keys, state, call, id, record)
   local names = named_requests.built_names(keys)
   local name = record.is == WAITING and names[1] or names[2]
   for _, each in ipairs(names) do
@@ -107,17 +115,13 @@ function named_requests.write(keys, state, id, record)
     end
   end
   redis.call('HSET', name, id, format(record))
-  if state.named ~= 1 then
-    more.set(state, 'named', 1)
-  end
-  -- The expiry of the names follows from that.
-  more.changed(state)
+  note_change(state, call)
 end
 
 -- The replicas of the owners of all that wait, by their ids. Few calls need them.
 function named_requests.replicas(keys, state)
   local replicas = {}
-  if state.named == 1 then
+  if state.named > 0 then
     local all = weight.add(redis.call('HGETALL', records_name(keys)), 2)
     for i = 1, #all, 2 do
       replicas[all[i]] = parse(all[i + 1]).replica_id
@@ -128,14 +132,14 @@ end
 
 -- Forgets waiters that have left the queue without an approval.
 function named_requests.forget_waiting(keys, state, ids)
-  if state.named == 1 then
+  if state.named > 0 then
     chunks.call('HDEL', records_name(keys), ids)
   end
 end
 
 -- Gives waiters, a list of { request_id, replica_id }, the owners of those that have records, and the owners' replicas.
 function named_requests.resolve(keys, state, waiters)
-  if state.named ~= 1 or #waiters == 0 then
+  if state.named == 0 or #waiters == 0 then
     return
   end
   local ids = {}
@@ -151,8 +155,8 @@ function named_requests.resolve(keys, state, waiters)
 end
 
 -- Waiters, as resolved, have left the queue; those among them that `are_approved` have approvals.
-function named_requests.leave_queue(keys, state, waiters, are_approved)
-  if state.named ~= 1 then
+function named_requests.leave_queue(keys, state, call, waiters, are_approved)
+  if state.named == 0 then
     return
   end
   local gone, outcomes = {}, {}
@@ -167,7 +171,10 @@ function named_requests.leave_queue(keys, state, waiters, are_approved)
       })
     end
   end
-  chunks.call('HSET', outcomes_name(keys), outcomes)
+  if #outcomes > 0 then
+    chunks.call('HSET', outcomes_name(keys), outcomes)
+    note_change(state, call)
+  end
   chunks.call('HDEL', records_name(keys), gone)
 end
 
@@ -177,22 +184,29 @@ function named_requests.claim(id, owner)
 end
 
 -- Looks whether records are left from a state that Redis has lost.
-function named_requests.find_leftovers(keys, state)
+function named_requests.find_leftovers(keys, state, call)
   if redis.call('EXISTS', unpack(named_requests.built_names(keys))) > 0 then
-    more.set(state, 'named', 1)
+    note_change(state, call)
+  end
+end
+
+-- The key is removed, and nothing of it is remembered.
+function named_requests.remove_all(keys, state)
+  if state.named > 0 then
+    redis.call('UNLINK', unpack(named_requests.built_names(keys)))
   end
 end
 
 -- Nobody waits any more.
 function named_requests.drop_waiting(keys, state)
-  if state.named == 1 then
+  if state.named > 0 then
     redis.call('UNLINK', records_name(keys))
   end
 end
 
 -- A generation of remembered approvals ends, and becomes this one.
 function named_requests.end_generation(keys, state, generation)
-  if state.named ~= 1 then
+  if state.named == 0 then
     return
   end
   generations.keep(outcomes_name(keys), outcomes_name(keys, generation))
@@ -203,7 +217,7 @@ end
 
 -- Sets when all of them expire.
 function named_requests.expire(keys, state, expire_at)
-  if state.named == 1 then
+  if state.named > 0 then
     for _, name in ipairs(named_requests.built_names(keys)) do
       redis.call('PEXPIREAT', name, expire_at)
     end

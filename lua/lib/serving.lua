@@ -50,7 +50,7 @@ local function serve_queue(keys, state, call)
     local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
-    took, is_blocked, state.head_hits = queue.take_heads(keys, state, call.now_ms, left, most, approve)
+    took, is_blocked, state.head_hits = queue.take_heads(keys, state, call, left, most, approve)
     taken = taken + took
   end
   if not key_limits.fit(state, 1) then

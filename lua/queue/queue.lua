@@ -158,7 +158,7 @@ function queue.join(keys, state, call, waiters)
     tickets[#tickets + 1] = ticket
     new[#new + 1] = entries.format(ticket, waiter, call.replica)
     if waiter.owner then
-      named_requests.write(keys, state, waiter.request_id, {
+      named_requests.write(keys, state, call, waiter.request_id, {
         is = named_requests.WAITING, hits = waiter.hits, hold = waiter.hold, owner = waiter.owner,
       })
     end
@@ -236,7 +236,7 @@ function queue.take_over(keys, state, call, id, record, owner)
   replicas.add_places(tally, call.replica, 1, call.now_ms)
   queue.renew_lease(state, tally, call)
   record.owner = owner
-  named_requests.write(keys, state, id, record)
+  named_requests.write(keys, state, call, id, record)
 end
 
 function queue.sort(keys, state, call)
@@ -283,8 +283,8 @@ end
 -- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries
 -- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
 -- the queue: the claims are what wakes call them. Returns how many entries it took, whether the head needs more than is left, and how many hits it needs then.
-function queue.take_heads(keys, state, now_ms, room, most, approve)
-  local tally = state.tally
+function queue.take_heads(keys, state, call, room, most, approve)
+  local tally, now_ms = state.tally, call.now_ms
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
   local ids, terms, claims, gone, left, are_approved = {}, {}, {}, {}, {}, {}
@@ -311,7 +311,7 @@ function queue.take_heads(keys, state, now_ms, room, most, approve)
     end
   end
   approve(ids, has_terms and terms or nil, claims)
-  named_requests.leave_queue(keys, state, left, are_approved)
+  named_requests.leave_queue(keys, state, call, left, are_approved)
   if tally.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
     queue.drop(keys, state, tally)

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
@@ -19,6 +21,9 @@ const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsI
 const KEYS = 2;
 /** Fewer than wait in some sequences. */
 const MOST_QUEUED = 3;
+const NAMES = 2;
+/** A record may be forgotten this long after its last change: three of the shortest windows. */
+const REMEMBERED_MILLIS = 90;
 /** Lower than some maxima. */
 const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
 
@@ -26,6 +31,8 @@ type Step =
   | {
       readonly kind: 'check';
       readonly key: number;
+      /** Which of the key's ids its caller has chosen. */
+      readonly named: number | undefined;
       readonly canWait: boolean;
       readonly noPlace: boolean;
       readonly maxWaitMillis: number | undefined;
@@ -37,7 +44,9 @@ type Step =
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
+  /** Of an approval, or of a request that waits and whose caller has chosen its id. */
   | { readonly kind: 'release'; readonly which: number }
+  | { readonly kind: 'giveBack'; readonly which: number }
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
   | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
@@ -90,6 +99,7 @@ const stepsOfRules = [
     arbitrary: fc.record({
       kind: fc.constant('check' as const),
       key: fc.nat({ max: KEYS - 1 }),
+      named: fc.constantFrom(undefined, undefined, undefined, 0, 0, 1),
       canWait: fc.boolean(),
       noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
       maxWaitMillis: fc.option(
@@ -108,7 +118,7 @@ const stepsOfRules = [
     arbitrary: fc.oneof(
       fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
       fc.record({
-        kind: fc.constant('release' as const),
+        kind: fc.constantFrom('release' as const, 'release' as const, 'giveBack' as const),
         which: fc.nat({ max: 4 }),
       }),
       fc.record({
@@ -184,8 +194,12 @@ class Subject {
   readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
   readonly #checks: {
     readonly key: string;
+    readonly requestId: string | undefined;
     readonly check: WatchedCheck;
   }[] = [];
+  /** For each key and each of its ids, the id, and when its record may have changed last. */
+  readonly #ids = Array.from({ length: KEYS * NAMES }, () => ({ id: randomUUID(), usedAt: 0 }));
+  #now = 0;
 
   private constructor(private readonly harness: LimiterHarness) {}
 
@@ -206,7 +220,9 @@ class Subject {
   async run(step: Step): Promise<unknown> {
     const { limiter } = this.harness;
     if (step.kind === 'advance') {
+      this.#noteUses();
       await this.harness.advance(step.millis);
+      this.#now += step.millis;
       return undefined;
     }
     if (step.kind === 'limit') {
@@ -226,7 +242,9 @@ class Subject {
     }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
-      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
+      const requestId = step.named === undefined ? undefined : this.#idOf(step.key, step.named);
+      const check = startCheck(limiter, { ...step, key, requestId });
+      this.#checks.push({ key, requestId, check });
       await this.harness.quiet();
       return undefined;
     }
@@ -237,17 +255,43 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
-    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
-      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
-    );
+    const approved = this.#checks.flatMap(({ key, requestId, check: { settled, failure } }) => {
+      if (settled?.outcome === 'approved') {
+        return [{ key, requestId: settled.requestId, claim: settled.claim }];
+      }
+      const isWaiting = !settled && !failure && requestId !== undefined;
+      return isWaiting && step.kind === 'release' ? [{ key, requestId, claim: undefined }] : [];
+    });
     const chosen = approved.at(-1 - step.which);
     if (!chosen) return undefined;
+    if (step.kind === 'giveBack') {
+      limiter.giveBack(chosen.key, chosen.claim ?? chosen.requestId);
+      await this.harness.quiet();
+      return undefined;
+    }
     const isFound =
       step.kind === 'amend'
         ? await limiter.amend(chosen.key, chosen.requestId, step.amendment)
         : await limiter.release(chosen.key, chosen.requestId);
     await this.harness.quiet();
     return isFound;
+  }
+
+  /** An id of a key, and another one where the two limiters may have forgotten it at different times. */
+  #idOf(key: number, which: number): string {
+    const named = this.#ids[key * NAMES + which]!;
+    this.#noteUses();
+    if (this.#now >= named.usedAt + REMEMBERED_MILLIS) named.id = randomUUID();
+    named.usedAt = this.#now;
+    return named.id;
+  }
+
+  /** The records of requests that wait may change at any moment. */
+  #noteUses(): void {
+    for (const { requestId, check } of this.#checks) {
+      const named = this.#ids.find(({ id }) => id === requestId);
+      if (named && !check.settled && !check.failure) named.usedAt = this.#now;
+    }
   }
 
   /** Serves the waiters. Limits that wait for the end of a window come into force if it is over. */
@@ -259,9 +303,9 @@ class Subject {
   /** The outcome of each check so far, without request ids, which differ between limiters. */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {
-      if (failure) return failure.name;
+      if (failure) return failure.message;
       if (!settled) return 'waiting';
-      return { ...settled, requestId: undefined };
+      return { ...settled, requestId: undefined, claim: undefined };
     });
   }
 
