@@ -12,6 +12,7 @@
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
+local chunks = require 'lib/chunks'
 local errors = require 'lib/errors'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
@@ -44,14 +45,11 @@ end
 
 local function withdraw(call, keys, claims)
   local ids, named = ids_of_claims(call, keys, claims)
-  if #ids == 0 then
-    return 0
-  end
   local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
     named_requests.forget(keys, named)
     -- If Redis has lost the state alone, the places still exist.
-    return redis.call('HDEL', keys.waiting, unpack(ids))
+    return chunks.call('HDEL', keys.waiting, ids)
   end
   local released = approvals.release(keys, state, call, ids, true)
   local gone = released + queue.withdraw(keys, state, call, ids, call.replica)
