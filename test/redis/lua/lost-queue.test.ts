@@ -100,6 +100,7 @@ describe('lost waiters', () => {
       at: 300,
       putBack: ['c', 'd', 'e'],
       granted: [],
+      ended: [],
       holdsLeft: new Map(),
     });
     const keptUntil = 300 + TEST_KEPT_MILLIS;

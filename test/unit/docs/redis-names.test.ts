@@ -23,6 +23,8 @@ test('the page lists the names in Redis that the code builds', () => {
     firstTurn,
     queue,
     waiting,
+    names.records,
+    names.outcomes[0],
     replicas,
     `mutex:${leader}`,
     wakeChannel,
