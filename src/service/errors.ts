@@ -160,23 +160,23 @@ export const ERRORS = {
   },
   REQUEST_ID_USED: {
     kind: 'reject',
-    message: 'the request with this requestId was released',
-    when: 'the request with the `requestId` of a check was approved, and released since, or its hold has lapsed',
+    message: 'the approval with this requestId was released, or has lapsed',
+    when: 'a check has the `requestId` of an approval that was released, or whose hold has lapsed',
   },
   PLACE_TAKEN_OVER: {
     kind: 'reject',
-    message: 'another check with this requestId has taken over',
-    when: 'a later check with the same `requestId` waits in the place of this one, or has got its approval',
+    message: 'a later check with this requestId has taken over',
+    when: 'a later check with the same `requestId` waits in the place of this one, or has ended its wait',
   },
   PLACE_WITHDRAWN: {
     kind: 'reject',
-    message: 'the request was withdrawn by a DELETE',
-    when: 'a `DELETE` has withdrawn the request with this `requestId` while it waited',
+    message: 'a DELETE has withdrawn this request',
+    when: 'a `DELETE` has withdrawn a check by its `requestId` while it waited',
   },
   REQUEST_ID_CONFLICT: {
     kind: 'reject',
     message: '{parameter} must be the same in all checks with this requestId',
-    when: 'the request with the `requestId` of a check has other `hits` or another `holdMillis`',
+    when: 'an earlier check with the same `requestId` has other `hits` or another `holdMillis`',
   },
   REQUEST_TIMEOUT: {
     kind: 'reject',

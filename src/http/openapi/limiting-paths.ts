@@ -126,6 +126,8 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         operationId: 'release',
         tags: [CHECKS],
         summary: 'Release an approval that still counts',
+        description:
+          'Withdraws a request that waits, if its caller has chosen the request id. Its check is then answered 409.',
         scope: 'release',
         requestParams: ofRelease,
         answer: {

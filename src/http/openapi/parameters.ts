@@ -8,7 +8,7 @@ const { min, max } = BOUNDS.keyBytes;
 /** A new parameter of a check does not compile until it is described here. */
 const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   requestId:
-    'The id of the request, a UUID of the choice of the caller. All checks with it are one request: a check of a request that waits takes its place over, and one of a request that is approved gets the same approval.',
+    'The id of the request, a UUID that the caller chooses. All checks of the key with this id are one request: while it waits, a later check takes its place over; when it is approved, a later check gets the same approval.',
   canWait:
     'Whether the request waits in the queue of the key if the limit is reached. `1` and `0` are also accepted; upper and lower case are the same.',
   maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",

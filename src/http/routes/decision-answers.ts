@@ -88,7 +88,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         const { requestId, claim = requestId } = decision;
         if (hasDisconnected(response.req.socket)) {
           logOf(response.locals.context, logger).debug(
-            { key, requestId },
+            { key },
             'approval given back, since the client has disconnected',
           );
           limiter.giveBack(key, claim);

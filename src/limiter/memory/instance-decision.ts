@@ -27,7 +27,7 @@ export type RecordDecision =
 
 /**
  * Returns what the caller of a check that does not wait is told.
- * @param told `number` is that of the check's claim, if its caller has chosen the request id; `turnMillis` is until its turn would
+ * @param told `number` is the number of the check's claim, if its caller has chosen the request id; `turnMillis` is until its turn would
  *   have come, if that is too late
  * @throws UnavailableError, StoreFullError or RequestIdConflictError if the check could not be decided
  */

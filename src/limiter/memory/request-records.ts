@@ -124,11 +124,6 @@ export class RequestRecords {
     }
   }
 
-  /** Removes all, and gives their memory back. */
-  clear(): void {
-    for (const id of this.#records.keys()) this.remove(id);
-  }
-
   #change(now: number, id: string, record: Remembered, state: RequestRecord['state']): void {
     record.state = state;
     record.changedAt = this.approvals.holds?.lapseOf(id) ?? now;

@@ -19,7 +19,7 @@ const BYTES_PER_WORD = 4;
 const RANDOM = randomFillSync(new Uint32Array(UUID_WORDS * BYTES_PER_WORD * BYTE_VALUES));
 
 /**
- * Makes other numbers of those of a UUID, of which the second is a hash of it. Different UUIDs have different numbers.
+ * Replaces the numbers of a UUID by others. The second one is a hash of all. Different UUIDs get different numbers.
  *
  * Callers choose ids, so the hash has a random seed and takes all numbers: the ids of UUIDv7 of one minute have few first
  * numbers. These are two rounds of a Feistel network with tabulation hashing, by which linear probing takes few steps

@@ -37,7 +37,7 @@ export interface Decided {
   readonly limit?: NamedLimit | undefined;
   /** Those of the check, if it says how many. */
   readonly hits?: number | undefined;
-  /** That of the check, if its caller has chosen one. */
+  /** The id of the request, if its caller has chosen it. */
   readonly requestId?: string | undefined;
 }
 

@@ -38,6 +38,7 @@ interface Provocation<Code extends ErrorCode> {
   readonly values: (key: string) => ErrorValues<Code>;
 }
 
+const ID = '0197c3a2-8b1e-7f00-8d5a-111111111111';
 const CHECKER = { name: 'checker', token: 'token-for-checks-only', scopes: ['check'] };
 
 /** Sends a text as it stands, and reads the one answer to it. */
@@ -193,6 +194,45 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   CHECK_HAS_REQUEST_ID: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}/7`),
     values: () => ({ method: 'POST' }),
+  },
+  REQUEST_ID_USED: {
+    provoke: async (app, key) => {
+      const path = `${ratePath(key)}?requestId=${ID}`;
+      await send(app.url, 'POST', path);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${ID}`);
+      return send(app.url, 'POST', path);
+    },
+    values: nothing,
+  },
+  PLACE_TAKEN_OVER: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const path = `${ratePath(key)}?requestId=${ID}&canWait=true`;
+      const earlier = begin(app.url, 'POST', path);
+      await untilWaiting(app.url, key, 1);
+      const later = begin(app.url, 'POST', path);
+      const answer = await earlier.answer;
+      later.disconnect();
+      return answer;
+    },
+    values: nothing,
+  },
+  PLACE_WITHDRAWN: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const waiting = begin(app.url, 'POST', `${ratePath(key)}?requestId=${ID}&canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${ID}`);
+      return waiting.answer;
+    },
+    values: nothing,
+  },
+  REQUEST_ID_CONFLICT: {
+    provoke: async (app, key) => {
+      await approve(app.url, key, `?requestId=${ID}`);
+      return send(app.url, 'POST', `${ratePath(key)}?requestId=${ID}&hits=2&maxRequests=5`);
+    },
+    values: () => ({ parameter: 'hits' }),
   },
   REQUEST_TIMEOUT: {
     timeouts: { headMillis: 100, checkMillis: 20 },

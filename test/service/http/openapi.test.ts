@@ -119,7 +119,8 @@ describe('the document', () => {
     const inQuery = parameters.filter((each) => each.in === 'query');
 
     expect(inQuery.map(({ name }) => name)).toEqual(Object.keys(querySchema.shape));
-    expect(inQuery.slice(0, 3)).toMatchObject([
+    expect(inQuery.slice(0, 4)).toMatchObject([
+      { name: 'requestId', schema: { type: 'string', format: 'uuid' } },
       { name: 'canWait', schema: { type: 'boolean' } },
       { name: 'maxRequests', schema: { type: 'integer', minimum: 1, maximum: 1_000_000_000 } },
       { name: 'maxRequestsInQueue', schema: { type: 'integer', minimum: 0, maximum: 100_000 } },

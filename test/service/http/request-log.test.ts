@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { parseSettings } from '../../../src/config/settings.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
@@ -206,6 +208,42 @@ describe('the line of an answer', () => {
   });
 });
 
+test('no line has a request id', async () => {
+  const app = await startTestApp({
+    LOG_2XX: 'true',
+    LOG_4XX: 'true',
+    LOG_LEVEL: 'trace',
+    MAX_REQUESTS: '1',
+    WINDOW_MILLIS: '3600000',
+  });
+  const [key, id, other] = [uniqueKey(), randomUUID(), randomUUID()];
+  const path = `/rate/${key}`;
+  await send(app.url, 'POST', `${path}?requestId=${id}&holdMillis=5000`);
+  await send(app.url, 'PUT', `${path}/${id}`);
+  await send(app.url, 'DELETE', `${path}/${id.toUpperCase()}?x=1`);
+  await send(app.url, 'GET', `${path}/${id.replace('-', '%2d')}`);
+  await send(app.url, 'POST', `${path}?requestId=${id}`);
+  const waiting = begin(app.url, 'POST', `${path}?requestId=${other}&canWait=true`);
+  await untilWaiting(app.url, key, 1);
+  await send(app.url, 'DELETE', `${path}/${other}`);
+  await waiting.answer;
+  await app.stop(0);
+
+  const urls = app.log.flatMap(({ req }) => (req as { url: string } | undefined)?.url ?? []);
+  expect(urls.filter((url) => url.startsWith(path))).toEqual([
+    `${path}?requestId=[Redacted]&holdMillis=5000`,
+    `${path}/[Redacted]`,
+    `${path}/[Redacted]?[Redacted]`,
+    `${path}/[Redacted]`,
+    `${path}?requestId=[Redacted]`,
+    // In the order of their answers.
+    expect.any(String),
+    expect.any(String),
+  ]);
+  const text = JSON.stringify(app.log).toLowerCase();
+  for (const secret of [id, other]) expect(text).not.toContain(secret.slice(0, 8));
+});
+
 describe('the query of a request in the log', () => {
   const SECRET = 's3cr3t';
 
@@ -233,6 +271,14 @@ describe('the query of a request in the log', () => {
   ])('%s is %s', async (query, logged) => {
     const key = uniqueKey();
     expect((await loggedRequest(`/rate/${key}${query}`)).url).toBe(`/rate/${key}${logged}`);
+  });
+
+  test('has no request id', async () => {
+    const key = uniqueKey();
+    for (const id of [`${SECRET}-7b5f`, randomUUID()]) {
+      const { url } = await loggedRequest(`/rate/${key}?requestId=${id}&hits=2`);
+      expect(url).toBe(`/rate/${key}?requestId=[Redacted]&hits=2`);
+    }
   });
 
   test.each(['/unknown', '/healthz', '/debug', '/rate', '/rate/a/b'])('of %s', async (path) => {

@@ -453,7 +453,7 @@ export function describeRequestIds(
         await expectUnknown();
       });
 
-      test('whose window has ended is given back, and the id is unknown', async () => {
+      test('is given back after its window, and the id is unknown', async () => {
         const decision = await check({ requestId: id });
         await harness.advance(WINDOW);
         await giveBack(decision);
@@ -476,7 +476,7 @@ export function describeRequestIds(
         await expectUnknown();
       });
 
-      test('whose check disconnects then changes nothing more', async () => {
+      test('ends its check, whose disconnect then changes nothing', async () => {
         await fill();
         const earlier = await wait({ requestId: id });
         await release(id);

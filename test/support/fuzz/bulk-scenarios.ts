@@ -24,6 +24,7 @@ const PARAMETERS = [
 ]; // prettier-ignore
 /** Unknown fields of an element, and wrong values. */
 const WRONG: readonly object[] = [
+  { requestId: 'x' }, { requestId: 7 }, { requestId: null },
   { canWait: true }, { canWait: null }, { maxrequests: 1 }, { maxRequests: '1' }, { maxRequests: 0 },
   { maxRequests: 1.5 }, { maxRequests: null }, { maxRequestsInQueue: -1 }, { maxRequestsInQueue: 1e99 },
   { holdMillis: 999 }, { holdMillis: '7200000' }, { holdMillis: null }, { holdMillis: 86_400_001 }, { hits: 0 },

@@ -152,11 +152,12 @@ export class ApprovedIds {
   /** The index of the slot of the wanted id, or of the free slot that it would get. */
   #indexOfWanted(): number {
     const table = this.#table;
-    let index = this.#home(wanted[1] ?? 0);
+    const hash = wanted[1] ?? 0;
+    let index = this.#home(hash);
     while (
-      !this.#isFree(index) &&
-      (table[index] !== wanted[0] ||
-        table[index + 1] !== wanted[1] ||
+      !isFree(table, index) &&
+      (table[index + 1] !== hash ||
+        table[index] !== wanted[0] ||
         table[index + 2] !== wanted[2] ||
         table[index + 3] !== wanted[3])
     ) {
@@ -215,5 +216,5 @@ function want(id: string): boolean {
 
 /** A free slot has zeros. No caller can choose an id whose first numbers are, and of 2^64 ids one would have them by chance. */
 function isFree(table: Uint32Array, index: number): boolean {
-  return ((table[index] ?? 0) | (table[index + 1] ?? 0)) === 0;
+  return (table[index + 1] ?? 0) === 0 && (table[index] ?? 0) === 0;
 }

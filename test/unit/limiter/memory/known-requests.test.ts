@@ -134,6 +134,27 @@ test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with se
   expect(budget.taken).toBe(0);
 });
 
+test.each([
+  ['never renewed', 0],
+  ['renewed', 1],
+])(
+  'a held request that was %s is remembered for three windows after its lapse',
+  async (_how, renewals) => {
+    use({});
+    const id = randomUUID();
+    const again = (): Promise<Decision> => check(id, { holdMillis: 2 * WINDOW });
+    await again();
+    for (let renewal = 0; renewal < renewals; renewal += 1) {
+      await clock.advance(1.5 * WINDOW);
+      await limiter.amend('k', id, {});
+    }
+    await clock.advance(5 * WINDOW - 1);
+    await expect(again()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
+    await clock.advance(1);
+    expect(await again()).toMatchObject(approval(id));
+  },
+);
+
 describe('a key that is idle, and remembers a request', () => {
   const id = randomUUID();
   beforeEach(async () => {
