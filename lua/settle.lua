@@ -15,9 +15,9 @@
 --       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
 --       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
 --       8 how many places the caller has, 9 how many waiters were put back, then their claims (lib/named-requests)
---       then the claims of the waiters that are approved by this call, and of those asked about that
---       were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or with `!` and the
---       reason after those whose wait has ended otherwise: `taken_over` or `withdrawn`
+--       then the claims of the waiters that are approved by this call, and of the waiters
+--       asked about that were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or
+--       with `!` and the reason after a claim whose wait has ended otherwise: `taken_over` or `withdrawn`
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'

@@ -14,7 +14,7 @@ local function is_approved_without_record(keys, state, id)
   return redis.call('SMISMEMBER', keys.requests, id)[1] == 1 or holds.read(keys, state, id) ~= nil
 end
 
--- Ends the wait of a check that another has taken over, or that a release has withdrawn: its replica hears of it by a wake.
+-- Ends the wait of a check that another has taken over, or that a release has withdrawn: a wake tells its replica.
 function known_requests.end_wait(state, id, record, why)
   state.ended = state.ended or {}
   state.ended[#state.ended + 1] = named_requests.claim(id, record.owner) .. '!' .. why

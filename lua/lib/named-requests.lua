@@ -1,7 +1,7 @@
 -- The requests whose ids their callers have chosen. Ids that Sluice makes have no record, and cost nothing. Hashes have the
 -- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, and before that the outcome of a request that waits no more:
 --   records                   the requests that wait
---   outcomes                  `approved:` or `released:`, of those that were approved since the last generation ended
+--   outcomes                  `approved:` or `released:`, of requests that were approved since the last generation ended
 --   outcomes:1 to outcomes:3  the same of earlier generations: as long as lib/past-requests remembers approvals
 --
 -- The owner is the check that the request belongs to now, `<replica id>#<number>`. A later check with the same id takes the
@@ -137,7 +137,7 @@ function named_requests.forget_waiting(keys, state, ids)
   end
 end
 
--- Gives waiters, a list of { request_id, replica_id }, the owners of those that have records, and the owners' replicas.
+-- Gives waiters, a list of { request_id, replica_id }, the owners in their records, and the owners' replicas.
 function named_requests.resolve(keys, state, waiters)
   if state.named == 0 or #waiters == 0 then
     return

@@ -38,7 +38,7 @@ export async function storedQueue(
 /**
  * @param entries of the list
  * @param tickets by request id, and `leases` by replica id: the two hashes
- * @param records by request id, of those that their callers have chosen
+ * @param records by request id, of the requests whose ids their callers have chosen
  * @throws Error if the three keys contradict each other
  */
 export function readQueue(

@@ -25,7 +25,7 @@ async function check(
   return verdict;
 }
 
-/** The records of those that wait, and all outcomes. */
+/** The records of the requests that wait, and all outcomes. */
 async function records(): Promise<Record<string, string>> {
   const all = await Promise.all(
     [key.names.records, ...key.names.outcomes].map((name) => redis.client.hgetall(name)),

@@ -45,7 +45,7 @@ test('a listener gets the messages of its channel, from the subscription on', ()
   expect(other.heard).toEqual([]);
 });
 
-test('a listener hears of its own replica’s claims, and of all without an owner', () => {
+test('a listener gets its own replica’s claims, and all without an owner', () => {
   const listener = new Listener();
   wakes.listen('k', listener);
   const granted = ['a', 'b#r1#3', 'c#r2#1'];
