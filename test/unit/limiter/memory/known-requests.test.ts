@@ -102,6 +102,18 @@ test('a request without memory for its record fails, and known ones are still an
   expect(await check(id)).toMatchObject(approval(id));
 });
 
+test('a request is forgotten on time also without a sweep', () => {
+  const policy = { current: keyLimits(LIMITS) };
+  const budget = new MemoryBudget(Infinity);
+  const instance = new Instance('k', 0, policy, UNBOUNDED, budget, () => undefined);
+  const id = randomUUID();
+  const decide = (now: number, hits: number): string =>
+    instance.check(now, id, { key: 'k', canWait: false, hits }, now);
+  expect(decide(500, 1)).toBe('approved');
+  expect(decide(500 + 3 * WINDOW - 1, 2)).toBe('other_hits');
+  expect(decide(500 + 3 * WINDOW, 2)).toBe('approved');
+});
+
 test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with seed %i', (seed) => {
   const random = new Random(seed);
   const budget = new MemoryBudget(Infinity);
@@ -179,6 +191,14 @@ describe('a key that is idle, and remembers a request', () => {
     expect(await limiter.inspect('k')).toMatchObject({
       limits: [{ used: 1, maximum: 1, millisToWindowEnd: WINDOW }],
     });
+    const next = randomUUID();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const decision = await check(next, { holdMillis: WINDOW, maxRequests: 2 });
+      expect(decision).toMatchObject(approval(next));
+    }
+    expect(await limiter.inspect('k')).toMatchObject({ held: 1 });
+    expect(await limiter.release('k', next)).toBe(true);
+    await expect(check(next, { holdMillis: WINDOW })).rejects.toMatchObject({ conflict: 'used' });
   });
 
   test('takes memory for three windows', async () => {
