@@ -191,14 +191,18 @@ describe('a key that is idle, and remembers a request', () => {
     expect(await limiter.inspect('k')).toMatchObject({
       limits: [{ used: 1, maximum: 1, millisToWindowEnd: WINDOW }],
     });
+  });
+
+  test('is a new key at its next check, and remembers what it holds', async () => {
     const next = randomUUID();
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      const decision = await check(next, { holdMillis: WINDOW, maxRequests: 2 });
-      expect(decision).toMatchObject(approval(next));
-    }
+    const ask = (hits = 1): Promise<Decision> => check(next, { holdMillis: 6 * WINDOW, hits });
+    await ask();
+    await clock.advance(6 * WINDOW - 1);
+    await expect(ask(2)).rejects.toMatchObject({ ...CONFLICT, conflict: 'other_hits' });
+    expect(await ask()).toMatchObject(approval(next));
     expect(await limiter.inspect('k')).toMatchObject({ held: 1 });
     expect(await limiter.release('k', next)).toBe(true);
-    await expect(check(next, { holdMillis: WINDOW })).rejects.toMatchObject({ conflict: 'used' });
+    await expect(ask()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
   });
 
   test('takes memory for three windows', async () => {
