@@ -32,9 +32,9 @@ export class Approvals {
   constructor(
     now: number,
     [own, ...further]: Limits,
-    private readonly bounds: InstanceBounds,
+    readonly bounds: InstanceBounds,
     /** Holds the ids. */
-    private readonly budget: MemoryBudget,
+    readonly budget: MemoryBudget,
   ) {
     this.#window = createWindow(now, own);
     this.#limits = [this.#create(now, own, this.#window)];

@@ -52,8 +52,8 @@ export class Instance {
     readonly key: string,
     now: number,
     policy: { readonly current: KeyLimits },
-    private readonly bounds: InstanceBounds,
-    private readonly budget: MemoryBudget,
+    bounds: InstanceBounds,
+    budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
     known?: KnownRequests,
@@ -149,8 +149,7 @@ export class Instance {
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { approvals, bounds, budget } = this;
-    this.#known ??= new KnownRequests(approvals, this.#queue, bounds, budget);
+    this.#known ??= new KnownRequests(this.approvals, this.#queue);
     return this.#known.decide(now, requestId, request, number, () =>
       this.#decide(now, requestId, request),
     );

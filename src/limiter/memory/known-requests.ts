@@ -1,7 +1,6 @@
 import type { CheckRequest } from '../limiter.js';
-import type { Approvals, InstanceBounds } from './approvals.js';
+import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import type { MemoryBudget } from './memory-budget.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
@@ -15,10 +14,10 @@ export class KnownRequests {
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
-    { maxIdsPerKey }: InstanceBounds,
-    budget: MemoryBudget,
   ) {
-    this.#records = new RequestRecords(approvals, REMEMBERED_WINDOWS * maxIdsPerKey, budget);
+    const { bounds, budget } = approvals;
+    const max = REMEMBERED_WINDOWS * bounds.maxIdsPerKey;
+    this.#records = new RequestRecords(approvals, max, budget);
   }
 
   /** Whether it has any. */

@@ -223,6 +223,14 @@ export function describeRequestIds(
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
       });
 
+      test('with an id that Sluice has made counts once', async () => {
+        id = await approve({ holdMillis: HOLD });
+        expect(await check({ requestId: id, holdMillis: HOLD })).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
+        expect(await release(id)).toBe(true);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+      });
+
       test('that was released late is rejected, although its key is idle', async () => {
         await approve({ requestId: id, holdMillis: 10 * WINDOW });
         await harness.advance(9 * WINDOW);
@@ -543,6 +551,12 @@ export function describeRequestIds(
         await expectConflict(check({ requestId: id }), 'used');
         await harness.advance(2.5 * WINDOW);
         await expectConflict(check({ requestId: id }), 'used');
+      });
+
+      test('an id that Sluice has made counts once', async () => {
+        id = await approve();
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        expect(await used()).toBe(1);
       });
 
       test('a place is taken over, and comes at its turn', async () => {

@@ -90,16 +90,27 @@ test('a request without memory for its record fails, and known ones are still an
   expect(ids.length).toBeLessThan(20);
   expect(await used()).toBe(ids.length);
   expect(await check(ids[0])).toMatchObject(approval(ids[0]!));
-  expect(await limiter.ping()).toBe('full');
+  await expect(check(randomUUID())).rejects.toMatchObject({ name: 'StoreFullError' });
 
   // The sweep gives the memory back, although other checks keep the key.
   for (let window = 0; window < 5; window += 1) {
     await clock.advance(WINDOW);
     await check(undefined);
   }
-  expect(await limiter.ping()).toBe('ok');
   const id = randomUUID();
   expect(await check(id)).toMatchObject(approval(id));
+});
+
+test('a request is forgotten on time also without a sweep', () => {
+  const policy = { current: keyLimits(LIMITS) };
+  const budget = new MemoryBudget(Infinity);
+  const instance = new Instance('k', 0, policy, UNBOUNDED, budget, () => undefined);
+  const id = randomUUID();
+  const decide = (now: number, hits: number): string =>
+    instance.check(now, id, { key: 'k', canWait: false, hits }, now);
+  expect(decide(500, 1)).toBe('approved');
+  expect(decide(500 + 3 * WINDOW - 1, 2)).toBe('other_hits');
+  expect(decide(500 + 3 * WINDOW, 2)).toBe('approved');
 });
 
 test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with seed %i', (seed) => {
@@ -179,6 +190,18 @@ describe('a key that is idle, and remembers a request', () => {
     expect(await limiter.inspect('k')).toMatchObject({
       limits: [{ used: 1, maximum: 1, millisToWindowEnd: WINDOW }],
     });
+  });
+
+  test('is a new key at its next check, and remembers what it holds', async () => {
+    const next = randomUUID();
+    const ask = (hits = 1): Promise<Decision> => check(next, { holdMillis: 6 * WINDOW, hits });
+    await ask();
+    await clock.advance(6 * WINDOW - 1);
+    await expect(ask(2)).rejects.toMatchObject({ ...CONFLICT, conflict: 'other_hits' });
+    expect(await ask()).toMatchObject(approval(next));
+    expect(await limiter.inspect('k')).toMatchObject({ held: 1 });
+    expect(await limiter.release('k', next)).toBe(true);
+    await expect(ask()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
   });
 
   test('takes memory for three windows', async () => {
