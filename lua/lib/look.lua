@@ -9,6 +9,7 @@ local limits_text = require 'lib/limits-text'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local room = require 'lib/room'
 local stored = require 'lib/stored'
 
 local look = {}
@@ -22,29 +23,48 @@ local function look_at_holds(keys, state, now_ms)
   holds.keep(state, held, held_ids, first)
 end
 
+-- Begins the window of the own limit that holds the time of the look. `call`: of one that knows rules, which may come into
+-- force with it.
+local function begin_window(keys, state, now_ms, call)
+  local rules = call and in_force.rules_of_next_window(keys, state, call)
+  if not state.own:roll(state, now_ms, in_force.length_of_next_window(state, rules)) then
+    return
+  end
+  state.denied, state.hits, state.own.has_no_ids = 0, 0, state.own.has_boundary
+  in_force.take_next_window(state)
+  if rules then
+    in_force.take_maxima(keys, state, call)
+  end
+end
+
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
--- counts as empty, and a key that has been idle for too long as removed.
-function look.at(keys, now_us)
+-- counts as empty, and a key that has been idle for too long as removed. `call`: by default that of nobody who has rules.
+function look.at(keys, now_us, call)
   local now_ms = math.floor(now_us / 1000)
   local state = stored.read(keys.state)
   if not state then
     return nil
   end
+  if call then
+    key_limits.take_calendars(state, call)
+  end
   clock_step.begin_by_now(state, now_ms)
   key_limits.move(state, now_us)
+  if call then
+    recovery.note_call(state, call)
+  end
   recovery.end_past(state, now_ms)
   pause.end_past(state, now_ms)
   look_at_holds(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
   local waiting = recovery.count_waiting(state, tally)
-  if now_ms >= state.expires and waiting == 0 and not stored.has_holds(state) and not pause.is_on(state) then
+  if now_ms >= state.expires and waiting == 0 and not stored.has_holds(state) and not room.is_closed(state) then
     return nil
   end
-  if state.own:roll(state, now_ms, in_force.length_of_next_window(state)) then
-    state.denied = 0
-    in_force.take_next_window(state)
+  for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do
+    limit.has_no_ids = limit.has_boundary
   end
-  key_limits.roll_further(state, now_ms)
+  begin_window(keys, state, now_ms, call)
   return state, tally, waiting
 end
 

@@ -40,10 +40,14 @@ function recent_ids.drop_ended(keys, state, limit)
   more.changed(state)
 end
 
--- How many more ids may be kept.
+-- How many more ids may be kept. Those of a generation that is over do not count, also if a call that only looks has not
+-- dropped them.
 function recent_ids.free(keys, call, limit)
-  local names = recent_ids.built_names(keys, limit)
-  return call.max_ids - redis.call('HLEN', names[1]) - redis.call('HLEN', names[2])
+  local free = call.max_ids
+  for generation = limit.generation - 1, limit.kept_generation do
+    free = free - redis.call('HLEN', name_of(keys, limit, generation))
+  end
+  return free
 end
 
 -- The hits of an id, its mark, and the name of its hash; nil if it is not there.

@@ -14,6 +14,8 @@ import type {
   InstanceDetail,
   InstanceState,
   LimitsOf,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -196,6 +198,10 @@ export class RedisLimiter implements StoreLimiter {
 
   giveBack(key: string, requestId: string): void {
     this.#room.giveBack(key, requestId);
+  }
+
+  peek(request: PeekRequest): Promise<Peek> {
+    return this.#scripts.peek(this.#naming.namesOf(request.key), request);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

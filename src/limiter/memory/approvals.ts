@@ -1,10 +1,10 @@
 import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../limiter.js';
-import type { ForEachLimit, Limit, Limits } from '../limits.js';
+import { type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import { Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
-import type { MemoryBudget } from './memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 
 /** What an approval takes. */
 export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis'>;
@@ -32,13 +32,28 @@ export class Approvals {
   constructor(
     now: number,
     [own, ...further]: Limits,
-    private readonly bounds: InstanceBounds,
+    readonly bounds: InstanceBounds,
     /** Holds the ids. */
     private readonly budget: MemoryBudget,
   ) {
     this.#window = createWindow(now, own);
     this.#limits = [this.#create(now, own, this.#window)];
     this.takeFurther(now, further);
+  }
+
+  /**
+   * A copy in which windows and holds may end, and waiters be approved.
+   * @param limits of any rules, as of now
+   */
+  copy(now: number, limits: Limits): Approvals {
+    const copy = new Approvals(now, limits, this.bounds, UNBOUNDED_BUDGET);
+    copy.#holds = this.#holds?.copy();
+    copy.#window = this.#window.copy();
+    copy.#limits = forEachLimit(this.#limits, (limit, i) =>
+      limit.copy(copy, i === 0 ? copy.#window : undefined),
+    );
+    copy.#releasedAt = this.#releasedAt;
+    return copy;
   }
 
   /** The window of the key: the windows, or periods, of its own limit. */

@@ -1,4 +1,4 @@
-import type { MemoryBudget } from './memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
 
 /** What a hold takes, measured. */
@@ -23,9 +23,11 @@ interface HoldChanges {
 
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
 export class Holds {
-  readonly #holds = new Map<string, Hold>();
+  #holds = new Map<string, Hold>();
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
-  readonly #order = new Moments();
+  #order = new Moments();
+  /** These are the ones of the holds that this is a copy of. */
+  #isShared = false;
   #hits = 0;
   #firstLapse = Infinity;
 
@@ -53,9 +55,21 @@ export class Holds {
     return this.#firstLapse;
   }
 
+  /** A copy to which holds may be added, or in which they end. Until then it shares the memory of this one. */
+  copy(): Holds {
+    const copy = new Holds(this.max, UNBOUNDED_BUDGET);
+    copy.#holds = this.#holds;
+    copy.#order = this.#order;
+    copy.#hits = this.#hits;
+    copy.#firstLapse = this.#firstLapse;
+    copy.#isShared = true;
+    return copy;
+  }
+
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, hits: number, millis: number): boolean {
     if (!this.budget.take(BYTES_PER_HOLD)) return false;
+    this.#endSharing();
     this.#put(id, { hits, millis, lapsesAt: now + millis });
     return true;
   }
@@ -91,6 +105,7 @@ export class Holds {
   /** Ends the holds that have lapsed. @returns when the last of these lapsed; undefined if there is none */
   endLapsed(now: number): number | undefined {
     if (now < this.#firstLapse) return undefined;
+    this.#endSharing();
     let last: number | undefined;
     for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
       this.#order.removeFirst();
@@ -121,6 +136,13 @@ export class Holds {
   /** Removes all, and gives their memory back. */
   clear(): void {
     for (const [id, hold] of this.#holds) this.#remove(id, hold);
+  }
+
+  #endSharing(): void {
+    if (!this.#isShared) return;
+    this.#isShared = false;
+    this.#holds = new Map(this.#holds);
+    this.#order = this.#order.copy();
   }
 
   #put(id: string, hold: Hold): void {

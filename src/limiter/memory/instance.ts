@@ -13,11 +13,11 @@ import type {
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, hasSettableWindow, isSameAlgorithm, type Limit } from '../limits.js';
-import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import type { InstanceDecision } from './instance-decision.js';
+import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
+import type { DecisionAtOnce, InstanceDecision, InstancePeek } from './instance-decision.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
-import type { MemoryBudget } from './memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -27,6 +27,9 @@ export const MOST_TIMES_MAXIMUM = 10;
 
 const NOBODY: readonly string[] = [];
 
+/** What a check sets of the limits of its key. */
+type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
+
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
  * `lua/` have the same rules, operation by operation.
@@ -34,7 +37,7 @@ const NOBODY: readonly string[] = [];
 export class Instance {
   /** What counts of its limits. */
   readonly approvals: Approvals;
-  readonly #queue: WaitingQueue = new FifoQueue();
+  #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
   /** Until the first operation: no window is in progress. */
   #isNew = true;
@@ -60,10 +63,10 @@ export class Instance {
     budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
+    approvals = new Approvals(now, policy.current.limits, bounds, budget),
   ) {
     this.#rules = policy.current;
-    const { limits } = this.#rules;
-    this.approvals = new Approvals(now, limits, bounds, budget);
+    this.approvals = approvals;
     this.#expires = this.#idleAt;
   }
 
@@ -102,6 +105,32 @@ export class Instance {
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+    const granted = this.#beginCheck(now, request);
+    const decision = this.#decide(now, requestId, request);
+    // After the check is decided, since they are told what is left then.
+    if (granted.length > 0) this.onGrant(granted);
+    return decision;
+  }
+
+  /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */
+  peek(now: number, { hits, holdMillis }: Terms): InstancePeek {
+    const copy = this.#copy(now);
+    copy.#beginCheck(now, {});
+    const decision = copy.#decideAtOnce({ hits, holdMillis });
+    const quota = copy.quota(now);
+    if (decision === 'approved') return { decision, quota, turnMillis: 0 };
+    const turnMillis = copy.millisToTurn(now, hits);
+    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
+    return turnMillis < Infinity
+      ? { decision, quota, turnMillis }
+      : { decision, quota, turnMillis: millisUntil(copy.exactRoomAt, now) };
+  }
+
+  /**
+   * Ends what is over, takes the rules and what the request sets, and approves the waiters that have room.
+   * @returns their ids, in order
+   */
+  #beginCheck(now: number, request: Overrides): readonly string[] {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
     if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
@@ -115,35 +144,40 @@ export class Instance {
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.approvals.own.maximum = this.#maximum;
-    const granted = this.#grant(now);
-    const decision = this.#decide(now, requestId, request);
-    // After the check is decided, since they are told what is left then.
-    if (granted.length > 0) this.onGrant(granted);
-    return decision;
+    return this.#grant(now);
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
-    const approvals = this.approvals;
-    const fits = approvals.fit(terms);
-    const areFull = approvals.areFull(terms);
-    if (this.#isNext && fits && !areFull) {
-      return approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
+    const decision = this.#decideAtOnce(terms);
+    if (decision === 'approved') {
+      return this.approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
     }
-    if (hits > 1 && approvals.exceed(hits)) return 'too_many_hits';
+    if (decision === 'too_many_hits') return decision;
     if (!request.canWait) {
-      if (areFull && fits) return 'key_full';
-      this.#denied += 1;
-      return this.#isPaused ? 'paused' : 'denied';
+      if (decision !== 'key_full') this.#denied += 1;
+      return decision;
     }
     // With a maximum of 0 no turn ever comes.
-    const places = approvals.own.maximum === 0 ? 0 : this.#maxRequestsInQueue;
+    const places = this.approvals.own.maximum === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
     this.#queue.add({ requestId, arrival: now, ...terms });
     return 'waiting';
+  }
+
+  /** What a check would get that does not wait. */
+  #decideAtOnce(terms: Terms): DecisionAtOnce {
+    const { hits = 1 } = terms;
+    const { approvals } = this;
+    const fits = approvals.fit(terms);
+    const areFull = approvals.areFull(terms);
+    if (this.#isNext && fits && !areFull) return 'approved';
+    if (hits > 1 && approvals.exceed(hits)) return 'too_many_hits';
+    if (areFull && fits) return 'key_full';
+    return this.#isPaused ? 'paused' : 'denied';
   }
 
   /** Takes the rules as they are now, and serves the queue. */
@@ -266,6 +300,31 @@ export class Instance {
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
     return maxWaitMillis === 0 || !this.approvals.expectRelease;
+  }
+
+  /** A copy, for what would become of this instance. It tells nobody of approvals from the queue. */
+  #copy(now: number): Instance {
+    const { key, policy, approvals } = this;
+    const copied = approvals.copy(now, this.#rules.limits);
+    const copy = new Instance(
+      key,
+      now,
+      policy,
+      copied.bounds,
+      UNBOUNDED_BUDGET,
+      () => undefined,
+      copied,
+    );
+    copy.#queue = this.#queue.copy();
+    copy.#denied = this.#denied;
+    copy.#isNew = this.#isNew;
+    copy.#expires = this.#expires;
+    copy.#rules = this.#rules;
+    copy.#overriddenMax = this.#overriddenMax;
+    copy.#overriddenQueueMax = this.#overriddenQueueMax;
+    copy.#servedAt = this.#servedAt;
+    copy.#pausedUntil = this.#pausedUntil;
+    return copy;
   }
 
   /** Whether a check that joined the queue now would be the next to be approved. */

@@ -15,6 +15,8 @@ import type {
   InstanceState,
   KeyLimits,
   Limiter,
+  Peek,
+  PeekRequest,
   Policies,
   Quota,
   RejectedAmendment,
@@ -28,10 +30,10 @@ import { rejectionOf } from '../rejected-report.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
-import { decisionOf } from './instance-decision.js';
+import { decisionOf, peekOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
-import { bytesOf, MemoryBudget } from './memory-budget.js';
+import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 
 /** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -168,6 +170,16 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (entry) this.#withdraw(entry, now, requestId);
   }
 
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async peek(request: PeekRequest): Promise<Peek> {
+    if (this.#isClosed) throw new UnavailableError('shutting_down');
+    const now = this.#now();
+    const entry = this.#entryOf(request.key);
+    const isFound = entry?.instance.isIdle(now) === false;
+    const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
+    return peekOf(instance.peek(now, request));
+  }
+
   inspect(key: string): Promise<InstanceState | undefined> {
     const now = this.#now();
     return Promise.resolve(this.#find(key, now)?.instance.inspect(now));
@@ -236,6 +248,17 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (!entry?.instance.isIdle(now)) return entry;
     this.#remove(key, entry);
     return undefined;
+  }
+
+  /**
+   * An instance that a check would create.
+   * @param idle the one that a check would remove
+   */
+  #instanceToPeek(key: string, now: number, idle: Entry<Policy> | undefined): Instance {
+    const hasRoom = this.#entries.size < this.#bounds.maxKeys && this.#budget.has(bytesOf(key));
+    if (!idle && !hasRoom) throw new StoreFullError();
+    const policy = new KeptPolicy(key, this.policies);
+    return new Instance(key, now, policy, this.#bounds, UNBOUNDED_BUDGET, () => undefined);
   }
 
   #create(key: string, now: number): Entry<Policy> {

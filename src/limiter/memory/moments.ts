@@ -5,7 +5,7 @@ export interface Moment {
 
 /** Moments, of which the first is known: a binary heap. */
 export class Moments {
-  readonly #heap: Moment[] = [];
+  #heap: Moment[] = [];
 
   get size(): number {
     return this.#heap.length;
@@ -54,6 +54,12 @@ export class Moments {
       visit(moment);
       indices.push(2 * index + 1, 2 * index + 2);
     }
+  }
+
+  copy(): Moments {
+    const copy = new Moments();
+    copy.#heap = [...this.#heap];
+    return copy;
   }
 
   clear(): void {

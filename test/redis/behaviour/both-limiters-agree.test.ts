@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
-import type { Amendment, InstanceDetail, RemainingReport } from '../../../src/limiter/limiter.js';
+import { UnavailableError } from '../../../src/limiter/errors.js';
+import type {
+  Amendment,
+  Decision,
+  InstanceDetail,
+  Peek,
+  PeekRequest,
+  RemainingReport,
+} from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -34,6 +42,13 @@ type Step =
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
       readonly windowMillis: number | undefined;
+    }
+  /** A peek, and then the same as a check that does not wait. */
+  | {
+      readonly kind: 'peek';
+      readonly key: number;
+      readonly hits: number | undefined;
+      readonly holdMillis: number | undefined;
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
@@ -72,6 +87,7 @@ const further = (kind: fc.Arbitrary<Algorithm>) =>
     fc.tuple(furtherLimit('a', kind), furtherLimit('b', kind)),
   );
 
+const hits = fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6);
 const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
 
 const report = fc.record({
@@ -96,11 +112,20 @@ const stepsOfRules = [
         fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
         { nil: undefined },
       ),
-      hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      hits,
       holdMillis,
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
       windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('peek' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      hits,
+      holdMillis,
     }),
   },
   {
@@ -230,6 +255,10 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
+    if (step.kind === 'peek') {
+      const { hits, holdMillis } = step;
+      return this.#peekAndCheck({ key: this.#keys[step.key]!, hits, holdMillis });
+    }
     if (step.kind === 'disconnect') {
       const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
       const disconnecting = undecided.at(-1 - step.which);
@@ -248,6 +277,16 @@ class Subject {
         : await limiter.release(chosen.key, chosen.requestId);
     await this.harness.quiet();
     return isFound;
+  }
+
+  /** Returns what a peek says, after a check has got the same. */
+  async #peekAndCheck(request: PeekRequest): Promise<unknown> {
+    const { limiter } = this.harness;
+    const said = await settled(limiter.peek(request));
+    const got = await settled(limiter.check({ ...request, canWait: false }));
+    await this.harness.quiet();
+    expect(outcomeOf(said)).toEqual(outcomeOf(got));
+    return said;
   }
 
   /** Serves the waiters. Limits that wait for the end of a window come into force if it is over. */
@@ -275,6 +314,24 @@ class Subject {
     });
     return Promise.all(states);
   }
+}
+
+/** What a promise resolves to, or the error that it rejects with. */
+async function settled<Value>(promise: Promise<Value>): Promise<Value | Error> {
+  try {
+    return await promise;
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** What a peek and a check have in common. A check that takes nothing leaves the quota as a peek sees it. */
+function outcomeOf(result: Peek | Decision | Error): unknown {
+  if (result instanceof UnavailableError) return result.reason;
+  if (result instanceof Error) throw result;
+  return result.outcome === 'denied'
+    ? { reason: result.reason, quota: result.quota }
+    : result.outcome;
 }
 
 /** Leaves out what only one of the limiters has: the names of the key, of replicas and in the store, and leases. */

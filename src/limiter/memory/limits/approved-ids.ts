@@ -1,4 +1,4 @@
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { parseUuid, UUID_WORDS } from '../uuid.js';
 
 /** For the hits of an id. */
@@ -24,6 +24,8 @@ export class ApprovedIds {
   #words = UUID_WORDS;
   #size = 0;
   #hits = 0;
+  /** The table is the one of the ids that these are a copy of. */
+  #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}
 
@@ -41,6 +43,18 @@ export class ApprovedIds {
     return this.#hits;
   }
 
+  /** A copy to which ids may be added. Until then it shares the memory of this one. */
+  copy(): ApprovedIds {
+    const copy = new ApprovedIds(UNBOUNDED_BUDGET);
+    copy.#table = this.#table;
+    copy.#capacity = this.#capacity;
+    copy.#words = this.#words;
+    copy.#size = this.#size;
+    copy.#hits = this.#hits;
+    copy.#isShared = true;
+    return copy;
+  }
+
   /**
    * @param id a UUID of version 4 that was not added before
    * @returns false if there is no memory for it, so that nothing has changed
@@ -51,7 +65,8 @@ export class ApprovedIds {
     const capacity = isFull
       ? Math.max(FIRST_CAPACITY, Math.ceil(this.#capacity * GROWTH))
       : this.#capacity;
-    if ((isFull || words !== this.#words) && !this.#rebuild(capacity, words)) return false;
+    const isRebuilt = isFull || words !== this.#words || this.#isShared;
+    if (isRebuilt && !this.#rebuild(capacity, words)) return false;
     if (!parseUuid(id, wanted)) throw new Error(`no UUID: ${id}`);
     this.#put(hits);
     this.#size += 1;
@@ -189,6 +204,7 @@ export class ApprovedIds {
     // Both tables exist for a moment.
     if (!this.budget.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
     this.#table = new Uint32Array(capacity * words);
+    this.#isShared = false;
     this.#capacity = capacity;
     this.#words = words;
     for (let index = 0; index < before.length; index += wordsBefore) {

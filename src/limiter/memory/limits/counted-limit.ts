@@ -1,6 +1,7 @@
 import type { RemainingReport } from '../../limiter.js';
 import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
 import type { Holds } from '../holds.js';
+import type { Window } from './window.js';
 
 /** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
 export interface WithHolds {
@@ -96,6 +97,12 @@ export interface CountedLimit {
   beginServing(): void;
   /** Nobody waits any more. */
   endServing(): void;
+
+  /**
+   * A copy that may roll, and take what waiters need. It costs little, however many ids there are.
+   * @param window of the copy, if it is the key's; otherwise the copy has one of its own
+   */
+  copy(key: WithHolds, window?: Window): CountedLimit;
 
   state(now: number): LimitState;
   /** @param pausedUntil -Infinity if the key is not paused */

@@ -1,4 +1,4 @@
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 
 /** What an id takes, measured. */
 const BYTES_PER_ID = 250;
@@ -18,6 +18,8 @@ export class RecentIds {
   #before = new Map<string, Taken>();
   /** The number of the current generation. */
   #generation = 0;
+  /** These are the ones of the ids that this is a copy of. */
+  #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}
 
@@ -25,11 +27,22 @@ export class RecentIds {
     return this.#current.size + this.#before.size;
   }
 
+  /** A copy to which ids may be added, or in which generations end. Until then it shares the memory of this one. */
+  copy(): RecentIds {
+    const copy = new RecentIds(UNBOUNDED_BUDGET);
+    copy.#current = this.#current;
+    copy.#before = this.#before;
+    copy.#generation = this.#generation;
+    copy.#isShared = true;
+    return copy;
+  }
+
   /** Drops the ids of the generations that are over. */
   moveTo(generation: number): void {
     const passed = generation - this.#generation;
     if (passed === 0) return;
     this.#generation = generation;
+    this.#endSharing();
     this.#forget(this.#before);
     if (passed > 1) this.#forget(this.#current);
     this.#before = this.#current;
@@ -39,6 +52,7 @@ export class RecentIds {
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(id: string, taken: Taken): boolean {
     if (!this.budget.take(BYTES_PER_ID)) return false;
+    this.#endSharing();
     this.#current.set(id, taken);
     return true;
   }
@@ -54,6 +68,13 @@ export class RecentIds {
   clear(): void {
     this.#forget(this.#current);
     this.#forget(this.#before);
+  }
+
+  #endSharing(): void {
+    if (!this.#isShared) return;
+    this.#isShared = false;
+    this.#current = new Map(this.#current);
+    this.#before = new Map(this.#before);
   }
 
   #forget(ids: Map<string, Taken>): void {

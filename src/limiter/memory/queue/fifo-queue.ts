@@ -4,9 +4,18 @@ import type { Queued, WaitingQueue } from './waiting-queue.js';
 export class FifoQueue implements WaitingQueue {
   /** By their ids, in the order of arrival. Undefined until somebody waits, since most keys never have a waiter. */
   #waiters: Map<string, Queued> | undefined;
+  /** They are those of the queue that this is a copy of. */
+  #isShared = false;
 
   get size(): number {
     return this.#waiters?.size ?? 0;
+  }
+
+  copy(): FifoQueue {
+    const copy = new FifoQueue();
+    copy.#waiters = this.#waiters;
+    copy.#isShared = true;
+    return copy;
   }
 
   add(waiter: Queued): void {
@@ -22,6 +31,8 @@ export class FifoQueue implements WaitingQueue {
     const taken: string[] = [];
     for (const [requestId, waiter] of this.#waiters ?? []) {
       if (!approve(waiter)) break;
+      if (this.#isShared) this.#waiters = new Map(this.#waiters);
+      this.#isShared = false;
       this.#waiters?.delete(requestId);
       taken.push(requestId);
     }
