@@ -10,7 +10,7 @@
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
 -- does the same to the state that it has read, by the same functions where these write nothing. `call.only_looks` keeps
--- the others from it.
+-- the others from it. After the clock has gone back, a hold lapses when it would have: a check makes it shorter.
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'

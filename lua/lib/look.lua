@@ -23,6 +23,17 @@ local function look_at_holds(keys, state, now_ms)
   holds.keep(state, held, held_ids, first)
 end
 
+-- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.
+local function is_idle(state, tally, now_ms, call)
+  if now_ms < state.expires or stored.has_holds(state) or room.is_closed(state) then
+    return false
+  end
+  if call and tally.places > 0 then
+    recovery.begin_if_redis_was_down(state, tally, call)
+  end
+  return recovery.count_waiting(state, tally) == 0
+end
+
 -- Begins the window of the own limit that holds the time of the look. `call`: of one that knows rules, which may come into
 -- force with it.
 local function begin_window(keys, state, now_ms, call)
@@ -57,15 +68,14 @@ function look.at(keys, now_us, call)
   pause.end_past(state, now_ms)
   look_at_holds(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
-  local waiting = recovery.count_waiting(state, tally)
-  if now_ms >= state.expires and waiting == 0 and not stored.has_holds(state) and not room.is_closed(state) then
+  if is_idle(state, tally, now_ms, call) then
     return nil
   end
   for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do
     limit.has_no_ids = limit.has_boundary
   end
   begin_window(keys, state, now_ms, call)
-  return state, tally, waiting
+  return state, tally, recovery.count_waiting(state, tally)
 end
 
 -- What the scripts reply of a key: names, each with its value after it. inspect.lua says what they are.

@@ -7,7 +7,14 @@ import type {
   ReleaseResult,
 } from '../api/bulk-schemas.js';
 import { approvalOf } from './calls/approval.js';
-import { decisionIn, decisionOf, demandSuccess, isFound, isReleased } from './calls/answers.js';
+import {
+  decisionIn,
+  decisionOf,
+  demandSuccess,
+  isFound,
+  isReleased,
+  peekIn,
+} from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
@@ -15,6 +22,7 @@ import {
   CHECK_OPTIONS,
   CLIENT_OPTIONS,
   demandKnown,
+  PEEK_OPTIONS,
   PERMIT_OPTIONS,
   RENEW_OPTIONS,
   REPORT_OPTIONS,
@@ -28,14 +36,16 @@ import {
   type AmendElement,
   isAddress,
   type KeyElement,
+  type PeekElement,
   Service,
   type WaitElement,
 } from './calls/service.js';
-import type { Approval, Decision } from './decision.js';
+import type { Approval, Decision, Peek } from './decision.js';
 import type {
   AskOptions,
   CheckOptions,
   ClientOptions,
+  PeekOptions,
   PermitOptions,
   RenewOptions,
   ReportOptions,
@@ -60,6 +70,7 @@ export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Handling<WaitElement, Decision, Decision>;
+  readonly #peeks: Handling<PeekElement, Peek, Peek>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #keyChanges: Handling<KeyElement, void, void>;
@@ -125,6 +136,12 @@ export class SluiceClient {
         releases.add(request);
       },
     };
+    this.#peeks = {
+      ...changing,
+      read: (peek) => peek,
+      send: (request) =>
+        void sendAlone(request, peekIn, (signal) => service.peek(request.element, signal)),
+    };
     this.#amendments = {
       ...changing,
       read: (wasFound) => wasFound,
@@ -166,6 +183,17 @@ export class SluiceClient {
     const { maxWaitMillis } = options;
     const element = { ...elementOf(key, options), maxWaitMillis };
     return new PendingRequest(element, this.#waits, options).value;
+  }
+
+  /**
+   * Says what a check would get now. Nothing is counted, and the answer promises nothing: another caller may be approved
+   * before the check comes.
+   * @throws as `check`
+   */
+  peek(key: string, options: PeekOptions = NO_OPTIONS): Promise<Peek> {
+    const wrong = faultIn(PEEK_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
+    return new PendingRequest({ key, hits: options.hits }, this.#peeks, options).value;
   }
 
   /**

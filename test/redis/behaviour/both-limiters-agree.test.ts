@@ -43,12 +43,13 @@ type Step =
       readonly maxRequestsInQueue: number | undefined;
       readonly windowMillis: number | undefined;
     }
-  /** A peek, and then the same as a check that does not wait. */
+  /** A peek, and then perhaps the same as a check. */
   | {
       readonly kind: 'peek';
       readonly key: number;
       readonly hits: number | undefined;
       readonly holdMillis: number | undefined;
+      readonly isChecked: boolean;
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
@@ -126,6 +127,7 @@ const stepsOfRules = [
       key: fc.nat({ max: KEYS - 1 }),
       hits,
       holdMillis,
+      isChecked: fc.boolean(),
     }),
   },
   {
@@ -256,8 +258,8 @@ class Subject {
       return undefined;
     }
     if (step.kind === 'peek') {
-      const { hits, holdMillis } = step;
-      return this.#peekAndCheck({ key: this.#keys[step.key]!, hits, holdMillis });
+      const { hits, holdMillis, isChecked } = step;
+      return this.#peek({ key: this.#keys[step.key]!, hits, holdMillis }, isChecked);
     }
     if (step.kind === 'disconnect') {
       const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
@@ -279,10 +281,13 @@ class Subject {
     return isFound;
   }
 
-  /** Returns what a peek says, after a check has got the same. */
-  async #peekAndCheck(request: PeekRequest): Promise<unknown> {
+  /** Returns what a peek says that changes nothing. @param isChecked a check gets the same after it */
+  async #peek(request: PeekRequest, isChecked: boolean): Promise<unknown> {
     const { limiter } = this.harness;
+    const before = await this.states();
     const said = await settled(limiter.peek(request));
+    expect(await this.states()).toEqual(before);
+    if (!isChecked) return said;
     const got = await settled(limiter.check({ ...request, canWait: false }));
     await this.harness.quiet();
     expect(outcomeOf(said)).toEqual(outcomeOf(got));

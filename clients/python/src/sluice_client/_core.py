@@ -10,8 +10,8 @@ import httpx
 
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
-from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
-from ._protocol import base_in, decision_in, error_in, is_found, unanswered
+from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, Token, WaitOptions
+from ._protocol import base_in, decision_in, error_in, is_found, peek_in, unanswered
 
 FIRST_PAUSE_SECONDS = 0.1
 PAUSE_GROWTH = 3.0
@@ -42,6 +42,10 @@ class Core(ABC):
         """Asks for permission, and waits for it in the key's queue, without a limit unless one is given."""
         timeout = options.pop("timeout", None)
         return await self._decide(key, {**options, "can_wait": "true"}, timeout)
+
+    async def peek(self, key: str, *, hits: int | None = None) -> Peek:
+        """Says what a check would get now. Nothing is counted, and the answer promises nothing."""
+        return peek_in(await self._send(Call("GET", (key,), {"peek": "true", "hits": hits}, self._timeout)))
 
     async def release(self, key: str, request_id: str) -> bool:
         """Releases an approval. Returns False if it no longer exists."""
