@@ -120,7 +120,7 @@ test('a peek says what a check gets, also before anybody has served the queue, a
       const said = await peek(replicas[0], drawn.asked);
       expect(await check(replicas[0], drawn.asked)).toBe(said);
     }),
-    { numRuns: extent(150, 1500) },
+    { numRuns: extent(100, 1500) },
   );
 }, 300_000);
 

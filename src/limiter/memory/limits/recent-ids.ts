@@ -42,10 +42,9 @@ export class RecentIds {
     const passed = generation - this.#generation;
     if (passed === 0) return;
     this.#generation = generation;
-    this.#endSharing();
-    this.#forget(this.#before);
-    if (passed > 1) this.#forget(this.#current);
-    this.#before = this.#current;
+    this.#giveBack(this.#before);
+    if (passed > 1) this.#giveBack(this.#current);
+    this.#before = passed > 1 ? new Map() : this.#current;
     this.#current = new Map();
   }
 
@@ -66,8 +65,11 @@ export class RecentIds {
   }
 
   clear(): void {
-    this.#forget(this.#current);
-    this.#forget(this.#before);
+    if (this.size === 0) return;
+    this.#giveBack(this.#current);
+    this.#giveBack(this.#before);
+    this.#current = new Map();
+    this.#before = new Map();
   }
 
   #endSharing(): void {
@@ -77,8 +79,7 @@ export class RecentIds {
     this.#before = new Map(this.#before);
   }
 
-  #forget(ids: Map<string, Taken>): void {
+  #giveBack(ids: ReadonlyMap<string, Taken>): void {
     this.budget.giveBack(ids.size * BYTES_PER_ID);
-    ids.clear();
   }
 }
