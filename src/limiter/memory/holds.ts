@@ -26,7 +26,7 @@ export class Holds {
   #holds = new Map<string, Hold>();
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
   #order = new Moments();
-  /** These are the ones of the holds that this is a copy of. */
+  /** Whether both are also those of the original. */
   #isShared = false;
   #hits = 0;
   #firstLapse = Infinity;

@@ -1,7 +1,8 @@
 import type { Peek, PeekRequest } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
-import { type DeclaredLimits } from '../limits.js';
+import type { DeclaredLimits } from '../limits.js';
+import { ShortCalendar } from '../short-calendar.js';
 import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
@@ -23,15 +24,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       const peeked = await peek(terms);
       return peeked.outcome === 'approved' ? 'approved' : [peeked.reason, peeked.turnMillis];
     };
-    /** Goes on with other limits, for a new key. */
-    const restart = async (
-      other: Partial<DeclaredLimits>,
-      bounds: Parameters<typeof key.restart>[1] = {},
-    ): Promise<void> => {
-      limits = { ...LIMITS, ...other };
-      await key.restart(limits, bounds);
-    };
-
     test('at a key that does not exist says that a check fits, and makes no key', async () => {
       expect(await peek({ hits: 2 })).toEqual({
         outcome: 'approved',
@@ -141,17 +133,14 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
     });
 
     test('of a key with several limits is denied by the one that is full, until it has room', async () => {
-      await restart({
-        further: [
-          {
-            name: 'minute',
-            windowMillis: 60_000,
-            maximum: 1,
-            counts: 'requests',
-            keepsReleased: true,
-          },
-        ],
-      });
+      const minute = {
+        name: 'minute',
+        windowMillis: 60_000,
+        maximum: 1,
+        counts: 'requests',
+        keepsReleased: true,
+      } as const;
+      limits = { ...LIMITS, further: [minute] };
       await approve();
       expect(await peek()).toMatchObject({
         outcome: 'denied',
@@ -164,7 +153,7 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       ['sliding window', { name: 'sliding_window', steps: 10 }, 1100],
       ['token bucket', { name: 'token_bucket', burst: 2 }, 500],
     ] as const)('at a %s says when it has room again', async (_name, algorithm, millis) => {
-      await restart({ algorithm });
+      limits = { ...LIMITS, algorithm };
       expect(await turn({ hits: 2 })).toBe('approved');
       await approve({ hits: 2 });
       expect(await turn()).toEqual(['limit_reached', millis]);
@@ -175,16 +164,45 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       expect(await inspect()).toMatchObject({ denied: 0 });
     });
 
+    test('at a window of a calendar sees when each of its days ends', async () => {
+      const calendar = new ShortCalendar('Test/Zone', harness.now() - 400, 100);
+      const algorithm = { name: 'fixed_window', calendar } as const;
+      limits = { ...LIMITS, windowMillis: 86_400_000, algorithm };
+      await approve({ hits: 2 });
+      expect(await turn()).toEqual(['limit_reached', 2000]);
+      await harness.advance(1999);
+      expect(await turn()).toEqual(['limit_reached', 1]);
+      await harness.advance(1);
+      expect(await peek()).toMatchObject({
+        outcome: 'approved',
+        quota: { limits: [{ windowMillis: 2300, remaining: 2, resetMillis: 2300 }] },
+      });
+      await approve({ hits: 2 });
+      await wait({ hits: 2 });
+      await wait();
+      await wait();
+      expect(await turn()).toEqual(['limit_reached', 2300 + 2500]);
+    });
+
+    test('counts what a vendor has reported, until its limit resets', async () => {
+      await approve();
+      await harness.limiter.reportRemaining(key.key, { remaining: 0, resetMillis: 600 });
+      expect(await turn()).toEqual(['limit_reached', 600]);
+      await harness.advance(600);
+      expect(await turn()).toBe('approved');
+      expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
+    });
+
     test.each([[undefined], [{ name: 'token_bucket', burst: 1 } as const]])(
       'at a maximum of 0 says when the limit may have room',
       async (algorithm) => {
-        await restart({ maxRequests: 0, ...(algorithm && { algorithm }) });
+        limits = { ...LIMITS, maxRequests: 0, algorithm };
         expect(await turn()).toEqual(['limit_reached', WINDOW]);
       },
     );
 
     test('fails where a check would, for lack of memory for its id', async () => {
-      await restart({ maxRequests: 5 }, { maxIdsPerKey: 2, maxHoldsPerKey: 1 });
+      await key.restart({ ...LIMITS, maxRequests: 5 }, { maxIdsPerKey: 2, maxHoldsPerKey: 1 });
       await approve({ holdMillis: 2500 });
       await expect(peek({ holdMillis: 2500 })).rejects.toMatchObject({ reason: 'key_full' });
       await approve({ hits: 2 });

@@ -24,7 +24,7 @@ export class ApprovedIds {
   #words = UUID_WORDS;
   #size = 0;
   #hits = 0;
-  /** The table is the one of the ids that these are a copy of. */
+  /** Whether the table is also that of the original. */
   #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}

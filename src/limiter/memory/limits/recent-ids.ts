@@ -18,7 +18,7 @@ export class RecentIds {
   #before = new Map<string, Taken>();
   /** The number of the current generation. */
   #generation = 0;
-  /** These are the ones of the ids that this is a copy of. */
+  /** Whether the maps are also those of the original. */
   #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}
