@@ -34,8 +34,8 @@ local function is_idle(state, tally, now_ms, call)
   return recovery.count_waiting(state, tally) == 0
 end
 
--- Begins the window of the own limit that holds the time of the look. `call`: of one that knows rules, which may come into
--- force with it.
+-- Begins the window of the own limit that holds the time of the look. `call`: as for `look.at`. Its
+-- rules may come into force with the window.
 local function begin_window(keys, state, now_ms, call)
   local rules = call and in_force.rules_of_next_window(keys, state, call)
   if not state.own:roll(state, now_ms, in_force.length_of_next_window(state, rules)) then
@@ -49,7 +49,7 @@ local function begin_window(keys, state, now_ms, call)
 end
 
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
--- counts as empty, and a key that has been idle for too long as removed. `call`: by default that of nobody who has rules.
+-- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
 function look.at(keys, now_us, call)
   local now_ms = math.floor(now_us / 1000)
   local state = stored.read(keys.state)

@@ -31,6 +31,7 @@ import {
   WAIT_OPTIONS,
 } from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
+import { answered, answerWith, sendAlone } from './calls/send-alone.js';
 import type { Hold } from './calls/renewals.js';
 import {
   type AmendElement,
@@ -371,41 +372,4 @@ function elementOf(
   { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: AskOptions,
 ): CheckElement {
   return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis };
-}
-
-function sendAlone<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  send: (signal: AbortSignal) => Promise<Answer>,
-): Promise<void> {
-  const connection = new AbortController();
-  request.onGone = () => {
-    connection.abort();
-  };
-  return answerWith(request, read, send(connection.signal));
-}
-
-async function answerWith<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  answer: Promise<Answer>,
-): Promise<void> {
-  request.isSent = true;
-  try {
-    answered(request, read, await answer);
-  } catch (error) {
-    request.failed(error);
-  }
-}
-
-function answered<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  answer: Answer,
-): void {
-  try {
-    request.answered(read(answer));
-  } catch (error) {
-    request.failed(error);
-  }
 }

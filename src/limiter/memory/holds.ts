@@ -26,7 +26,7 @@ export class Holds {
   #holds = new Map<string, Hold>();
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
   #order = new Moments();
-  /** Whether both are also those of the original. */
+  /** Whether both also belong to the original. */
   #isShared = false;
   #hits = 0;
   #firstLapse = Infinity;

@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import type {
   Amendment,
   CheckRequest,
@@ -12,8 +10,9 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit, hasSettableWindow, isSameAlgorithm, type Limit } from '../limits.js';
+import { forEachLimit, hasSettableWindow } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
+import { InForce } from './in-force.js';
 import type { DecisionAtOnce, InstanceDecision, InstancePeek } from './instance-decision.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
@@ -42,14 +41,7 @@ export class Instance {
   /** Until the first operation: no window is in progress. */
   #isNew = true;
   #expires: number;
-  /** The rules in force: the length of the window and the maxima are one unit, and change together. */
-  #rules: KeyLimits;
-  /**
-   * The maxima that requests have set. They override the limits, and stay until the key is removed or the limits'
-   * ceilings no longer allow them.
-   */
-  #overriddenMax: number | undefined;
-  #overriddenQueueMax: number | undefined;
+  #inForce: InForce;
   /** When a waiter was approved last; undefined if none was, which takes less memory than a number. */
   #servedAt: number | undefined;
   /** When the pause ends; -Infinity if there is none. */
@@ -65,8 +57,8 @@ export class Instance {
     private readonly onGrant: (requestIds: readonly string[]) => void,
     approvals = new Approvals(now, policy.current.limits, bounds, budget),
   ) {
-    this.#rules = policy.current;
     this.approvals = approvals;
+    this.#inForce = new InForce(policy, approvals);
     this.#expires = this.#idleAt;
   }
 
@@ -94,8 +86,8 @@ export class Instance {
     };
     const roomAt = roomForWaiters(limits, waited);
     // The rules that come into force at the boundary may not have the limit that is full.
-    const mayChange = limits.length > 1 || !this.#hasAlgorithmOfRules;
-    if (!mayChange || !this.#awaitsBoundary) return roomAt;
+    const mayChange = limits.length > 1 || !this.#inForce.hasAlgorithmOfRules;
+    if (!mayChange || !this.#inForce.awaitsBoundary) return roomAt;
     return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
   }
 
@@ -132,8 +124,8 @@ export class Instance {
    */
   #beginCheck(now: number, request: Overrides): readonly string[] {
     this.#roll(now);
-    if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
-    if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
+    if (this.#takeMaxima(now)) this.#inForce.dropOverridesAboveCeilings();
+    if (request.windowMillis !== undefined && hasSettableWindow(this.#inForce.limits[0])) {
       if (this.#isNew) this.#window.begin(request.windowMillis);
       else this.#window.override(request.windowMillis);
       // It may be the length that the window has already.
@@ -141,9 +133,7 @@ export class Instance {
     }
     this.#isNew = false;
     this.#expires = this.#idleAt;
-    this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
-    this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
-    this.approvals.own.maximum = this.#maximum;
+    this.#inForce.override(request);
     return this.#grant(now);
   }
 
@@ -160,7 +150,7 @@ export class Instance {
       return decision;
     }
     // With a maximum of 0 no turn ever comes.
-    const places = this.approvals.own.maximum === 0 ? 0 : this.#maxRequestsInQueue;
+    const places = this.approvals.own.maximum === 0 ? 0 : this.#inForce.maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
@@ -210,7 +200,7 @@ export class Instance {
   reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
     this.#roll(now);
     this.#takeMaxima(now);
-    const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
+    const index = this.#inForce.limits.findIndex(({ name }) => name === report.limit);
     const limit = this.approvals.limits[index];
     if (limit?.report(now, report)) {
       this.#isNew = false;
@@ -218,7 +208,7 @@ export class Instance {
     }
     this.#serveQueue(now);
     const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
-    return rejectionOf(this.#rules.limits, report) ?? { remaining };
+    return rejectionOf(this.#inForce.limits, report) ?? { remaining };
   }
 
   /** Changes an approval that still counts, and renews its hold. */
@@ -252,7 +242,7 @@ export class Instance {
     return {
       key: this.key,
       limits: forEachLimit(limits, (limit) => limit.state(now)),
-      maxRequestsInQueue: this.#maxRequestsInQueue,
+      maxRequestsInQueue: this.#inForce.maxRequestsInQueue,
       held: holds?.heldAt(now)?.hits ?? 0,
       denied: now >= this.#window.end ? 0 : this.#denied,
       waiting: this.#queue.size,
@@ -264,11 +254,7 @@ export class Instance {
     return {
       ...this.inspect(now),
       ...placesIn(this.#queue, now, mostQueued),
-      overridden: {
-        maxRequests: this.#overriddenMax !== undefined,
-        maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
-        windowMillis: this.#window.hasOverride,
-      },
+      overridden: this.#inForce.overridden,
       isRecovering: false,
       names: [],
     };
@@ -286,7 +272,7 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const [own] = this.policy.current.limits;
+    const [own] = this.#inForce.declared;
     const ofRules = own.windowMillis;
     const laterMillis = hasSettableWindow(own) ? this.#window.nextMillis(ofRules) : ofRules;
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
@@ -305,7 +291,7 @@ export class Instance {
   /** A copy, for what would become of this instance. It tells nobody of approvals from the queue. */
   #copy(now: number): Instance {
     const { key, policy, approvals } = this;
-    const copied = approvals.copy(now, this.#rules.limits);
+    const copied = approvals.copy(now, this.#inForce.limits);
     const copy = new Instance(
       key,
       now,
@@ -319,9 +305,7 @@ export class Instance {
     copy.#denied = this.#denied;
     copy.#isNew = this.#isNew;
     copy.#expires = this.#expires;
-    copy.#rules = this.#rules;
-    copy.#overriddenMax = this.#overriddenMax;
-    copy.#overriddenQueueMax = this.#overriddenQueueMax;
+    copy.#inForce = this.#inForce.copy(copied);
     copy.#servedAt = this.#servedAt;
     copy.#pausedUntil = this.#pausedUntil;
     return copy;
@@ -338,15 +322,6 @@ export class Instance {
     return this.#queue.first(1)[0]?.hits ?? 1;
   }
 
-  /** The maximum of the own limit, which a request may have set. */
-  get #maximum(): number {
-    return this.#overriddenMax ?? this.#rules.limits[0].maximum;
-  }
-
-  get #maxRequestsInQueue(): number {
-    return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
-  }
-
   get #isPaused(): boolean {
     return this.#pausedUntil > -Infinity;
   }
@@ -356,47 +331,13 @@ export class Instance {
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
-    if (this.#awaitsBoundary) return false;
-    this.#takeRules(now, this.policy.current);
+    if (this.#inForce.awaitsBoundary) return false;
+    this.#takeRules(now);
     return true;
   }
 
-  /** Whether the rules have another window, so that they come into force with the next one. */
-  get #awaitsBoundary(): boolean {
-    if (!this.#hasBoundary) return false;
-    if (!this.#hasAlgorithmOfRules) return true;
-    const [own] = this.policy.current.limits;
-    const isOther = hasSettableWindow(own) && own.windowMillis !== this.#window.millis;
-    return isOther && !this.#window.isOverridden;
-  }
-
-  /** Whether another own limit waits for the end of the window. */
-  get #hasBoundary(): boolean {
-    return this.#rules.limits[0].algorithm.name === 'fixed_window';
-  }
-
-  get #hasAlgorithmOfRules(): boolean {
-    return isSameAlgorithm(this.#rules.limits[0], this.policy.current.limits[0]);
-  }
-
-  #takeRules(now: number, rules: KeyLimits): void {
-    const before = this.#rules;
-    if (rules === before) return;
-    this.#rules = rules;
-    this.#takeOwn(now, before.limits[0], { ...rules.limits[0], maximum: this.#maximum });
-    this.approvals.own.maximum = this.#maximum;
-    const [, ...further] = rules.limits;
-    if (isDeepStrictEqual(further, before.limits.slice(1))) return;
-    // A longer window may end after the key would be removed.
-    this.#expires = Math.max(this.#expires, this.approvals.takeFurther(now, further));
-  }
-
-  /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
-  #takeOwn(now: number, before: Limit, own: Limit): void {
-    const isSame = isSameAlgorithm(before, own);
-    const isWindow = isSame && own.algorithm.name === 'fixed_window';
-    if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return;
-    this.#expires = Math.max(this.#expires, this.approvals.takeOwn(now, own));
+  #takeRules(now: number): void {
+    this.#expires = Math.max(this.#expires, this.#inForce.takeRules(now));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
@@ -406,26 +347,15 @@ export class Instance {
     return at;
   }
 
-  #forgetOverridesAboveCeilings(): void {
-    const { ceilings } = this.#rules;
-    if (!ceilings) return;
-    if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
-    if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
-      this.#overriddenQueueMax = undefined;
-    }
-    this.#window.dropOverrideAbove(ceilings.windowMillis);
-  }
-
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    const rules = this.policy.current;
-    const [own] = rules.limits;
-    const endsWindows = this.#hasBoundary && !hasSettableWindow(own);
+    const [own] = this.#inForce.declared;
+    const endsWindows = this.#inForce.hasBoundary && !hasSettableWindow(own);
     if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
     const hasRolled = this.approvals.roll(now, own.windowMillis);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
-    if (this.#hasBoundary) this.#takeRules(now, rules);
+    if (this.#inForce.hasBoundary) this.#takeRules(now);
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;

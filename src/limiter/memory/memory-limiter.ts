@@ -34,12 +34,7 @@ import { decisionOf, peekOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-
-/** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
-const SWEEP_INTERVAL_MILLIS = 1000;
-/** A sweep pauses after this many keys, so that requests come in between. */
-const KEYS_BETWEEN_PAUSES = 10_000;
-const SWEEP_PAUSE_MILLIS = 1;
+import { Sweep } from './sweep.js';
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
@@ -65,9 +60,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
-  #stopSweeping: (() => void) | undefined;
-  /** Where the sweep continues. A Map's iterator keeps its position while entries are added and removed. */
-  #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
+  readonly #sweep: Sweep<Entry<Policy>>;
 
   readonly #bounds: MemoryBounds;
   readonly #budget: MemoryBudget;
@@ -81,6 +74,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
     this.#approvals = new ApprovalBatches(eventLoop, clock);
+    this.#sweep = new Sweep(this.#entries, clock, (key, entry, now) => {
+      if (entry.instance.isIdle(now)) this.#remove(key, entry);
+      else entry.instance.forgetEndedWindow(now);
+    });
   }
 
   get waiting(): number {
@@ -218,7 +215,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   close(): Promise<void> {
     this.#isClosed = true;
-    this.#stopSweeping?.();
+    this.#sweep.end();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
     this.#lastKey = undefined;
@@ -281,7 +278,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#lastKey = undefined;
-    if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
+    this.#sweep.begin();
     return entry;
   }
 
@@ -354,29 +351,5 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (entry.instance.waiting === 0 || this.#isClosed) return;
     entry.instance.settle(this.#now());
     this.#settleWhenRoom(entry);
-  }
-
-  #sweepAfter(millis: number): void {
-    this.#stopSweeping = this.clock.after(millis, () => {
-      this.#sweep();
-    });
-  }
-
-  #sweep(): void {
-    const now = this.#now();
-    this.#sweepPosition ??= this.#entries.entries();
-    for (let looked = 0; looked < KEYS_BETWEEN_PAUSES; looked += 1) {
-      const next = this.#sweepPosition.next();
-      if (next.done) {
-        this.#sweepPosition = undefined;
-        break;
-      }
-      const [key, entry] = next.value;
-      if (entry.instance.isIdle(now)) this.#remove(key, entry);
-      else entry.instance.forgetEndedWindow(now);
-    }
-    if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);
-    else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
-    else this.#stopSweeping = undefined;
   }
 }

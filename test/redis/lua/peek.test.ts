@@ -19,7 +19,7 @@ async function contentOf(name: string): Promise<unknown> {
     case 'set':
       return (await client.smembers(name)).sort();
     case 'zset':
-      return client.zrange(name, 0, -1, 'WITHSCORES');
+      return client.zrange(name, '0', '-1', 'WITHSCORES');
     default:
       return client.lrange(name, 0, -1);
   }

@@ -24,7 +24,7 @@ export class ApprovedIds {
   #words = UUID_WORDS;
   #size = 0;
   #hits = 0;
-  /** Whether the table is also that of the original. */
+  /** Whether the table also belongs to the original. */
   #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}

@@ -18,7 +18,7 @@ export class RecentIds {
   #before = new Map<string, Taken>();
   /** The number of the current generation. */
   #generation = 0;
-  /** Whether the maps are also those of the original. */
+  /** Whether the maps also belong to the original. */
   #isShared = false;
 
   constructor(private readonly budget: MemoryBudget) {}
@@ -44,7 +44,7 @@ export class RecentIds {
     this.#generation = generation;
     this.#giveBack(this.#before);
     if (passed > 1) this.#giveBack(this.#current);
-    this.#before = passed > 1 ? new Map() : this.#current;
+    this.#before = passed > 1 ? new Map<string, Taken>() : this.#current;
     this.#current = new Map();
   }
 

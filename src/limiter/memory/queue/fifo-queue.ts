@@ -4,7 +4,7 @@ import type { Queued, WaitingQueue } from './waiting-queue.js';
 export class FifoQueue implements WaitingQueue {
   /** By their ids, in the order of arrival. Undefined until somebody waits, since most keys never have a waiter. */
   #waiters: Map<string, Queued> | undefined;
-  /** Whether they are also those of the original. */
+  /** Whether they also belong to the original. */
   #isShared = false;
 
   get size(): number {
