@@ -19,7 +19,7 @@ export class InForce {
   #overriddenQueueMax: number | undefined;
 
   constructor(
-    private readonly policy: { readonly current: KeyLimits },
+    readonly policy: { readonly current: KeyLimits },
     private readonly approvals: Approvals,
   ) {
     this.#rules = policy.current;

@@ -50,7 +50,7 @@ export class Instance {
   constructor(
     readonly key: string,
     now: number,
-    private readonly policy: { readonly current: KeyLimits },
+    policy: { readonly current: KeyLimits },
     bounds: InstanceBounds,
     budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
@@ -290,7 +290,8 @@ export class Instance {
 
   /** A copy, for what would become of this instance. It tells nobody of approvals from the queue. */
   #copy(now: number): Instance {
-    const { key, policy, approvals } = this;
+    const { key, approvals } = this;
+    const { policy } = this.#inForce;
     const copied = approvals.copy(now, this.#inForce.limits);
     const copy = new Instance(
       key,
