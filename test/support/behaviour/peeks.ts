@@ -132,6 +132,29 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       expect(await turn()).toBe('approved');
     });
 
+    test('sees another algorithm and other further limits that take what counts over, and leaves their ids', async () => {
+      const minute = { name: 'minute', counts: 'hits', keepsReleased: false } as const;
+      const before: DeclaredLimits = {
+        ...LIMITS,
+        algorithm: { name: 'sliding_window', steps: 10 },
+        further: [{ ...minute, windowMillis: 60_000, maximum: 9 }],
+      };
+      limits = before;
+      const requestId = await approve({ hits: 2 });
+      limits = {
+        ...LIMITS,
+        algorithm: { name: 'token_bucket', burst: 2 },
+        further: [{ ...minute, name: 'hour', windowMillis: 3_600_000, maximum: 1 }],
+      };
+      expect(await peek()).toMatchObject({
+        turnMillis: WINDOW / 2,
+        quota: { limits: [{ remaining: 0 }, { name: 'hour', remaining: 1 }] },
+      });
+      limits = before;
+      expect(await key.release(requestId)).toBe(true);
+      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }, { name: 'minute', used: 0 }] });
+    });
+
     test('of a key with several limits is denied by the one that is full, until it has room', async () => {
       const minute = {
         name: 'minute',
@@ -200,6 +223,18 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
         expect(await turn()).toEqual(['limit_reached', WINDOW]);
       },
     );
+
+    test('fails for ids that are kept, until a check would drop them', async () => {
+      limits = { ...LIMITS, maxRequests: 5, algorithm: { name: 'sliding_window', steps: 2 } };
+      await key.restart(limits, { maxIdsPerKey: 2 });
+      await approve();
+      await approve();
+      await expect(peek()).rejects.toMatchObject({ reason: 'key_full' });
+      await harness.advance(2999);
+      await expect(peek()).rejects.toMatchObject({ reason: 'key_full' });
+      await harness.advance(1);
+      expect(await turn()).toBe('approved');
+    });
 
     test('fails where a check would, for lack of memory for its id', async () => {
       await key.restart({ ...LIMITS, maxRequests: 5 }, { maxIdsPerKey: 2, maxHoldsPerKey: 1 });

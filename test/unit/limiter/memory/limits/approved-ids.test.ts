@@ -98,3 +98,17 @@ test('a process gives a limiter half of the heap that others do not need', () =>
   const mebibytes = [80, 112, 560, 4144].map((heap) => memoryIn(heap * 2 ** 20) / 2 ** 20);
   expect(mebibytes).toEqual([4, 8, 232, 2024]);
 });
+
+test('a copy has the ids of the original, which does not get those that the copy gets', () => {
+  const budget = new MemoryBudget(Infinity);
+  const ids = new ApprovedIds(budget);
+  const other = randomUUID();
+  ids.add(ID, 1);
+  const taken = budget.taken;
+  const copy = ids.copy();
+  copy.add(other, 1);
+  expect([copy.size, copy.hitsOf(ID), copy.hitsOf(other)]).toEqual([2, 1, 1]);
+  expect([ids.size, ids.hitsOf(ID), ids.hitsOf(other)]).toEqual([1, 1, undefined]);
+  copy.clear();
+  expect([ids.hitsOf(ID), budget.taken]).toEqual([1, taken]);
+});

@@ -97,3 +97,16 @@ describe('the memory of an id', () => {
     expect(ids.size).toBe(left);
   });
 });
+
+test('a copy has the ids of the original, which does not get those that the copy gets or loses', () => {
+  add('a');
+  ids.moveTo(1);
+  add('b');
+  const copy = ids.copy();
+  copy.add('c', { hits: 1, mark: 0 });
+  copy.moveTo(2);
+  expect([copy.size, copy.find('b') !== undefined, copy.find('a')]).toEqual([2, true, undefined]);
+  copy.clear();
+  expect([found('a', 'b', 'c'), ids.size]).toEqual([['a', 'b'], 2]);
+  expect(budget.taken).toBe(2 * BYTES_PER_ID);
+});
