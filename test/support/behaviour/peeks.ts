@@ -150,6 +150,11 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
         turnMillis: WINDOW / 2,
         quota: { limits: [{ remaining: 0 }, { name: 'hour', remaining: 1 }] },
       });
+      limits = { ...LIMITS, maxRequests: 3 };
+      expect([await turn(), await turn({ hits: 2 })]).toEqual([
+        'approved',
+        ['limit_reached', WINDOW],
+      ]);
       limits = before;
       expect(await key.release(requestId)).toBe(true);
       expect(await inspect()).toMatchObject({ limits: [{ used: 0 }, { name: 'minute', used: 0 }] });
