@@ -118,14 +118,14 @@ test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with se
     const step = random.whole(0, 9);
     if (step < 6) {
       const request = { key: 'k', canWait, holdMillis };
-      if (instance.check(now, id, request, number) === 'waiting') waiting.set(id, number);
+      if (instance.checkKnown(now, id, request, number) === 'waiting') waiting.set(id, number);
     } else if (step < 8)
       instance.release(now, id, random.chance(0.3), random.pick([undefined, number]));
     else if (step < 9) instance.withdraw(now, id, waiting.get(id));
     else instance.amend(now, id, { holdMillis: 700 });
   }
   for (; instance.waiting > 0; now += WINDOW) instance.settle(now);
-  instance.check(now, randomUUID(), { key: 'k', canWait: false }, 2000);
+  instance.checkKnown(now, randomUUID(), { key: 'k', canWait: false }, 2000);
   expect(instance.remembersRequests).toBe(true);
   // Longer than any hold, and three windows after it.
   instance.settle(now + 1500);
