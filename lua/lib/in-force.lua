@@ -96,7 +96,10 @@ local function take_own(keys, state, call)
   end
   local ended = { start = own.start, window = own.window }
   key_limits.take_own(keys, state, declared, call)
-  if not own.has_boundary and (kinds.has_boundary(declared) or declared.window ~= ended.window) then
+  local ends_window = not own.has_boundary and (kinds.has_boundary(declared) or declared.window ~= ended.window)
+  if ends_window and call.only_looks then
+    state.hits = 0
+  elseif ends_window then
     -- The ids of its first window begin with that. Those of a period of another length are remembered in another way.
     past_requests.end_window(keys, state, call, ended, redis.call('EXISTS', keys.requests) == 1)
     state.rolled = true

@@ -9,6 +9,7 @@ local limits_text = require 'lib/limits-text'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local room = require 'lib/room'
 local stored = require 'lib/stored'
 
 local look = {}
@@ -22,30 +23,59 @@ local function look_at_holds(keys, state, now_ms)
   holds.keep(state, held, held_ids, first)
 end
 
+-- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.
+local function is_idle(state, tally, now_ms, call)
+  if now_ms < state.expires or stored.has_holds(state) or room.is_closed(state) then
+    return false
+  end
+  if call and tally.places > 0 then
+    recovery.begin_if_redis_was_down(state, tally, call)
+  end
+  return recovery.count_waiting(state, tally) == 0
+end
+
+-- Begins the window of the own limit that holds the time of the look. `call`: as for `look.at`. Its
+-- rules may come into force with the window.
+local function begin_window(keys, state, now_ms, call)
+  local rules = call and in_force.rules_of_next_window(keys, state, call)
+  if not state.own:roll(state, now_ms, in_force.length_of_next_window(state, rules)) then
+    return
+  end
+  state.denied, state.hits, state.own.has_no_ids = 0, 0, state.own.has_boundary
+  in_force.take_next_window(state)
+  if rules then
+    in_force.take_maxima(keys, state, call)
+  end
+end
+
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
--- counts as empty, and a key that has been idle for too long as removed.
-function look.at(keys, now_us)
+-- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
+function look.at(keys, now_us, call)
   local now_ms = math.floor(now_us / 1000)
   local state = stored.read(keys.state)
   if not state then
     return nil
   end
+  if call then
+    key_limits.take_calendars(state, call)
+  end
   clock_step.begin_by_now(state, now_ms)
   key_limits.move(state, now_us)
+  if call then
+    recovery.note_call(state, call)
+  end
   recovery.end_past(state, now_ms)
   pause.end_past(state, now_ms)
   look_at_holds(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
-  local waiting = recovery.count_waiting(state, tally)
-  if now_ms >= state.expires and waiting == 0 and not stored.has_holds(state) and not pause.is_on(state) then
+  if is_idle(state, tally, now_ms, call) then
     return nil
   end
-  if state.own:roll(state, now_ms, in_force.length_of_next_window(state)) then
-    state.denied = 0
-    in_force.take_next_window(state)
+  for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do
+    limit.has_no_ids = limit.has_boundary
   end
-  key_limits.roll_further(state, now_ms)
-  return state, tally, waiting
+  begin_window(keys, state, now_ms, call)
+  return state, tally, recovery.count_waiting(state, tally)
 end
 
 -- What the scripts reply of a key: names, each with its value after it. inspect.lua says what they are.

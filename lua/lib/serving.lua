@@ -13,11 +13,12 @@ local recovery = require 'lib/recovery'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
 
-local serving = {}
-
--- A call that serves or takes more entries than this would block other callers of Redis for too long.
-local MOST_SERVED = 500
-local MOST_TAKEN = 2000
+local serving = {
+  -- A call that serves or takes more entries than this would block other callers of Redis for too long.
+  MOST_SERVED = 500,
+  MOST_TAKEN = 2000,
+}
+local MOST_SERVED, MOST_TAKEN = serving.MOST_SERVED, serving.MOST_TAKEN
 
 -- Whether a check that joined the queue now would be its next head, and might be approved.
 function serving.is_next(state)

@@ -200,6 +200,11 @@ function fixed_window:take_all(keys, state, call, ids)
   self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
 end
 
+-- Counts what approvals take in this call alone: it has no id, and is not written.
+function fixed_window:count(taken)
+  self.used = self.used + taken
+end
+
 -- This number of hits and ids more are held. The caller marks the state as changed.
 function fixed_window:hold(hits, ids)
   if not self.keeps then

@@ -136,9 +136,23 @@ function key_limits.have_pace(state)
   return false
 end
 
+-- Forgets the ids that are stored under the names of `forgotten`, so that `limit` has none. A call that only looks leaves
+-- them, and counts them no longer.
+local function begin_without_ids(keys, call, forgotten, limit)
+  if call.only_looks then
+    limit.has_no_ids = true
+  else
+    key_limits.forget_ids(keys, forgotten)
+  end
+end
+
 -- A limit of other rules goes on with what was approved under the one before.
 local function continue_as(keys, state, call, before, limit)
   before:continue_as(limit, call.now_ms, state)
+  limit.has_no_ids = before.has_no_ids
+  if call.only_looks then
+    return
+  end
   for _, name in ipairs(limit:built_names(keys)) do
     redis.call('PEXPIREAT', name, digits(limit:kept_until()))
   end
@@ -161,7 +175,7 @@ function key_limits.take_own(keys, state, declared, call)
   if before.algorithm == own.algorithm and before:can_continue_as(own) then
     continue_as(keys, state, call, before, own)
   else
-    key_limits.forget_ids(keys, before)
+    begin_without_ids(keys, call, before, own)
     if not own.has_boundary then
       own.start = before.start
       own:roll(state, call.now_ms)
@@ -206,7 +220,7 @@ function key_limits.take_further(keys, state, rules, call)
       continue_as(keys, state, call, kept, limit)
     else
       -- Ids may be left from before the key was idle.
-      key_limits.forget_ids(keys, limit)
+      begin_without_ids(keys, call, limit, limit)
       limit:hold(state.held, state.held_ids)
       if continues then
         limit:carry(state, kept:sum(state))
@@ -216,7 +230,7 @@ function key_limits.take_further(keys, state, rules, call)
     limits[i] = limit
   end
   for _, limit in pairs(before) do
-    key_limits.forget_ids(keys, limit)
+    begin_without_ids(keys, call, limit, limit)
   end
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
   more.changed(state)
@@ -242,10 +256,15 @@ function key_limits.is_any_below(state, hits)
   return false
 end
 
+-- How many more ids a limit may keep.
+local function free_ids(keys, state, call, limit, is_held)
+  return limit.has_no_ids and call.max_ids or limit:free_ids(keys, state, call, is_held)
+end
+
 -- Whether each limit keeps the id of one more approval.
 function key_limits.have_free_ids(keys, state, call, is_held)
   for _, limit in ipairs(state.limits) do
-    if limit:free_ids(keys, state, call, is_held) <= 0 then
+    if free_ids(keys, state, call, limit, is_held) <= 0 then
       return false
     end
   end
@@ -256,7 +275,7 @@ end
 function key_limits.left(keys, state, call)
   local left = {}
   for i, limit in ipairs(state.limits) do
-    left[i] = { free = limit:free(), ids = limit:free_ids(keys, state, call, false) }
+    left[i] = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
   end
   return left
 end

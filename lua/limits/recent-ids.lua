@@ -50,10 +50,14 @@ function recent_ids.drop_ended(keys, state, limit)
   more.changed(state)
 end
 
--- How many more ids may be kept.
+-- How many more ids may be kept. Those of a generation that is over do not count, also if a call that only looks has not
+-- dropped them.
 function recent_ids.free(keys, call, limit)
-  local counts = count_ids(keys, limit)
-  return call.max_ids - counts[1] - counts[2]
+  local counts, free = count_ids(keys, limit), call.max_ids
+  for generation = limit.generation - 1, limit.kept_generation do
+    free = free - counts[position_of(generation)]
+  end
+  return free
 end
 
 -- The hits of an id, its mark, and the position of the name that has it; nil if it is not there.

@@ -171,6 +171,10 @@ function sliding_window:take_all(keys, state, call, ids)
   end
 end
 
+function sliding_window:count(taken)
+  add_to_step(self, self.number, taken)
+end
+
 function sliding_window:hold(hits, ids)
   if not self.keeps then
     self.used = self.used + (self.counts == 'hits' and hits or ids)

@@ -186,6 +186,10 @@ function token_bucket:take_all(keys, state, call, ids)
   end
 end
 
+function token_bucket:count(taken)
+  self:set_level(self.drained + taken)
+end
+
 function token_bucket:hold()
 end
 

@@ -271,7 +271,7 @@ local function read_entries(keys, state, texts, has_withdrawn)
 end
 
 -- Whether a waiter fits into what is left of the limits and the holds, which it takes.
-local function takes_its_room(state, left, entry)
+function queue.takes_its_room(state, left, entry)
   local is_held = entry.hold ~= nil
   if (is_held and left.holds <= 0) or not key_limits.take_left(state, left.limits, entry.hits, is_held) then
     return false
@@ -294,7 +294,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
       break
     end
     local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
-    if counts and not takes_its_room(state, room, entry) then
+    if counts and not queue.takes_its_room(state, room, entry) then
       is_blocked, head_hits = true, entry.hits
       break
     end
@@ -322,7 +322,8 @@ function queue.take_heads(keys, state, call, room, most, approve)
   return taken, is_blocked, head_hits
 end
 
--- The waiters whose turns come first, at most this number: of each its replica and its arrival in ms since 1970.
+-- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits and
+-- its hold.
 -- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
 function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   local first = {}
@@ -337,7 +338,8 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
     end
     local is_alive = recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
     if entry.is_waiting and is_alive then
-      first[#first + 1] = { replica_id = entry.replica_id, arrival = math.floor(tonumber(entry.ticket) / 1000) }
+      local arrival = math.floor(tonumber(entry.ticket) / 1000)
+      first[#first + 1] = { replica_id = entry.replica_id, arrival = arrival, hits = entry.hits, hold = entry.hold }
     end
   end
   return first

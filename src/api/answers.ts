@@ -11,6 +11,14 @@ const requestId = z.guid().meta({ description: 'The id of the approval, for its 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
 
+/** The body of the answer to a peek at a check that would be approved. */
+export const peeked = z
+  .strictObject({
+    key: z.string(),
+    waitMillis: count.meta({ description: '0: a check would be approved at once.' }),
+  })
+  .meta({ id: 'Peeked' });
+
 /** The body of the answer to a correction or a renewal. */
 export const amendment = z
   .strictObject({
@@ -41,7 +49,7 @@ export const keyChange = z
   })
   .meta({ id: 'KeyChange' });
 
-/** The body of an error. `key` is missing if the request has none. Only denials have `limit`. */
+/** The body of an error. `key` is missing if the request has none. Only denials have `limit`, and of peeks `waitMillis`. */
 export const errorBody = z
   .strictObject({
     error: z.string().meta({ description: 'The message. A denial has `rate limit exceeded`.' }),
@@ -49,6 +57,10 @@ export const errorBody = z
     limit: z.string().optional().meta({
       description:
         'The name of the limit that denied the check, if the key has several limits: of the limit that has room last.',
+    }),
+    waitMillis: z.int().min(1).optional().meta({
+      description:
+        'With `peek`: the least number of milliseconds until the turn of a check that joined the queue now.',
     }),
   })
   .meta({ id: 'Error' });

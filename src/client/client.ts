@@ -7,7 +7,14 @@ import type {
   ReleaseResult,
 } from '../api/bulk-schemas.js';
 import { approvalOf } from './calls/approval.js';
-import { decisionIn, decisionOf, demandSuccess, isFound, isReleased } from './calls/answers.js';
+import {
+  decisionIn,
+  decisionOf,
+  demandSuccess,
+  isFound,
+  isReleased,
+  peekIn,
+} from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
@@ -15,6 +22,7 @@ import {
   CHECK_OPTIONS,
   CLIENT_OPTIONS,
   demandKnown,
+  PEEK_OPTIONS,
   PERMIT_OPTIONS,
   RENEW_OPTIONS,
   REPORT_OPTIONS,
@@ -23,19 +31,22 @@ import {
   WAIT_OPTIONS,
 } from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
+import { answered, answerWith, sendAlone } from './calls/send-alone.js';
 import type { Hold } from './calls/renewals.js';
 import {
   type AmendElement,
   isAddress,
   type KeyElement,
+  type PeekElement,
   Service,
   type WaitElement,
 } from './calls/service.js';
-import type { Approval, Decision } from './decision.js';
+import type { Approval, Decision, Peek } from './decision.js';
 import type {
   AskOptions,
   CheckOptions,
   ClientOptions,
+  PeekOptions,
   PermitOptions,
   RenewOptions,
   ReportOptions,
@@ -60,6 +71,7 @@ export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Handling<WaitElement, Decision, Decision>;
+  readonly #peeks: Handling<PeekElement, Peek, Peek>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #keyChanges: Handling<KeyElement, void, void>;
@@ -125,6 +137,12 @@ export class SluiceClient {
         releases.add(request);
       },
     };
+    this.#peeks = {
+      ...changing,
+      read: (peek) => peek,
+      send: (request) =>
+        void sendAlone(request, peekIn, (signal) => service.peek(request.element, signal)),
+    };
     this.#amendments = {
       ...changing,
       read: (wasFound) => wasFound,
@@ -166,6 +184,17 @@ export class SluiceClient {
     const { maxWaitMillis } = options;
     const element = { ...elementOf(key, options), maxWaitMillis };
     return new PendingRequest(element, this.#waits, options).value;
+  }
+
+  /**
+   * Says what a check would get now. Nothing is counted, and the answer promises nothing: another caller may be approved
+   * before the check comes.
+   * @throws as `check`
+   */
+  peek(key: string, options: PeekOptions = NO_OPTIONS): Promise<Peek> {
+    const wrong = faultIn(PEEK_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
+    return new PendingRequest({ key, hits: options.hits }, this.#peeks, options).value;
   }
 
   /**
@@ -343,41 +372,4 @@ function elementOf(
   { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: AskOptions,
 ): CheckElement {
   return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis };
-}
-
-function sendAlone<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  send: (signal: AbortSignal) => Promise<Answer>,
-): Promise<void> {
-  const connection = new AbortController();
-  request.onGone = () => {
-    connection.abort();
-  };
-  return answerWith(request, read, send(connection.signal));
-}
-
-async function answerWith<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  answer: Promise<Answer>,
-): Promise<void> {
-  request.isSent = true;
-  try {
-    answered(request, read, await answer);
-  } catch (error) {
-    request.failed(error);
-  }
-}
-
-function answered<Element, Result, Value>(
-  request: PendingRequest<Element, Result, Value>,
-  read: (answer: Answer) => Result,
-  answer: Answer,
-): void {
-  try {
-    request.answered(read(answer));
-  } catch (error) {
-    request.failed(error);
-  }
 }

@@ -42,5 +42,20 @@ export interface Denial {
   readonly quota?: readonly Quota[];
 }
 
+/** What a check would get now. */
+export interface Peek {
+  /** Whether it would be approved. */
+  readonly allowed: boolean;
+  /**
+   * The least time until the turn of a check that joined the queue now; 0 if a check would be approved. Rounded up to whole
+   * milliseconds.
+   */
+  readonly waitMillis: number;
+  /** As of a denial. */
+  readonly limit?: string;
+  /** What is left now. */
+  readonly quota?: readonly Quota[];
+}
+
 /** The decision on a check. */
 export type Decision = Approval | Denial;

@@ -1,4 +1,4 @@
-export type { Approval, Decision, Denial, Quota } from './decision.js';
+export type { Approval, Decision, Denial, Peek, Quota } from './decision.js';
 export { SluiceClient } from './client.js';
 export {
   SluiceDeniedError,
@@ -12,6 +12,7 @@ export type {
   AskOptions,
   CheckOptions,
   ClientOptions,
+  PeekOptions,
   PermitOptions,
   RenewOptions,
   ReportedLimits,

@@ -74,6 +74,12 @@ export interface WithPermitOptions extends Omit<PermitOptions, 'holdMillis'> {
   readonly holdMillis?: number | false | undefined;
 }
 
+/** How to ask what a check would get. */
+export interface PeekOptions extends RequestOptions {
+  /** How much of the maximum the check would take. 1 by default. */
+  readonly hits?: number | undefined;
+}
+
 /** How to renew a hold. */
 export interface RenewOptions extends RequestOptions {
   /** The length of the hold from now on. As before by default. */

@@ -174,6 +174,30 @@ export type Decision =
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
   | { readonly outcome: 'withdrawn' };
 
+/** What a peek asks about: a check that does not wait. */
+export type PeekRequest = Pick<CheckRequest, 'key' | 'hits' | 'holdMillis'>;
+
+/** What a check would get now. The quota is the one before it. */
+export type Peek =
+  | {
+      readonly outcome: 'approved';
+      /** Undefined if nothing would be counted. */
+      readonly quota?: Quota | undefined;
+      /** Set if a substitute would decide instead of the store. */
+      readonly outagePolicy?: OutagePolicy;
+    }
+  | {
+      readonly outcome: 'denied';
+      readonly reason: Extract<DenialReason, 'limit_reached' | 'too_many_hits' | 'paused'>;
+      readonly quota: Quota;
+      /**
+       * The least time until the turn of a check that joined the queue now, in milliseconds. With a maximum of 0, for which
+       * no turn ever comes: until the limits may have room.
+       */
+      readonly turnMillis: number;
+      readonly outagePolicy?: OutagePolicy;
+    };
+
 /** `full`: the store has no room for new keys, and still decides existing keys. */
 export type StoreCondition = 'ok' | 'full';
 
@@ -292,6 +316,13 @@ export interface Limiter {
    * @param claim of the decision, or its request id
    */
   giveBack(key: string, claim: string): void;
+
+  /**
+   * Says what a check would get now. Nothing changes, and no key is created or kept.
+   * @throws UnavailableError or StoreFullError where a check would fail for that reason, as far as the limiter can tell
+   *   without a change
+   */
+  peek(request: PeekRequest): Promise<Peek>;
 
   /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

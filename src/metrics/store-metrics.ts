@@ -19,6 +19,7 @@ const SCRIPTS = [
   'withdraw',
   'inspect',
   'examine',
+  'peek',
   'report',
 ];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;

@@ -15,6 +15,8 @@ import type {
   InstanceDetail,
   InstanceState,
   LimitsOf,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -197,6 +199,10 @@ export class RedisLimiter implements StoreLimiter {
 
   giveBack(key: string, claim: string): void {
     this.#room.giveBack(key, claim);
+  }
+
+  peek(request: PeekRequest): Promise<Peek> {
+    return this.#scripts.peek(this.#naming.namesOf(request.key), request);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

@@ -1,5 +1,5 @@
 import { exceededLimit, limitBelow, millisToFit } from '../limiter/exceeded-limit.js';
-import type { Decision, Quota } from '../limiter/limiter.js';
+import type { Decision, Peek, Quota } from '../limiter/limiter.js';
 import type { LimitQuota } from '../limiter/limits.js';
 import { type KeyPolicy, policyName } from '../rules/policy.js';
 
@@ -11,12 +11,12 @@ export interface NamedLimit extends LimitQuota {
 }
 
 /**
- * Returns the limit that has denied a check.
+ * Returns the limit that has denied a check, or would deny it.
  * @param hits those of the check
  * @returns undefined if the key has only one limit, or if no limit has too little left, as in a pause
  */
 export function denyingLimit(
-  decision: Decision,
+  decision: Decision | Peek,
   policy: KeyPolicy,
   hits = 1,
 ): NamedLimit | undefined {

@@ -4,6 +4,7 @@ import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
 import { type Pause, pauseBy } from './deciding/pause-key.js';
+import { type PeekCheck, peekBy } from './deciding/peek-check.js';
 import { type ReportRemaining, reportRemainingBy } from './deciding/report-remaining.js';
 import {
   type Amend,
@@ -30,6 +31,7 @@ export interface ServiceParts extends DecideParts {
 /** What requests over HTTP and calls over gRPC ask for. It knows neither. */
 export interface Service {
   readonly decide: DecideCheck;
+  readonly peek: PeekCheck;
   readonly release: Release;
   readonly amend: Amend;
   readonly pause: Pause;
@@ -50,6 +52,7 @@ export function createService(parts: ServiceParts): Service {
   const decide = checkDecider(parts);
   return {
     decide: tracer ? tracedDecider(decide, tracer) : decide,
+    peek: peekBy(parts),
     release: releaseBy(limiter, tracer),
     amend: amendBy(limiter, policyOf, access, tracer),
     pause: pauseBy(parts),

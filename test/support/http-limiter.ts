@@ -13,6 +13,8 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -75,6 +77,16 @@ export class HttpLimiter implements Limiter {
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
     if (answer.status === 409) throw new RequestIdConflictError(conflictIn(answer));
     return this.#decisions.take(key, answer);
+  }
+
+  async peek({ key, hits, holdMillis }: PeekRequest): Promise<Peek> {
+    const answer = await send(
+      this.url,
+      'GET',
+      ratePath(key) + queryOf({ peek: true, hits, holdMillis }),
+    );
+    if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
+    return this.#decisions.takePeek(key, answer);
   }
 
   giveBack(key: string, requestId: string): void {

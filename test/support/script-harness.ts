@@ -3,11 +3,13 @@ import type { Redis } from 'ioredis';
 import type {
   Amended,
   Amendment,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   Remaining,
   RemainingReport,
 } from '../../src/limiter/limiter.js';
+import { UnavailableError } from '../../src/limiter/errors.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
@@ -570,6 +572,19 @@ export class TestReplica {
     if (reply instanceof Error) throw reply;
     await this.harness.expiry();
     return reply && { ...reply, used: reply.limits[0].used };
+  }
+
+  /** What a check would get, and until its turn. */
+  async peek(request: Omit<PeekRequest, 'key'> = {}): Promise<Verdict> {
+    const { names } = this.harness;
+    try {
+      const peek = await this.scripts.peek(names, { key: names.key, ...request });
+      if (peek.outcome === 'approved') return 'approved';
+      return peek.reason === 'too_many_hits' ? 'too many hits' : `turn in ${peek.turnMillis} ms`;
+    } catch (error) {
+      if (error instanceof UnavailableError && error.reason === 'key_full') return 'key full';
+      throw error;
+    }
   }
 
   async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {

@@ -6,6 +6,8 @@ import type {
   Decision,
   InstanceDetail,
   InstanceState,
+  Peek,
+  PeekRequest,
   Remaining,
   StoreCondition,
   StoreLimiter,
@@ -63,6 +65,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   giveBack(_key: string, requestId: string): void {
     this.released.push(requestId);
+  }
+
+  peek({ key }: PeekRequest): Promise<Peek> {
+    return this.#answer(key, { outcome: 'approved' });
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

@@ -1,5 +1,12 @@
 import { exceededLimit } from '../../src/limiter/exceeded-limit.js';
-import type { CheckRequest, Decision, Limiter, Quota } from '../../src/limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  Limiter,
+  Peek,
+  PeekRequest,
+  Quota,
+} from '../../src/limiter/limiter.js';
 import type { Answer } from './http-client.js';
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
@@ -10,14 +17,20 @@ interface Decided {
   readonly decision: Decision;
 }
 
+interface Peeked {
+  readonly request: PeekRequest;
+  readonly peek: Peek;
+}
+
 /**
  * The decisions of a limiter whose checks come over HTTP. An answer tells a decision only in part: it has no reason of a
  * denial, and whole seconds. So a test gets the decision itself, if the answer is the answer to this decision.
  */
 export class ToldDecisions {
   readonly #untold = new Set<Decided>();
+  readonly #untoldPeeks = new Set<Peeked>();
 
-  /** @param limiter its `check` is replaced */
+  /** @param limiter its `check` and its `peek` are replaced */
   constructor(limiter: Limiter) {
     const check = limiter.check.bind(limiter);
     limiter.check = (request, caller) => {
@@ -28,6 +41,23 @@ export class ToldDecisions {
       );
       return decision;
     };
+    const peek = limiter.peek.bind(limiter);
+    limiter.peek = async (request) => {
+      const peeked = { request, peek: await peek(request) };
+      this.#untoldPeeks.add(peeked);
+      return peeked.peek;
+    };
+  }
+
+  /** Returns what the limiter said of a peek at the key that the answer tells, once. Throws if there is nothing. */
+  takePeek(key: string, answer: Answer): Peek {
+    for (const peeked of this.#untoldPeeks) {
+      if (peeked.request.key !== key || !tellsPeek(answer, peeked)) continue;
+      this.#untoldPeeks.delete(peeked);
+      return peeked.peek;
+    }
+    const { status, headers, text } = answer;
+    throw new Error(`no peek has the answer ${status} ${text} ${JSON.stringify(headers)}`);
   }
 
   /** Returns the decision on a check of the key that the answer tells, once. Throws if there is none. */
@@ -47,12 +77,22 @@ function tells(answer: Answer, { request, decision }: Decided): boolean {
   return decision.outcome === 'denied' && tellsDenial(answer, request, decision);
 }
 
+function tellsPeek(answer: Answer, { request, peek }: Peeked): boolean {
+  if (peek.outcome === 'denied') return tellsDenial(answer, request, peek);
+  if (answer.status !== 200 || !peek.quota || !tellsQuota(answer, peek.quota)) return false;
+  return answer.text === JSON.stringify({ key: request.key, waitMillis: 0 });
+}
+
 function tellsApproval(answer: Answer, { requestId, quota }: Approval): boolean {
   if (answer.status !== 200 || !quota) return false;
   return answer.text === JSON.stringify({ request_id: requestId }) && tellsQuota(answer, quota);
 }
 
-function tellsDenial(answer: Answer, { hits = 1 }: CheckRequest, denial: Denial): boolean {
+function tellsDenial(
+  answer: Answer,
+  { hits = 1 }: PeekRequest,
+  denial: Denial | Extract<Peek, { readonly outcome: 'denied' }>,
+): boolean {
   const { quota, reason, turnMillis } = denial;
   if (reason === 'too_many_hits') {
     const told = /^hits must be at most (\d+), the maximum of .*, not (\d+)$/.exec(errorIn(answer));

@@ -8,6 +8,7 @@ from sluice_client import (
     Approval,
     AsyncSluiceClient,
     Denial,
+    Peek,
     Quota,
     SluiceClient,
     SluiceDeniedError,
@@ -39,6 +40,20 @@ def test_a_check_is_approved_and_then_denied_with_what_is_left(sluice: SluiceCli
     assert isinstance(first, Approval)
     assert (first.uncounted, first.quota) == (False, (left,))
     assert second == Denial(retry_after=3600, limit=None, quota=(left,))
+
+
+def test_a_peek_says_what_a_check_would_get_and_counts_nothing(service: Service, sluice: SluiceClient, key: str) -> None:
+    assert sluice.peek(key) == Peek(True, 0, None, (Quota("default", 1, 1, 3600, 3600),))
+    assert service.state(key)["Found"] is False
+    sluice.check(key, max_requests=3, hits=2)
+    assert sluice.peek(key).allowed
+    peek = sluice.peek(key, hits=2)
+    assert (peek.allowed, peek.limit) == (False, None)
+    assert peek.quota == (Quota("default", 3, 1, 3600, 3600),)
+    assert 3_500_000 < peek.wait_millis <= 3_600_000
+    with pytest.raises(SluiceError) as raised:
+        sluice.peek(key, hits=4)
+    assert raised.value.status == 400
 
 
 def test_a_wait_ends_with_a_release(service: Service, sluice: SluiceClient, key: str) -> None:

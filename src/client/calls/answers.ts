@@ -1,6 +1,6 @@
 import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
 import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
-import type { Decision } from '../decision.js';
+import type { Decision, Peek } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
 import { quotaOf } from './quota.js';
@@ -70,6 +70,19 @@ export function decisionIn(answer: Answer): Decision {
   const decision = decisionOf(resultOf(answer));
   const quota = quotaOf(answer);
   return quota === undefined ? decision : { ...decision, quota };
+}
+
+/** What a check would get. @throws SluiceError if that is unknown */
+export function peekIn(answer: Answer): Peek {
+  const quota = quotaOf(answer);
+  const more = quota === undefined ? {} : { quota };
+  if (answer.status !== 429) demandSuccess(answer);
+  const body = parsed(answer) as { readonly waitMillis?: unknown } | null | undefined;
+  if (typeof body?.waitMillis !== 'number') throw notFromSluice(answer);
+  const { waitMillis } = body;
+  if (answer.status === 200) return { allowed: true, waitMillis, ...more };
+  const limit = limitIn(answer);
+  return { allowed: false, waitMillis, ...(limit === undefined ? {} : { limit }), ...more };
 }
 
 /** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */

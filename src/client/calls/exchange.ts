@@ -7,7 +7,7 @@ import { SluiceUnavailableError } from '../errors.js';
 
 /** A request to Sluice. */
 export interface Call {
-  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the base address, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;

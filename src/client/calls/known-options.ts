@@ -1,6 +1,7 @@
 import type {
   CheckOptions,
   ClientOptions,
+  PeekOptions,
   PermitOptions,
   RenewOptions,
   ReportOptions,
@@ -13,6 +14,7 @@ import type {
 type Names<Options> = Readonly<Record<keyof Options, true>>;
 
 export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMillis: true };
+export const PEEK_OPTIONS: Names<PeekOptions> = { ...REQUEST_OPTIONS, hits: true };
 export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
 export const REPORT_OPTIONS: Names<ReportOptions> = {
   ...REQUEST_OPTIONS,

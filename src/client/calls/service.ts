@@ -20,6 +20,12 @@ export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
 
+/** What a check would be like. */
+export interface PeekElement {
+  readonly key: string;
+  readonly hits?: number | undefined;
+}
+
 /** What changes about a key: its pause, or what remains of one of its limits. */
 export interface KeyElement {
   readonly key: string;
@@ -87,6 +93,11 @@ export class Service {
   wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
     const path = pathOf([key], { canWait: true, ...parameters });
     return this.#call({ method: 'POST', path, signal, isWithdrawn: true });
+  }
+
+  peek({ key, ...parameters }: PeekElement, signal: AbortSignal): Promise<Answer> {
+    const path = pathOf([key], { peek: true, ...parameters });
+    return this.#call({ method: 'GET', path, signal });
   }
 
   changeKey({ key, ...changes }: KeyElement, signal: AbortSignal): Promise<Answer> {

@@ -2,15 +2,20 @@ import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
+import type {
+  Amendment,
+  CheckRequest,
+  PeekRequest,
+  RemainingReport,
+} from '../../limiter/limiter.js';
 import { requestId, wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
 const MAX_NAME_LENGTH = 64;
 
-/** The query of a check. A parameter that is given twice arrives as a list, which no schema accepts. */
-export const querySchema = z.object({
+/** The query of a check that is sent. A parameter that is given twice arrives as a list, which no schema accepts. */
+const checkSchema = z.object({
   requestId: requestId().optional(),
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
@@ -20,6 +25,12 @@ export const querySchema = z.object({
   hits: wholeNumber(BOUNDS.hits).optional(),
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
+
+/** The query of a check, or of a peek at what one would get. */
+export const querySchema = checkSchema.extend({ peek: yesOrNo().optional() });
+
+/** The parameters that no peek has: it changes nothing, and keeps nothing. */
+const NOT_OF_PEEK = ['requestId', 'maxRequests', 'maxRequestsInQueue', 'windowMillis'] as const;
 
 /** The query of an amendment. Without parameters it renews a hold. */
 export const amendmentSchema = z.object({
@@ -61,11 +72,27 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   rejectUnknown(query, PARAMETERS);
-  const { canWait = false, maxWaitMillis, ...overrides } = parse(querySchema, query);
+  const { canWait = false, maxWaitMillis, ...overrides } = parse(checkSchema, query);
   if (canWait) return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
   const must = 'be used with canWait=true';
   throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+}
+
+/**
+ * The peek that a request asks for. Whether the check could wait makes no difference.
+ * @returns undefined if it asks for a check
+ * @throws ServiceError as `parseCheck`
+ */
+export function parsePeek(key: string, query: Query): PeekRequest | undefined {
+  if (query.peek === undefined) return undefined;
+  const parsedKey = parseKey(key);
+  rejectUnknown(query, PARAMETERS);
+  const { peek, hits, holdMillis, ...others } = parse(querySchema, query);
+  if (!peek) return undefined;
+  const parameter = NOT_OF_PEEK.find((name) => others[name] !== undefined);
+  if (parameter === undefined) return { key: parsedKey, hits, holdMillis };
+  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out with peek=true' });
 }
 
 /**

@@ -4,7 +4,14 @@ import { z } from 'zod';
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { amendment, approval, checkResults, keyChange, releaseResults } from '../../api/answers.js';
+import {
+  amendment,
+  approval,
+  checkResults,
+  keyChange,
+  peeked,
+  releaseResults,
+} from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
 import { ofAmendment, ofCheck, ofKeyChange, ofRelease } from './parameters.js';
 
@@ -74,13 +81,14 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     tags: [CHECKS],
     summary: 'Ask for permission under a key',
     description:
-      'The first check of a key creates it. With tokens, `maxRequests`, `maxRequestsInQueue` and `windowMillis` also need the scope `configure`.',
+      'The first check of a key creates it. With `peek=true`, nothing is counted, and the answer says when a check would have its turn. With tokens, `maxRequests`, `maxRequestsInQueue` and `windowMillis` also need the scope `configure`.',
     scope: 'check',
     requestParams: ofCheck,
     answer: {
-      description: 'Approved, at once or after a wait.',
+      description:
+        'Approved, at once or after a wait. With `peek=true`: a check would be approved now.',
       headers: [...decided, 'X-Sluice-Shadow'],
-      content: { 'application/json': { schema: approval } },
+      content: { 'application/json': { schema: z.union([approval, peeked]) } },
     },
     errors: OF_CHECK,
     errorsWithTokens: ['KEY_NOT_ALLOWED', 'TOO_MANY_WAITERS_OF_CALLER'],

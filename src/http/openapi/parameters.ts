@@ -21,6 +21,7 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
     'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
+  peek: 'Only says what a check would get that does not wait: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `maxRequests`, `maxRequestsInQueue` and `windowMillis`.',
 };
 
 const key = z

@@ -1,13 +1,15 @@
 import type { NextFunction, Response } from 'express';
 
 import type { Decided, DecideCheck } from '../../service/deciding/decide-check.js';
-import { parseCheck, type Query } from '../intake/parameters.js';
+import type { PeekCheck } from '../../service/deciding/peek-check.js';
+import { parseCheck, parsePeek, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
+import { peekAnswers } from './peek-answers.js';
 import { rejectTooManyHits } from './too-many-hits.js';
 
 /**
- * Answers one check.
+ * Answers one check, or a peek at what it would get.
  * @param next gets the error of a check without a decision
  * @throws ServiceError if the check is invalid
  */
@@ -15,13 +17,25 @@ export type CheckRate = (key: string, query: Query, response: Response, next: Ne
 
 interface CheckRateParts extends AnswerParts {
   readonly decide: DecideCheck;
+  readonly peek: PeekCheck;
 }
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(parts: CheckRateParts): CheckRate {
-  const { decide } = parts;
+  const { decide, peek } = parts;
   const answer = decisionAnswers(parts);
+  const answerPeek = peekAnswers(parts.settings);
   return (key, query, response, next) => {
+    const peeking = parsePeek(key, query);
+    if (peeking) {
+      peek(peeking)
+        .then((peeked) => {
+          rejectTooManyHits(peeking, { decision: peeked.peek, policy: peeked.policy });
+          answerPeek(response, key, peeked);
+        })
+        .catch(next);
+      return;
+    }
     const check = parseCheck(key, query);
     // The parameter overrides the preference.
     const mayPrefer = check.canWait && check.maxWaitMillis === undefined;

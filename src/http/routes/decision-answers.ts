@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
 import type { Decision, Limiter } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
 import {
   OUTAGE_POLICY_HEADER,
   rateLimitHeadersIn,
@@ -12,15 +13,15 @@ import {
   SHADOW_HEADER,
 } from '../../service/decision-headers.js';
 import type { Decided } from '../../service/deciding/decide-check.js';
-import { millisToRetry } from '../../service/denying-limit.js';
+import { millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { hasDisconnected } from '../intake/connection-state.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
 
-const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
-const DENIAL_MESSAGE = ERRORS.RATE_LIMIT_EXCEEDED.message;
+export const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+export const DENIAL_MESSAGE = ERRORS.RATE_LIMIT_EXCEEDED.message;
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
@@ -39,19 +40,37 @@ export interface AnswerParts {
   readonly logger: Logger;
 }
 
+/** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
+export type DecisionHeaders = (
+  decision: Pick<Approval, 'quota' | 'outagePolicy'>,
+  policy: KeyPolicy,
+  denying: NamedLimit | undefined,
+) => (string | number)[];
+
+/** The headers in the form that the settings name. */
+export function decisionHeadersIn({
+  RATE_LIMIT_HEADERS,
+}: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
+  const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
+  return ({ quota, outagePolicy }, policy, denying) => {
+    // Keeps approvals out of caches, which would give them out twice.
+    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
+    if (quota) addRateLimitHeaders(headers, quota, policy, denying);
+    if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+    return headers;
+  };
+}
+
 /** Returns functions that answer checks with their decisions, as the settings say. */
 export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
-  const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+  const headersOf = decisionHeadersIn(settings);
 
   const headersFor = (
     decision: Approval | Denial,
     { policy, limit }: Decided,
     preference: string | undefined,
   ): (string | number)[] => {
-    // Keeps approvals out of caches, which would give them out twice.
-    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
-    if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy, limit);
-    if (decision.outagePolicy) headers.push(OUTAGE_POLICY_HEADER, decision.outagePolicy);
+    const headers = headersOf(decision, policy, limit);
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };

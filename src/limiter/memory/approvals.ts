@@ -1,5 +1,5 @@
 import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../limiter.js';
-import type { ForEachLimit, Limit, Limits } from '../limits.js';
+import { type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import { Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
@@ -39,6 +39,17 @@ export class Approvals {
     this.#window = createWindow(now, own);
     this.#limits = [this.#create(now, own, this.#window)];
     this.takeFurther(now, further);
+  }
+
+  /** Becomes a copy of others, in which windows and holds may end, and waiters be approved. The limits know no ids. */
+  copyFrom(original: Approvals): void {
+    const window = original.#window.copy();
+    this.#window = window;
+    this.#limits = forEachLimit(original.#limits, (limit, i) =>
+      limit.copy(this, i === 0 ? window : undefined),
+    );
+    this.#holds = original.#holds?.copy();
+    this.#releasedAt = original.#releasedAt;
   }
 
   /** The window of the key: the windows, or periods, of its own limit. */

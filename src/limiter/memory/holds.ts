@@ -1,4 +1,4 @@
-import type { MemoryBudget } from './memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
 
 /** What a hold takes, measured. */
@@ -51,6 +51,14 @@ export class Holds {
   /** No hold lapses before this time. */
   get firstLapse(): number {
     return this.#firstLapse;
+  }
+
+  /** Returns a copy to which holds may be added, and in which they may end. */
+  copy(): Holds {
+    const copy = new Holds(this.max, UNBOUNDED_BUDGET);
+    for (const [id, hold] of this.#holds) copy.#put(id, hold);
+    copy.#firstLapse = this.#firstLapse;
+    return copy;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { claimOf } from '../claims.js';
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
-import type { Decision, Quota } from '../limiter.js';
+import type { Decision, Peek, Quota } from '../limiter.js';
 
 /** What an instance makes of a check of a new request. */
 export type InstanceDecision =
@@ -14,6 +14,21 @@ export type InstanceDecision =
   | 'key_full'
   | 'store_full'
   | 'waiting';
+
+/** What becomes of a check that does not wait. */
+export type DecisionAtOnce = Extract<
+  InstanceDecision,
+  'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full'
+>;
+
+/** What a check would get that does not wait. */
+export interface InstancePeek {
+  readonly decision: DecisionAtOnce;
+  /** As it is before the check. */
+  readonly quota: Quota;
+  /** The least time until its turn; 0 if it would be approved. */
+  readonly turnMillis: number;
+}
 
 /** What it makes of a check by the record of its request id. */
 export type RecordDecision =
@@ -63,5 +78,22 @@ export function decisionOf(
     case 'other_hits':
     case 'other_hold':
       throw new RequestIdConflictError(decision);
+  }
+}
+
+/**
+ * Returns what is said of a check that is not sent.
+ * @throws UnavailableError if the check could not be decided
+ */
+export function peekOf({ decision, quota, turnMillis }: InstancePeek): Peek {
+  switch (decision) {
+    case 'approved':
+      return { outcome: 'approved', quota };
+    case 'key_full':
+      throw new UnavailableError('key_full');
+    default: {
+      const reason = decision === 'denied' ? 'limit_reached' : decision;
+      return { outcome: 'denied', reason, quota, turnMillis };
+    }
   }
 }

@@ -10,17 +10,18 @@ import type {
   RemainingReport,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit, hasSettableWindow } from '../limits.js';
-import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import type { InstanceDecision, RecordDecision } from './instance-decision.js';
+import { forEachLimit } from '../limits.js';
+import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
+import { decideAtOnce } from './decide-at-once.js';
+import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
 import { KnownRequests } from './known-requests.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
-import type { MemoryBudget } from './memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import { RulesInForce } from './rules-in-force.js';
+import { type Overrides, RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -34,12 +35,12 @@ const NOBODY: readonly string[] = [];
 export class Instance {
   /** What counts of its limits. */
   readonly approvals: Approvals;
-  readonly #queue: WaitingQueue = new FifoQueue();
+  #queue: WaitingQueue = new FifoQueue();
   #denied = 0;
   /** Until the first operation: no window is in progress. */
   #isNew = true;
   #expires: number;
-  readonly #rules: RulesInForce;
+  #rules: RulesInForce;
   /** When a waiter was approved last; undefined if none was, which takes less memory than a number. */
   #servedAt: number | undefined;
   /** When the pause ends; -Infinity if there is none. */
@@ -74,6 +75,11 @@ export class Instance {
     return this.#queue.size;
   }
 
+  /** As of the last operation. */
+  get isPaused(): boolean {
+    return this.#pausedUntil > -Infinity;
+  }
+
   /** When waiters may have room next, in whole milliseconds, as the times of operations are. */
   get roomAt(): number {
     return Math.ceil(this.exactRoomAt);
@@ -104,74 +110,75 @@ export class Instance {
     return this.#known?.hasAny ?? false;
   }
 
-  check(now: number, requestId: string, request: CheckRequest): InstanceDecision;
-  /** @param number of the check's claim, if its caller has chosen the request id */
-  check(
-    now: number,
-    requestId: string,
-    request: CheckRequest,
-    number: number | undefined,
-  ): InstanceDecision | RecordDecision;
-  check(
-    now: number,
-    requestId: string,
-    request: CheckRequest,
-    number?: number,
-  ): InstanceDecision | RecordDecision {
-    this.#roll(now);
-    if (this.#takeMaxima(now)) this.#rules.dropOverridesAboveCeilings(this.#window);
-    if (request.windowMillis !== undefined && hasSettableWindow(this.#rules.limits[0])) {
-      if (this.#isNew) this.#window.begin(request.windowMillis);
-      else this.#window.override(request.windowMillis);
-      // It may be the length that the window has already.
-      this.#takeMaxima(now);
-    }
-    this.#isNew = false;
-    this.#expires = this.#idleAt;
-    this.#rules.override(request);
-    this.approvals.own.maximum = this.#rules.maximum;
-    const granted = this.#grant(now);
-    const decision =
-      number === undefined
-        ? this.#decide(now, requestId, request)
-        : this.#decideKnown(now, requestId, request, number);
+  check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+    const granted = this.#beginCheck(now, request);
+    const decision = this.#decide(now, requestId, request);
     // After the check is decided, since they are told what is left then.
+    if (granted.length > 0) this.onGrant(granted);
+    return decision;
+  }
+
+  /**
+   * Decides a check whose caller has chosen the request id.
+   * @param number of the check's claim
+   */
+  checkKnown(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number: number,
+  ): InstanceDecision | RecordDecision {
+    const granted = this.#beginCheck(now, request);
+    const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
+    this.#known ??= new KnownRequests(this.approvals, this.#queue);
+    const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
     if (decision === 'wait_expired') this.#serveQueue(now);
     return decision;
   }
 
-  /** Decides a check whose caller has chosen the request id. */
-  #decideKnown(
-    now: number,
-    requestId: string,
-    request: CheckRequest,
-    number: number,
-  ): InstanceDecision | RecordDecision {
-    this.#known ??= new KnownRequests(this.approvals, this.#queue);
-    return this.#known.decide(now, requestId, request, number, () =>
-      this.#decide(now, requestId, request),
-    );
+  /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */
+  peek(now: number, terms: Terms): InstancePeek {
+    const copy = this.#copy(now);
+    copy.#beginCheck(now, {});
+    const decision = decideAtOnce(copy.approvals, terms, copy);
+    const turn = decision === 'approved' ? 0 : copy.millisToTurn(now, terms.hits);
+    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
+    const turnMillis = turn < Infinity ? turn : millisUntil(copy.exactRoomAt, now);
+    return { decision, quota: copy.quota(now), turnMillis };
+  }
+
+  /**
+   * Ends what is over, takes the rules and what the request sets, and approves the waiters that have room.
+   * @returns their ids, in order
+   */
+  #beginCheck(now: number, request: Overrides): readonly string[] {
+    this.#roll(now);
+    if (this.#takeMaxima(now)) this.#rules.dropOverridesAboveCeilings(this.#window);
+    // It may be the length that the window has already.
+    if (this.#rules.overrideWindow(this.#window, request, this.#isNew)) this.#takeMaxima(now);
+    this.#isNew = false;
+    this.#expires = this.#idleAt;
+    this.#rules.override(request);
+    this.approvals.own.maximum = this.#rules.maximum;
+    return this.#grant(now);
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
-    const approvals = this.approvals;
-    const fits = approvals.fit(terms);
-    const areFull = approvals.areFull(terms);
-    if (this.#isNext && fits && !areFull) {
-      return approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
+    const decision = decideAtOnce(this.approvals, terms, this);
+    if (decision === 'approved') {
+      return this.approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
     }
-    if (hits > 1 && approvals.exceed(hits)) return 'too_many_hits';
+    if (decision === 'too_many_hits') return decision;
     if (!request.canWait) {
-      if (areFull && fits) return 'key_full';
-      this.#denied += 1;
-      return this.#isPaused ? 'paused' : 'denied';
+      if (decision !== 'key_full') this.#denied += 1;
+      return decision;
     }
     // With a maximum of 0 no turn ever comes.
-    const places = approvals.own.maximum === 0 ? 0 : this.#rules.maxRequestsInQueue;
+    const places = this.approvals.own.maximum === 0 ? 0 : this.#rules.maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
@@ -299,9 +306,7 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const own = this.#rules.latestOwn;
-    const ofRules = own.windowMillis;
-    const laterMillis = hasSettableWindow(own) ? this.#window.nextMillis(ofRules) : ofRules;
+    const laterMillis = this.#rules.laterMillis(this.#window);
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
     return Math.max(millisUntil(this.exactRoomAt, now), turn);
   }
@@ -315,19 +320,23 @@ export class Instance {
     return maxWaitMillis === 0 || !this.approvals.expectRelease;
   }
 
-  /** Whether a check that joined the queue now would be the next to be approved. */
-  get #isNext(): boolean {
-    return this.#queue.size === 0 && !this.#isPaused;
+  /** A copy of what decides checks, for a peek. It tells nobody of approvals from the queue. */
+  #copy(now: number): Instance {
+    const { bounds } = this.approvals;
+    const { policy } = this.#rules;
+    const copy = new Instance(this.key, now, policy, bounds, UNBOUNDED_BUDGET, () => undefined);
+    copy.approvals.copyFrom(this.approvals);
+    copy.#queue = this.#queue.copy();
+    copy.#rules = this.#rules.copy();
+    copy.#servedAt = this.#servedAt;
+    copy.#pausedUntil = this.#pausedUntil;
+    return copy;
   }
 
   /** What the head of the queue needs, if only that keeps it waiting. */
   get #headHits(): number {
-    if (this.#isPaused || !this.approvals.fit({ hits: 1 })) return 1;
+    if (this.isPaused || !this.approvals.fit({ hits: 1 })) return 1;
     return this.#queue.first(1)[0]?.hits ?? 1;
-  }
-
-  get #isPaused(): boolean {
-    return this.#pausedUntil > -Infinity;
   }
 
   /** Ends what is over, and takes the rules as they are now. */
@@ -362,10 +371,8 @@ export class Instance {
 
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    const own = this.#rules.latestOwn;
-    const endsWindows = this.#rules.hasBoundary && !hasSettableWindow(own);
-    if (endsWindows && now >= this.#window.end) this.#window.dropOverride();
-    const hasRolled = this.approvals.roll(now, own.windowMillis);
+    this.#rules.dropEndedOverride(now, this.#window);
+    const hasRolled = this.approvals.roll(now, this.#rules.latestOwn.windowMillis);
     this.#known?.forget(now);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
@@ -387,7 +394,7 @@ export class Instance {
 
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
-    if (this.#queue.size === 0 || this.#isPaused) return NOBODY;
+    if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     this.approvals.beginServing();
     // Without memory for its id the head keeps waiting, as in a full window.
     const granted = this.#queue.takeNext(

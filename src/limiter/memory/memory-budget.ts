@@ -39,9 +39,14 @@ export class MemoryBudget {
     return this.#wasExceeded;
   }
 
+  /** Whether this much is left. */
+  has(bytes: number): boolean {
+    return this.#taken + bytes <= this.max;
+  }
+
   /** @returns false if there is not enough, so that nothing is taken */
   take(bytes: number): boolean {
-    if (this.#taken + bytes > this.max) {
+    if (!this.has(bytes)) {
       this.#wasExceeded = true;
       return false;
     }
@@ -54,3 +59,6 @@ export class MemoryBudget {
     if (this.#taken < this.max * NOT_FULL) this.#wasExceeded = false;
   }
 }
+
+/** For copies of keys that exist for a moment. */
+export const UNBOUNDED_BUDGET = new MemoryBudget(Infinity);

@@ -16,6 +16,8 @@ import type {
   InstanceState,
   KeyLimits,
   Limiter,
+  Peek,
+  PeekRequest,
   Policies,
   Quota,
   RejectedAmendment,
@@ -29,11 +31,11 @@ import { rejectionOf } from '../rejected-report.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
-import { decisionOf } from './instance-decision.js';
+import { decisionOf, peekOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
 import type { KnownRequests } from './known-requests.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
-import { bytesOf, MemoryBudget } from './memory-budget.js';
+import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Sweep } from './sweep.js';
 import { Waiters } from './waiters.js';
 
@@ -88,12 +90,11 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const { requestId = randomUUID() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const lacksPlace = request.canWait && !this.#waiters.havePlaceFor(entry, requestId);
-    const decision = entry.instance.check(
-      now,
-      requestId,
-      lacksPlace ? { ...request, noPlace: true } : request,
-      number,
-    );
+    const asked = lacksPlace ? { ...request, noPlace: true } : request;
+    const decision =
+      number === undefined
+        ? entry.instance.check(now, requestId, asked)
+        : entry.instance.checkKnown(now, requestId, asked, number);
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
     if (decision === 'takes_over' || decision === 'wait_expired') {
@@ -161,6 +162,16 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#release(key, claim, true);
   }
 
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async peek(request: PeekRequest): Promise<Peek> {
+    if (this.#isClosed) throw new UnavailableError('shutting_down');
+    const now = this.#now();
+    const entry = this.#entryOf(request.key);
+    const isFound = entry?.instance.isIdle(now) === false;
+    const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
+    return peekOf(instance.peek(now, request));
+  }
+
   inspect(key: string): Promise<InstanceState | undefined> {
     const now = this.#now();
     return Promise.resolve(this.#find(key, now)?.instance.inspect(now));
@@ -203,9 +214,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
     this.#lastKey = undefined;
-    for (const waiter of this.#waiters.takeAll()) {
-      waiter.fail(new UnavailableError('shutting_down'));
-    }
+    this.#waiters.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
 
@@ -230,25 +239,29 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return undefined;
   }
 
+  /**
+   * An instance that a check would create.
+   * @param idle the one that a check would remove
+   */
+  #instanceToPeek(key: string, now: number, idle: Entry<Policy> | undefined): Instance {
+    const hasRoom = this.#entries.size < this.#bounds.maxKeys && this.#budget.has(bytesOf(key));
+    if (!idle && !hasRoom) throw new StoreFullError();
+    const policy = new KeptPolicy(key, this.policies);
+    return new Instance(key, now, policy, this.#bounds, UNBOUNDED_BUDGET, () => undefined);
+  }
+
   #create(key: string, now: number): Entry<Policy> {
     const known = this.#takeKnown(key);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
-    const instance: Instance = new Instance(
-      key,
-      now,
-      policy,
-      this.#bounds,
-      this.#budget,
-      (requestIds) => {
-        const quota = instance.quota(this.#now());
-        for (const requestId of requestIds) this.#approve(entry, requestId, quota);
-        // A hold that begins now may be the first to lapse.
-        this.#settleWhenRoom(entry);
-      },
-      known,
-    );
+    const onGrant = (requestIds: readonly string[]): void => {
+      const quota = entry.instance.quota(this.#now());
+      for (const requestId of requestIds) this.#approve(entry, requestId, quota);
+      // A hold that begins now may be the first to lapse.
+      this.#settleWhenRoom(entry);
+    };
+    const instance = new Instance(key, now, policy, this.#bounds, this.#budget, onGrant, known);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#lastKey = undefined;
@@ -297,12 +310,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return waiter.decision;
   }
 
-  #withdraw(
-    entry: Entry<Policy>,
-    now: number,
-    { requestId, claimNumber }: Pick<Waiter, 'requestId' | 'claimNumber'>,
-  ): void {
-    entry.instance.withdraw(now, requestId, claimNumber);
+  #withdraw(entry: Entry<Policy>, now: number, waiter: Waiter): void {
+    entry.instance.withdraw(now, waiter.requestId, waiter.claimNumber);
     this.#settleWhenRoom(entry);
   }
 

@@ -5,6 +5,9 @@ import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../
 import type { Approvals } from './approvals.js';
 import type { Window } from './limits/window.js';
 
+/** What a check sets of the limits of its key. */
+export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
+
 /**
  * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima
  * are one unit, and change together.
@@ -18,8 +21,16 @@ export class RulesInForce {
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
 
-  constructor(private readonly policy: { readonly current: KeyLimits }) {
+  constructor(readonly policy: { readonly current: KeyLimits }) {
     this.#rules = policy.current;
+  }
+
+  copy(): RulesInForce {
+    const copy = new RulesInForce(this.policy);
+    copy.#rules = this.#rules;
+    copy.#overriddenMax = this.#overriddenMax;
+    copy.#overriddenQueueMax = this.#overriddenQueueMax;
+    return copy;
   }
 
   get limits(): Limits {
@@ -48,9 +59,34 @@ export class RulesInForce {
     };
   }
 
-  override({ maxRequests, maxRequestsInQueue }: CheckRequest): void {
+  /** Takes what a check sets. */
+  override({ maxRequests, maxRequestsInQueue }: Overrides): void {
     this.#overriddenMax = maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = maxRequestsInQueue ?? this.#overriddenQueueMax;
+  }
+
+  /**
+   * Takes the length that a check sets for the key's windows.
+   * @param isFirst whether the window begins with the check
+   * @returns whether it sets one
+   */
+  overrideWindow(window: Window, { windowMillis }: Overrides, isFirst: boolean): boolean {
+    if (windowMillis === undefined || !hasSettableWindow(this.#rules.limits[0])) return false;
+    if (isFirst) window.begin(windowMillis);
+    else window.override(windowMillis);
+    return true;
+  }
+
+  /** Drops the length that a request has set, if the window is over and the latest rules allow none. */
+  dropEndedOverride(now: number, window: Window): void {
+    const endsWindows = this.hasBoundary && !hasSettableWindow(this.latestOwn);
+    if (endsWindows && now >= window.end) window.dropOverride();
+  }
+
+  /** The length of the windows after the current one, in milliseconds. */
+  laterMillis(window: Window): number {
+    const { windowMillis } = this.latestOwn;
+    return hasSettableWindow(this.latestOwn) ? window.nextMillis(windowMillis) : windowMillis;
   }
 
   dropOverridesAboveCeilings(window: Window): void {

@@ -53,12 +53,12 @@ export class Waiters<Entry> {
     this.take(entry, requestId)?.fail(new RequestIdConflictError(conflict));
   }
 
-  /** Removes all, and returns them. */
-  takeAll(): Waiter[] {
+  /** Removes all, and fails each with an error of its own. */
+  failAll(createError: () => Error): void {
     const all = [...this.#ofEntries.values()].flatMap((ofEntry) => [...ofEntry.values()]);
     this.#ofEntries.clear();
     this.#size = 0;
-    return all;
+    for (const waiter of all) waiter.fail(createError());
   }
 
   #find(entry: Entry, requestId: string): Waiter | undefined {

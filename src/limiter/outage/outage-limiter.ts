@@ -9,6 +9,8 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -126,6 +128,17 @@ export class OutageLimiter implements Limiter {
     void this.substitute.release(key, requestId, { isUnused: true }).then((isReleased) => {
       if (!isReleased) this.primary.giveBack(key, requestId);
     });
+  }
+
+  /** A peek is no decision, so the log does not count it. */
+  async peek(request: PeekRequest): Promise<Peek> {
+    try {
+      return await this.primary.peek(request);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (this.#isClosing) throw new UnavailableError('shutting_down');
+      return this.substitute.peek(request);
+    }
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

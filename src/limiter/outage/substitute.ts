@@ -7,6 +7,8 @@ import type {
   CheckRequest,
   Decision,
   Limiter,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   ReleaseOptions,
 } from '../limiter.js';
@@ -25,6 +27,7 @@ export interface Substitute {
     requestId: string,
     amendment: Amendment,
   ): Promise<Amended | RejectedAmendment | undefined>;
+  peek(request: PeekRequest): Promise<Peek>;
   close(): Promise<void>;
 }
 
@@ -39,6 +42,7 @@ export const allowAll: Substitute = {
     }),
   release: () => Promise.resolve(false),
   amend: () => Promise.resolve(undefined),
+  peek: () => Promise.resolve({ outcome: 'approved', outagePolicy: 'allow' }),
   close: () => Promise.resolve(),
 };
 
@@ -55,6 +59,7 @@ export function decideLocally(limiter: Limiter): Substitute {
     },
     release: (key, requestId, options) => limiter.release(key, requestId, options),
     amend: (key, requestId, amendment) => limiter.amend(key, requestId, amendment),
+    peek: async (request) => ({ ...(await limiter.peek(request)), outagePolicy: 'local' }),
     close: () => limiter.close(),
   };
 }

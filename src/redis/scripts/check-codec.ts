@@ -189,7 +189,7 @@ function encodeShapes(
   return areSingle ? '' : shapes;
 }
 
-/** The text that `read_batch` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
+/** The text that `read_terms` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
 function encodeSpecial(
   { overrides, waiting, checks }: CheckBatch,
   { ceilings }: KeyLimits,
@@ -224,7 +224,8 @@ function encodeSpecial(
   return special;
 }
 
-function encodeCeilings(ceilings: OverrideCeilings): string {
+/** The greatest overrides, as scripts read them. */
+export function encodeCeilings(ceilings: OverrideCeilings): string {
   return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
 }
 

@@ -2,6 +2,8 @@ import type { CallGuard } from '../availability/call-guard.js';
 import type {
   Amended,
   Amendment,
+  Peek,
+  PeekRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -26,6 +28,7 @@ import {
   keysToRenew,
   type LeasedPlaces,
 } from './renew-codec.js';
+import { decodePeek, encodePeek } from './peek-codec.js';
 import { decodeReported, encodeReport } from './remaining-codec.js';
 import { replyForEach } from './reply-for-each.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
@@ -49,6 +52,7 @@ export interface ScriptSettings extends CallerSettings {
 type Guard = Pick<CallGuard, 'run'>;
 
 interface RunOptions {
+  readonly isWrite?: boolean;
   readonly isRepeatable?: boolean;
   readonly traces?: readonly RequestTrace[] | undefined;
 }
@@ -70,6 +74,7 @@ export class Scripts {
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
+  readonly #peek: Script;
   readonly #report: Script;
 
   constructor(
@@ -98,6 +103,7 @@ export class Scripts {
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
+    this.#peek = load('peek', ['no-writes']);
     this.#report = load('report');
   }
 
@@ -184,6 +190,13 @@ export class Scripts {
     return decodeReported(await this.#run(this.#remaining, names, encodeReport(report)));
   }
 
+  /** @throws UnavailableError if a check could not be decided */
+  async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
+    const { limitsOf, maxHoldsPerKey } = this.settings;
+    const args = encodePeek(request, limitsOf(names.key), maxHoldsPerKey);
+    return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
+  }
+
   /**
    * @param withdrawals in a cluster, with names in one slot
    * @returns for each key, in their order, how many were withdrawn or released, or its error
@@ -265,7 +278,7 @@ export class Scripts {
     script: Script,
     names: KeyNames,
     ownArgs: readonly (string | number)[],
-    { isRepeatable = true, traces }: RunOptions = {},
+    { isWrite = true, isRepeatable = true, traces }: RunOptions = {},
   ): Promise<unknown> {
     const { limitsOf, timeOf } = this.settings;
     const callAt = (time: number): ScriptCall => {
@@ -278,7 +291,7 @@ export class Scripts {
       name: names.state,
       size: 1,
       traces,
-      isWrite: true,
+      isWrite,
       isRepeatable,
       send: (_attempt, isWanted) =>
         sendWithCalendars(timeOf(names.state), (time) =>

@@ -3,7 +3,15 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../support/further-limits.js';
-import type { Amendment, InstanceDetail, RemainingReport } from '../../../src/limiter/limiter.js';
+import { UnavailableError } from '../../../src/limiter/errors.js';
+import type {
+  Amendment,
+  Decision,
+  InstanceDetail,
+  Peek,
+  PeekRequest,
+  RemainingReport,
+} from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -41,6 +49,14 @@ type Step =
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
       readonly windowMillis: number | undefined;
+    }
+  /** A peek, and then perhaps the same as a check. */
+  | {
+      readonly kind: 'peek';
+      readonly key: number;
+      readonly hits: number | undefined;
+      readonly holdMillis: number | undefined;
+      readonly isChecked: boolean;
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
@@ -81,6 +97,7 @@ const further = (kind: fc.Arbitrary<Algorithm>) =>
     fc.tuple(furtherLimit('a', kind), furtherLimit('b', kind)),
   );
 
+const hits = fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6);
 const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
 
 const report = fc.record({
@@ -106,11 +123,21 @@ const stepsOfRules = [
         fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
         { nil: undefined },
       ),
-      hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      hits,
       holdMillis,
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
       windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('peek' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      hits,
+      holdMillis,
+      isChecked: fc.boolean(),
     }),
   },
   {
@@ -248,6 +275,10 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
+    if (step.kind === 'peek') {
+      const { hits, holdMillis, isChecked } = step;
+      return this.#peek({ key: this.#keys[step.key]!, hits, holdMillis }, isChecked);
+    }
     if (step.kind === 'disconnect') {
       const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
       const disconnecting = undecided.at(-1 - step.which);
@@ -294,6 +325,19 @@ class Subject {
     }
   }
 
+  /** Returns what a peek says that changes nothing. @param isChecked a check gets the same after it */
+  async #peek(request: PeekRequest, isChecked: boolean): Promise<unknown> {
+    const { limiter } = this.harness;
+    const before = await this.states();
+    const said = await settled(limiter.peek(request));
+    expect(await this.states()).toEqual(before);
+    if (!isChecked) return said;
+    const got = await settled(limiter.check({ ...request, canWait: false }));
+    await this.harness.quiet();
+    expect(outcomeOf(said)).toEqual(outcomeOf(got));
+    return said;
+  }
+
   /** Serves the waiters. Limits that wait for the end of a window come into force if it is over. */
   async settle(): Promise<void> {
     this.harness.limiter.limitsChanged();
@@ -319,6 +363,24 @@ class Subject {
     });
     return Promise.all(states);
   }
+}
+
+/** What a promise resolves to, or the error that it rejects with. */
+async function settled<Value>(promise: Promise<Value>): Promise<Value | Error> {
+  try {
+    return await promise;
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** What a peek and a check have in common. A check that takes nothing leaves the quota as a peek sees it. */
+function outcomeOf(result: Peek | Decision | Error): unknown {
+  if (result instanceof UnavailableError) return result.reason;
+  if (result instanceof Error) throw result;
+  return result.outcome === 'denied'
+    ? { reason: result.reason, quota: result.quota }
+    : result.outcome;
 }
 
 /** Leaves out what only one of the limiters has: the names of the key, of replicas and in the store, and leases. */

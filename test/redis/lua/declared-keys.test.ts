@@ -72,6 +72,7 @@ describe('a user with access to only the eight keys and the channel', () => {
     expect(await replica.release('unknown')).toBe(false);
     await key.replica('r2', { client }).withdraw(['l', 'h']);
     await replica.inspect();
+    await replica.peek();
     // Ends a window, serves the queue, puts a lost waiter back.
     await key.setTime(6000);
     await replica.settle();
@@ -79,6 +80,7 @@ describe('a user with access to only the eight keys and the channel', () => {
     // Forgets an idle key, and the rest of a key whose state was lost.
     await key.setTime(60_000);
     await replica.inspect();
+    await replica.peek();
     await key.replica('r3', { client }).release('unknown');
     // Finds after a hold that all replicas are dead, and removes the key when it is idle again.
     await key.setTime(61_000);

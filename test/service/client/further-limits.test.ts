@@ -42,6 +42,11 @@ test('a denial names the limit that has too little left, alone and among others'
   expect(await client.wait('key')).toEqual({ ...denial, quota: quotaWith([HOUR_LEFT]) });
 });
 
+test('a peek names the limit that has too little left', async () => {
+  const client = await clientOf([HOURLY]);
+  expect(await client.peek('key')).toMatchObject({ allowed: false, limit: 'hour' });
+});
+
 test('a denied permit throws an error that names the limit', async () => {
   const client = await clientOf([HOURLY]);
   const denied = client.permit('key');

@@ -27,6 +27,34 @@ async function permit(key: string, options = {}): Promise<string> {
   return decision.requestId;
 }
 
+describe('a peek', () => {
+  test('says what a check would get, with what is left, and counts nothing', async () => {
+    const key = uniqueKey();
+    expect(await client.peek(key)).toMatchObject({ allowed: true, waitMillis: 0 });
+    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
+    await client.check(key, { maxRequests: 3, hits: 2 });
+
+    const quota = [{ ...NONE_LEFT[0], limit: 3, remaining: 1 }];
+    expect(await client.peek(key)).toEqual({ allowed: true, waitMillis: 0, quota });
+    const denied = await client.peek(key, { hits: 2 });
+    expect(denied).toEqual({ allowed: false, waitMillis: expect.any(Number) as number, quota });
+    expect(denied.waitMillis).toBeGreaterThan(3_500_000);
+    expect(await approved(key)).toBe(2);
+  });
+
+  test('that Sluice rejects, and an unknown option, throw errors', async () => {
+    const tooMany = client.peek(uniqueKey(), { hits: 1e9 });
+    await expect(tooMany).rejects.toMatchObject({ constructor: SluiceError, status: 400 });
+    const wrong = client.peek('key', { maxRequests: 1 } as object);
+    await expect(wrong).rejects.toThrow('unknown option maxRequests');
+  });
+
+  test('is over when its signal is aborted', async () => {
+    const signal = AbortSignal.abort(new Error('left'));
+    await expect(client.peek('key', { signal })).rejects.toThrow('left');
+  });
+});
+
 describe('a check', () => {
   test('is approved while there is room, and then denied until the window ends', async () => {
     const key = uniqueKey();

@@ -5,6 +5,7 @@ import { describeHolds } from './holds.js';
 import { describeLimitedWaits } from './limited-waits.js';
 import { describeLimiter } from './limiter-behaviour.js';
 import { describePauses } from './pauses.js';
+import { describePeeks } from './peeks.js';
 import { describeReports } from './reports.js';
 import { describeWindowOverrides } from './window-overrides.js';
 
@@ -15,6 +16,7 @@ export const LIMITER_BEHAVIOURS = [
   describeHolds,
   describeHits,
   describePauses,
+  describePeeks,
   describeReports,
   describeWindowOverrides,
   describeFurtherLimits,

@@ -59,6 +59,7 @@ const WRONG_QUERIES = [
   'windowMillis=0', 'windowMillis=31622400001', 'windowMillis=1.5', 'windowMillis=', 'windowmillis=5000',
   'windowMillis=5000&windowMillis=5000', 'pauseMillis=0', 'canWait=true&pauseMillis=5000',
   'requestId=', 'requestId=7', 'requestId=%00', `requestId=${'x'.repeat(36)}`, 'requestId[]=1', 'requestid=1', 'request_id=1',
+  'peek=yes', 'Peek=true', 'peek=1&peek=1', 'peek=true&maxRequests=5', 'peek=1&windowMillis=5000',
   'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1', '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '=', '?', 'a=%00',
   'a=1&'.repeat(500),
 ]; // prettier-ignore

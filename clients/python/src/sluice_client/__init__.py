@@ -16,6 +16,7 @@ from ._protocol import CheckOptions as CheckOptions
 from ._protocol import ClientOptions as ClientOptions
 from ._protocol import Decision as Decision
 from ._protocol import Denial as Denial
+from ._protocol import Peek as Peek
 from ._protocol import PermitOptions as PermitOptions
 from ._protocol import Quota as Quota
 from ._protocol import WaitOptions as WaitOptions

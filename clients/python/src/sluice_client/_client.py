@@ -93,6 +93,7 @@ class SluiceClient:
 
     check = blocking(Core.check)
     wait = blocking(Core.wait)
+    peek = blocking(Core.peek)
     release = blocking(Core.release)
     correct = blocking(Core.correct)
     renew = blocking(Core.renew)

@@ -10,8 +10,8 @@ import httpx
 from ._addresses import Addresses, Url
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
-from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
-from ._protocol import decision_in, error_in, is_found, is_lost, unanswered
+from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, Token, WaitOptions
+from ._protocol import decision_in, error_in, is_found, is_lost, peek_in, unanswered
 from ._retries import Retries
 
 
@@ -39,6 +39,10 @@ class Core(ABC):
         """Asks for permission, and waits for it in the key's queue, without a limit unless one is given."""
         timeout = options.pop("timeout", None)
         return await self._decide(key, {**options, "can_wait": "true"}, timeout)
+
+    async def peek(self, key: str, *, hits: int | None = None) -> Peek:
+        """Says what a check would get now. Nothing is counted, and the answer promises nothing."""
+        return peek_in(await self._send(Call("GET", (key,), {"peek": "true", "hits": hits}, self._timeout)))
 
     async def release(self, key: str, request_id: str) -> bool:
         """Releases an approval. Returns False if it no longer exists."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -106,6 +106,17 @@ Decision = Approval | Denial
 
 
 @dataclass(frozen=True, slots=True)
+class Peek:
+    """What a check would get now."""
+
+    allowed: bool
+    wait_millis: int
+    """The least time until the turn of a check that joined the queue now; 0 if a check would be approved."""
+    limit: str | None
+    quota: tuple[Quota, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A request, and the longest time for its answer in seconds. None is for ever."""
 
@@ -151,6 +162,14 @@ def decision_in(response: httpx.Response) -> Decision:
         return Approval(body["request_id"], uncounted, _quota_in(response.headers))
     if response.status_code == 429:
         return Denial(_retry_after(response) or 1, body.get("limit"), _quota_in(response.headers))
+    raise error_in(response)
+
+
+def peek_in(response: httpx.Response) -> Peek:
+    body = _body(response)
+    wait_millis = body.get("waitMillis")
+    if response.status_code in (200, 429) and isinstance(wait_millis, int):
+        return Peek(response.status_code == 200, wait_millis, body.get("limit"), _quota_in(response.headers))
     raise error_in(response)
 
 
@@ -203,7 +222,7 @@ def _retry_after(response: httpx.Response) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _body(response: httpx.Response) -> dict[str, str]:
+def _body(response: httpx.Response) -> dict[str, Any]:
     try:
         body = response.json()
     except ValueError:

@@ -1,4 +1,4 @@
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { parseUuid, scramble, UUID_WORDS } from '../uuid.js';
 
 /** For the hits of an id. */
@@ -39,6 +39,11 @@ export class ApprovedIds {
   /** The hits of all approvals that are not released. */
   get hits(): number {
     return this.#hits;
+  }
+
+  /** Returns a copy that knows how many ids there are, and finds none of them. Further ids may be added to it. */
+  copy(): ApprovedIds {
+    return new ApprovedIdCount(this);
   }
 
   /**
@@ -204,6 +209,45 @@ export class ApprovedIds {
     }
     this.budget.giveBack(before.byteLength);
     return true;
+  }
+}
+
+/** The number of ids, and their hits. */
+class ApprovedIdCount extends ApprovedIds {
+  #size: number;
+  #hits: number;
+  #hasHits: boolean;
+
+  constructor({ size, hits, hasHits }: ApprovedIds) {
+    super(UNBOUNDED_BUDGET);
+    this.#size = size;
+    this.#hits = hits;
+    this.#hasHits = hasHits;
+  }
+
+  override get size(): number {
+    return this.#size;
+  }
+
+  override get hits(): number {
+    return this.#hits;
+  }
+
+  override get hasHits(): boolean {
+    return this.#hasHits;
+  }
+
+  override add(_id: string, hits: number): boolean {
+    this.#size += 1;
+    this.#hits += hits;
+    this.#hasHits ||= hits > 1;
+    return true;
+  }
+
+  override clear(): void {
+    this.#size = 0;
+    this.#hits = 0;
+    this.#hasHits = false;
   }
 }
 

@@ -19,6 +19,10 @@ export class CalendarWindow extends Window {
     super(start, end - start);
   }
 
+  override copy(): Window {
+    return this.copyTo(new CalendarWindow(this.start, this.calendar, this.longestMillis));
+  }
+
   /** The last window of the key may be a short one. */
   override get idleAt(): number {
     return this.end + IDLE_WINDOWS * this.longestMillis;

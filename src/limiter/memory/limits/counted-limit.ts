@@ -1,6 +1,7 @@
 import type { RemainingReport } from '../../limiter.js';
 import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
 import type { Holds } from '../holds.js';
+import type { Window } from './window.js';
 
 /** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
 export interface WithHolds {
@@ -99,6 +100,13 @@ export interface CountedLimit {
   beginServing(): void;
   /** Nobody waits any more. */
   endServing(): void;
+
+  /**
+   * Returns a copy that may roll, and take what waiters need. It knows no ids, so that it costs little.
+   * @param key of the copy
+   * @param window of the copy, if it is the key's; otherwise the copy has one of its own
+   */
+  copy(key: WithHolds, window?: Window): CountedLimit;
 
   state(now: number): LimitState;
   /** @param pausedUntil -Infinity if the key is not paused */

@@ -8,7 +8,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { moreRoomAt, unlessPaused } from './room-at.js';
@@ -18,7 +18,7 @@ import type { Window } from './window.js';
 export class FixedWindow implements CountedLimit {
   maximum: number;
   /** Held ids are among them only if the limit keeps what is released. */
-  readonly #ids: ApprovedIds;
+  #ids: ApprovedIds;
   /** What is carried over from a limit of another kind. */
   #carried = 0;
   /** What a vendor counts besides, by its report; 0 without a report. */
@@ -179,6 +179,16 @@ export class FixedWindow implements CountedLimit {
 
   carry(sum: number): void {
     this.#carried += sum;
+  }
+
+  copy(key: WithHolds, window = this.window.copy()): FixedWindow {
+    const copy = new FixedWindow(this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
+    copy.maximum = this.maximum;
+    copy.#ids = this.#ids.copy();
+    copy.#carried = this.#carried;
+    copy.#surplus = this.#surplus;
+    copy.#floor = this.#floor;
+    return copy;
   }
 
   beginServing(): void {

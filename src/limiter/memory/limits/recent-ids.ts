@@ -1,4 +1,4 @@
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 
 /** What an id takes, measured. */
 const BYTES_PER_ID = 250;
@@ -23,6 +23,11 @@ export class RecentIds {
 
   get size(): number {
     return this.#current.size + this.#before.size;
+  }
+
+  /** Returns a copy that knows how many ids there are, and finds none of them. Further ids may be added to it. */
+  copy(): RecentIds {
+    return new RecentIdCount(this.#current.size, this.#before.size, this.#generation);
   }
 
   /** Drops the ids of the generations that are over. */
@@ -62,5 +67,38 @@ export class RecentIds {
   #forget(ids: Map<string, Taken>): void {
     this.budget.giveBack(ids.size * BYTES_PER_ID);
     ids.clear();
+  }
+}
+
+/** The number of ids of each generation. */
+class RecentIdCount extends RecentIds {
+  constructor(
+    private current: number,
+    private before: number,
+    private generation: number,
+  ) {
+    super(UNBOUNDED_BUDGET);
+  }
+
+  override get size(): number {
+    return this.current + this.before;
+  }
+
+  override moveTo(generation: number): void {
+    const passed = generation - this.generation;
+    if (passed === 0) return;
+    this.generation = generation;
+    this.before = passed > 1 ? 0 : this.current;
+    this.current = 0;
+  }
+
+  override add(): boolean {
+    this.current += 1;
+    return true;
+  }
+
+  override clear(): void {
+    this.current = 0;
+    this.before = 0;
   }
 }

@@ -5,7 +5,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { MemoryBudget } from '../memory-budget.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
 import { unlessPaused } from './room-at.js';
@@ -21,7 +21,7 @@ type SlidingLimit = Limit & { readonly algorithm: { readonly name: 'sliding_wind
  */
 export class SlidingWindow implements CountedLimit {
   maximum: number;
-  readonly #ids: RecentIds;
+  #ids: RecentIds;
   readonly #step: number;
   /** How many steps count besides the current one. */
   readonly #steps: number;
@@ -29,7 +29,7 @@ export class SlidingWindow implements CountedLimit {
   /** Of the current step: steps are counted from the limit's first one on. */
   #number = 0;
   /** What the approvals of each step take that counts, by its number; none is 0. */
-  readonly #sums = new Map<number, number>();
+  #sums = new Map<number, number>();
 
   /** @param window the limit's periods */
   constructor(
@@ -197,6 +197,16 @@ export class SlidingWindow implements CountedLimit {
     this.limit = limit as SlidingLimit;
     this.maximum = limit.maximum;
     this.roll(now);
+  }
+
+  copy(key: WithHolds, window = this.window.copy()): SlidingWindow {
+    const { limit, maxIds } = this;
+    const copy = new SlidingWindow(this.#stepStart, limit, window, key, maxIds, UNBOUNDED_BUDGET);
+    copy.maximum = this.maximum;
+    copy.#ids = this.#ids.copy();
+    copy.#number = this.#number;
+    copy.#sums = new Map(this.#sums);
+    return copy;
   }
 
   carry(sum: number): void {

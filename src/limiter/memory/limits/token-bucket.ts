@@ -6,8 +6,8 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { MemoryBudget } from '../memory-budget.js';
-import { type CountedLimit, countsAlike } from './counted-limit.js';
+import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
+import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
 import { millisUntil, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
@@ -34,7 +34,7 @@ type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket'
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
 export class TokenBucket implements CountedLimit {
-  readonly #ids: RecentIds;
+  #ids: RecentIds;
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
@@ -209,6 +209,19 @@ export class TokenBucket implements CountedLimit {
       this.#changePace();
     }
     this.maximum = limit.maximum;
+  }
+
+  copy(_key: WithHolds, window = this.window.copy()): TokenBucket {
+    const copy = new TokenBucket(0, this.limit, window, this.maxIds, UNBOUNDED_BUDGET);
+    copy.#ids = this.#ids.copy();
+    copy.#maximum = this.#maximum;
+    copy.#level = this.#level;
+    copy.#time = this.#time;
+    copy.#paceSince = this.#paceSince;
+    copy.#drained = this.#drained;
+    copy.#now = this.#now;
+    copy.#generation = this.#generation;
+    return copy;
   }
 
   carry(sum: number): void {

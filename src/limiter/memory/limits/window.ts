@@ -36,6 +36,10 @@ export class Window {
     return this.#reportedUntil ?? -Infinity;
   }
 
+  copy(): Window {
+    return this.copyTo(new Window(this.beganAt, this.length));
+  }
+
   /** Begins a report, or ends it with undefined. The window lasts at least as long. */
   setReportedUntil(time: number | undefined): void {
     this.#reportedUntil = time;
@@ -137,6 +141,16 @@ export class Window {
     this.length = millis;
     this.#reportedUntil = undefined;
     return true;
+  }
+
+  /** Makes another one the same as this. */
+  protected copyTo(copy: Window): Window {
+    copy.beganAt = this.beganAt;
+    copy.length = this.length;
+    copy.#isOverridden = this.#isOverridden;
+    copy.#nextOverride = this.#nextOverride;
+    copy.#reportedUntil = this.#reportedUntil;
+    return copy;
   }
 
   /** When the window begins that holds `now`. A new length counts from the last boundary before. */

@@ -9,6 +9,12 @@ export class FifoQueue implements WaitingQueue {
     return this.#waiters?.size ?? 0;
   }
 
+  copy(): FifoQueue {
+    const copy = new FifoQueue();
+    if (this.#waiters) copy.#waiters = new Map(this.#waiters);
+    return copy;
+  }
+
   add(waiter: Queued): void {
     this.#waiters ??= new Map();
     this.#waiters.set(waiter.requestId, waiter);

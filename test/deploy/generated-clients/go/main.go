@@ -26,7 +26,7 @@ func main() {
 	client := must(sluice.NewClientWithResponses(os.Args[1]))
 	key := os.Args[2]
 
-	first := must(client.CheckWithResponse(ctx, key, &sluice.CheckParams{})).JSON200
+	first := must(must(client.CheckWithResponse(ctx, key, &sluice.CheckParams{})).JSON200.AsApproval())
 	denied := must(client.CheckWithResponse(ctx, key, &sluice.CheckParams{CanWait: pointer(false)}))
 	waiting := make(chan *sluice.CheckResponse)
 	go func() {
@@ -36,6 +36,7 @@ func main() {
 	}
 	released := must(client.ReleaseWithResponse(ctx, key, first.RequestId.String(), nil)).JSON200
 	waited := <-waiting
+	granted := must(waited.JSON200.AsApproval())
 
 	elements := []sluice.CheckElement{}
 	for _, name := range []string{"a", "b"} {
@@ -59,7 +60,7 @@ func main() {
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"denied":      []any{denied.StatusCode(), denied.JSON429.Error},
 		"released":    released.RequestId == first.RequestId,
-		"waited":      []any{waited.StatusCode(), waited.JSON200.RequestId != first.RequestId},
+		"waited":      []any{waited.StatusCode(), granted.RequestId != first.RequestId},
 		"hits":        heldHits(client, key+"-held"),
 		"pauseMillis": paused.JSON200.PauseMillis,
 		"checks":      checks,
@@ -74,7 +75,7 @@ func waiters(client *sluice.ClientWithResponses, key string) int {
 
 func heldHits(client *sluice.ClientWithResponses, key string) *int {
 	params := sluice.CheckByGetParams{MaxRequests: pointer(9), Hits: pointer(2), HoldMillis: pointer(60_000)}
-	id := must(client.CheckByGetWithResponse(ctx, key, &params)).JSON200.RequestId
+	id := must(must(client.CheckByGetWithResponse(ctx, key, &params)).JSON200.AsApproval()).RequestId
 	terms := sluice.AmendParams{Hits: pointer(3), HoldMillis: pointer(90_000)}
 	return must(client.AmendWithResponse(ctx, key, id.String(), &terms)).JSON200.Hits
 }

@@ -1,4 +1,5 @@
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
+import { type Algorithm, FIXED_WINDOW } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
@@ -61,5 +62,43 @@ describe('a key', () => {
     check(1000, 'b');
     expect(checkOrWait(1500, 'c')).toBe('queue_full');
     expect(state.isIdle(4999)).toBe(false);
+  });
+});
+
+describe('a peek', () => {
+  test('sees waiters approved whose turn has come, and approves nobody', () => {
+    const granted: string[] = [];
+    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), (ids) => {
+      granted.push(...ids);
+    });
+    check(0, 'a');
+    check(0, 'b');
+    checkOrWait(0, 'c');
+    const before = state.examine(1000, 9);
+    expect(state.peek(1000, { hits: 1 })).toMatchObject({ decision: 'approved', turnMillis: 0 });
+    expect(state.peek(1000, { hits: 2 })).toMatchObject({ decision: 'denied', turnMillis: 1000 });
+    expect(state.examine(1000, 9)).toEqual(before);
+    expect(granted).toEqual([]);
+    state.settle(1000);
+    expect(granted).toEqual([idOf('c')]);
+  });
+
+  test.each<[string, Algorithm]>([
+    ['fixed windows', FIXED_WINDOW],
+    ['a sliding window', { name: 'sliding_window', steps: 10 }],
+    ['a token bucket', { name: 'token_bucket', burst: 2 }],
+  ])('leaves every id and hold of %s where it is', (_name, algorithm) => {
+    policy.current = keyLimits({ ...LIMITS, algorithm });
+    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
+    const held = { key: 'k', canWait: false, holdMillis: 5000 };
+    state.check(0, idOf('held'), held);
+    check(0, 'a');
+    checkOrWait(0, 'b');
+    policy.current = keyLimits({ ...LIMITS, maxRequests: 5 });
+    for (const now of [0, 900, 1000, 4000, 9000]) state.peek(now, { hits: 1, holdMillis: 1000 });
+    policy.current = keyLimits({ ...LIMITS, algorithm });
+    expect(state.waiting).toBe(1);
+    expect([state.release(0, idOf('a')), state.release(0, idOf('held'))]).toEqual([true, true]);
+    expect(state.inspect(0)).toMatchObject({ held: 0, waiting: 0, denied: 0 });
   });
 });

@@ -348,3 +348,25 @@ test('rules that change are matched with the keys of waiters in several ticks', 
   expect(asked.map(({ decision }) => decision?.outcome)).toEqual(Array(4).fill('approved'));
   expect(matched).toBeGreaterThanOrEqual(4 * matchedAtOnce);
 });
+
+describe('a peek', () => {
+  test('sets no timer, and at a full limiter fails as a check of a new key would', async () => {
+    limiter = new MemoryLimiter(
+      policiesWith(() => LIMITS),
+      clock,
+      { maxKeys: 1 },
+    );
+    await limiter.peek({ key: 'a' });
+    expect(clock.timers).toBe(0);
+    await check('a');
+    await expect(limiter.peek({ key: 'b' })).rejects.toBeInstanceOf(StoreFullError);
+    expect(await limiter.peek({ key: 'a' })).toMatchObject({ outcome: 'denied' });
+    await clock.advance(500);
+    expect(await limiter.peek({ key: 'a' })).toMatchObject({ turnMillis: 500 });
+  });
+
+  test('is rejected after the end', async () => {
+    await limiter.close();
+    await expect(limiter.peek({ key: 'a' })).rejects.toMatchObject({ reason: 'shutting_down' });
+  });
+});

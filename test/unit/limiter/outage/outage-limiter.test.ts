@@ -129,6 +129,24 @@ describe('while the store is down', () => {
     },
   );
 
+  test('a peek says what the policy would decide, which the log does not count', async () => {
+    expect(await allowing.peek({ key: 'key' })).toEqual(ALLOWED);
+    expect(await deciding.peek({ key: 'key' })).toMatchObject(APPROVED_LOCALLY);
+    expect(log.lines).toEqual([]);
+    expect(await local.inspect('key')).toBeUndefined();
+    await check(deciding);
+    expect(await deciding.peek({ key: 'key' })).toMatchObject({
+      ...REFUSED_LOCALLY,
+      turnMillis: 1000,
+    });
+    expect(await deciding.peek({ key: 'other' })).toEqual({ outcome: 'approved' });
+  });
+
+  test('a peek is rejected once the limiter closes', async () => {
+    await allowing.close();
+    await expect(allowing.peek({ key: 'key' })).rejects.toMatchObject({ reason: 'shutting_down' });
+  });
+
   test('the policy local lets this replica decide by its own limits', async () => {
     expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
     expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);

@@ -116,3 +116,19 @@ test('a process gives a limiter half of the heap that others do not need', () =>
   const mebibytes = [80, 112, 560, 4144].map((heap) => memoryIn(heap * 2 ** 20) / 2 ** 20);
   expect(mebibytes).toEqual([4, 8, 232, 2024]);
 });
+
+test('a copy counts the ids of the original, and its changes leave the original as it is', () => {
+  const room = new MemoryBudget(Infinity);
+  const ids = new ApprovedIds(room);
+  const counts = (of: ApprovedIds) => [of.size, of.hits, of.hasHits];
+  ids.add(ID, 1);
+  const { taken } = room;
+  const copy = ids.copy();
+  expect(counts(copy)).toEqual([1, 1, false]);
+  copy.add(randomUUID(), 3);
+  expect(counts(copy)).toEqual([2, 4, true]);
+  expect(counts(copy.copy())).toEqual([2, 4, true]);
+  copy.clear();
+  expect(counts(copy)).toEqual([0, 0, false]);
+  expect([counts(ids), ids.hitsOf(ID), room.taken]).toEqual([[1, 1, false], 1, taken]);
+});

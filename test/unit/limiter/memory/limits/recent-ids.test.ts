@@ -104,3 +104,24 @@ describe('the memory of an id', () => {
     expect(ids.size).toBe(left);
   });
 });
+
+test('a copy counts the ids of each generation, and its changes leave the original as it is', () => {
+  add('a');
+  ids.moveTo(1);
+  for (const id of ['b', 'c']) add(id);
+  const copy = ids.copy();
+  const sizes = [1, 2, 3].map((generation) => {
+    copy.moveTo(generation);
+    return copy.size;
+  });
+  expect(sizes).toEqual([3, 2, 0]);
+  copy.add('d', { hits: 1, mark: 0 });
+  expect(copy.size).toBe(1);
+  copy.moveTo(5);
+  expect(copy.size).toBe(0);
+  copy.add('d', { hits: 1, mark: 0 });
+  copy.clear();
+  expect(copy.size).toBe(0);
+  expect([found('a', 'b', 'c', 'd'), ids.size]).toEqual([['a', 'b', 'c'], 3]);
+  expect(budget.taken).toBe(3 * BYTES_PER_ID);
+});

@@ -1,0 +1,79 @@
+-- The limits that requests have set. One stays until the key is removed, or until the rules of the window no longer allow
+-- it. A limit that no request has set comes from the rules.
+
+local in_force = require 'lib/in-force'
+local key_limits = require 'limits/key-limits'
+local limits_text = require 'lib/limits-text'
+local more = require 'lib/more'
+
+local overrides = {}
+
+-- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
+local function read_ceilings(ceilings)
+  if not ceilings then
+    return math.huge, math.huge, math.huge
+  end
+  local max, queue_max, length = string.match(ceilings, '^(-?%d+):(-?%d+):(-?%d+)$')
+  return tonumber(max), tonumber(queue_max), tonumber(length)
+end
+
+-- The maximum if no request sets one from now on: the one of the rules, if it may come into force in mid-window, else
+-- the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current one.
+local function base_maximum(keys, state, call, of_window, current, of_rules, lapses)
+  if lapses or current == of_rules then
+    return of_rules
+  end
+  local changes = of_window and in_force.may_change(keys, state, call)
+  state.limits_changed_at = changes and call.now_ms or state.limits_changed_at
+  return changes and of_rules or current
+end
+
+-- Sets the length of the next window, or of the first one of a key that begins with these checks, or drops a length that
+-- the rules no longer allow. `ceiling`: the longest.
+local function configure_window(state, terms, begins_key, ceiling)
+  if math.max(state.next_window, state.window_is_set and state.own.window or 0) > ceiling then
+    more.set(state, 'next_window', 0)
+    state.window_is_set = false
+  end
+  local length = terms.window
+  if not length or state.own.algorithm ~= 'fixed_window' then
+    return
+  elseif begins_key then
+    state.own.window, state.window_is_set = length, true
+  else
+    more.set(state, 'next_window', length ~= state.own.window and length or 0)
+    state.window_is_set = state.window_is_set or length == state.own.window
+  end
+end
+
+-- Takes what checks set, and what the rules allow of what was set before. `terms`: what the checks say. `begins_key`: the
+-- key begins with them.
+function overrides.configure(keys, state, call, terms, begins_key)
+  in_force.take_without_boundary(keys, state, call)
+  local own, rules = state.own, call.rules
+  local max, queue_max = terms.max, terms.queue_max
+  local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
+  local of_window = in_force.has_window_of_rules(state, call)
+  if max_was_set or queue_max_was_set or terms.window or in_force.sets_window(state) then
+    local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and terms.ceilings)
+    configure_window(state, terms, begins_key, longest)
+    -- A request may have set the length that the window has already.
+    of_window = of_window or in_force.has_window_of_rules(state, call)
+    max = max or (max_was_set and own.max <= max_ceiling and own.max)
+    queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
+  end
+  state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
+  max = max or base_maximum(keys, state, call, of_window, own.max, rules.own.max, max_was_set)
+  queue_max = queue_max
+    or base_maximum(keys, state, call, of_window, state.queue_max, rules.queue_max, queue_max_was_set)
+  state.made_room = state.made_room or max > own.max
+  own:set_max(state, max)
+  state.queue_max = queue_max
+  if of_window and state.further_text ~= rules.further_text and in_force.may_change(keys, state, call) then
+    state.limits_changed_at = call.now_ms
+    key_limits.take_further(keys, state, rules, call)
+  end
+  state.limits_changed = limits_text.format(state) ~= state.limits_text
+end
+
+return overrides

@@ -1,0 +1,38 @@
+import type { Settings } from '../../config/settings.js';
+import type { Limiter, Peek, PeekRequest } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { denyingLimit, type NamedLimit } from '../denying-limit.js';
+import { rejectForbiddenHold } from './parameter-rights.js';
+import { rejectUnknownKey } from './unknown-keys.js';
+
+/** What peeks. */
+interface PeekParts {
+  readonly limiter: Pick<Limiter, 'peek'>;
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+}
+
+/** What a check would get, and what applies to its key. */
+export interface Peeked {
+  readonly peek: Peek;
+  readonly policy: KeyPolicy;
+  /** The limit that would deny the check, if its key has several. */
+  readonly limit?: NamedLimit | undefined;
+}
+
+/**
+ * Says what a check would get. It is no decision: no metric counts it, and it has no span.
+ * @throws ServiceError as for a check; as `Limiter.peek`
+ */
+export type PeekCheck = (request: PeekRequest) => Promise<Peeked>;
+
+/** Returns a function that says what checks would get. */
+export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
+  return async (request) => {
+    const policy = policyOf(request.key);
+    rejectUnknownKey(policy, settings);
+    rejectForbiddenHold(request, policy);
+    const peek = await limiter.peek(request);
+    return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
+  };
+}

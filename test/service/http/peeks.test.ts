@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Limiter, Peek } from '../../../src/limiter/limiter.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { checkMany } from '../../support/bulk-client.js';
+import { overviewOf } from '../../support/dashboard/dashboard-page.js';
+import { httpAppOver, serve } from '../../support/http-app.js';
+import { type Answer, bodyOf, send } from '../../support/http-client.js';
+import { useHttpKey } from '../../support/http-key.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { quotaOf } from '../../support/quota.js';
+import { bearer } from '../../support/tokens.js';
+import { useApp, useApps } from '../../support/use-apps.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const start = useApps();
+const HOUR = 3_600_000;
+const SETTINGS = { WINDOW_MILLIS: `${HOUR}`, MAX_REQUESTS: '1', LOG_4XX: 'true' };
+
+describe.each(bothLimiters(redis))('a peek (%s limiter)', (_name, settings) => {
+  const app = useApp(() => ({ ...settings(), ...SETTINGS, ...PATIENT_STORE }));
+  const key = useHttpKey(() => app);
+  const get = (query: string) => send(app.url, 'GET', `/rate/${key.name}?${query}`);
+
+  test('says that a check would be approved, with what is left, and creates no key', async () => {
+    for (const answer of [await get('peek=true'), await key.check('?peek=1&canWait=true')]) {
+      expect(bodyOf(answer)).toEqual([200, { key: key.name, waitMillis: 0 }]);
+      expect(answer.headers).toMatchObject({
+        'cache-control': 'no-store',
+        'ratelimit-policy': '"default";q=1;w=3600',
+        ratelimit: '"default";r=1;t=3600',
+      });
+      expect(answer.headers).not.toHaveProperty(['retry-after']);
+    }
+    expect(await key.state()).toEqual({ Key: key.name, Found: false });
+  });
+
+  test('says when a check would have its turn, without waiting for that', async () => {
+    await key.approve();
+    for (const answer of [
+      await get('peek=true'),
+      await key.check('?peek=TRUE&canWait=true&maxWaitMillis=5'),
+      await get('peek=true&maxWaitMillis=5'),
+    ]) {
+      const { waitMillis, ...body } = answer.json() as { waitMillis: number };
+      expect([answer.status, body]).toEqual([429, { error: 'rate limit exceeded', key: key.name }]);
+      expect(Number.isInteger(waitMillis)).toBe(true);
+      expect(waitMillis).toBeGreaterThan(HOUR - 60_000);
+      expect(waitMillis).toBeLessThanOrEqual(HOUR);
+      expect(answer.headers).toMatchObject({
+        'retry-after': `${Math.ceil(waitMillis / 1000)}`,
+        ratelimit: expect.stringMatching(/^"default";r=0;t=3\d{3}$/) as string,
+      });
+    }
+    expect(await key.state()).toMatchObject({ NumDeniedThisWindow: 0, NumWaiting: 0 });
+  });
+
+  test.each([
+    [`peek=true&requestId=${randomUUID()}`, 'requestId must be left out with peek=true'],
+    ['peek=true&maxRequests=5', 'maxRequests must be left out with peek=true'],
+    ['peek=true&maxRequestsInQueue=5', 'maxRequestsInQueue must be left out with peek=true'],
+    ['peek=true&windowMillis=5', 'windowMillis must be left out with peek=true'],
+    ['peek=yes', 'peek must be true, false, 1 or 0'],
+    ['peek=true&peek=true', 'peek must be given once'],
+    ['Peek=true', 'unknown parameter Peek; did you mean peek?'],
+    ['peek=true&canWait=yes', 'canWait must be true, false, 1 or 0'],
+    ['peek=true&hits=2', 'hits must be at most 1, the maximum of the key, not 2'],
+    ['peek=true&hits=0', 'hits must be a whole number from 1 to 1000000000'],
+  ])('with %s is a 400', async (query, error) => {
+    expect(bodyOf(await get(query))).toEqual([400, { error, key: key.name }]);
+    expect(await key.state()).toMatchObject({ Found: false });
+  });
+
+  test('that is false is a check', async () => {
+    expect((await get('peek=false&maxRequests=3')).json()).toHaveProperty('request_id');
+    expect((await key.check('?peek=0')).json()).toHaveProperty('request_id');
+    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 2 });
+  });
+
+  test('is no decision for metrics and the dashboard, and is logged as a denial', async () => {
+    await key.approve();
+    const before = (await scrape(app.url)).valuesOf('ratelimit_decisions_total');
+    expect((await get('peek=true')).status).toBe(429);
+    expect((await scrape(app.url)).valuesOf('ratelimit_decisions_total')).toEqual(before);
+    expect(await overviewOf(app.url)).toMatchObject({ deniedNow: [] });
+    const line = app.log.find(({ req }) =>
+      (req as { url?: string } | undefined)?.url?.startsWith(`/rate/${key.name}?peek`),
+    );
+    expect(line).toMatchObject({
+      key: key.name,
+      errorCode: 'RATE_LIMIT_EXCEEDED',
+      req: { url: `/rate/${key.name}?peek=true` },
+    });
+  });
+
+  test('is no field of an element of a bulk request', async () => {
+    const results = await checkMany(app.url, [{ key: key.name, peek: true }]);
+    expect(results).toMatchObject([{ status: 400, error: 'peek must be left out' }]);
+  });
+});
+
+test('a peek needs what a check needs: its scope, its key, a rule, and holds that are allowed', async () => {
+  const tokens = [
+    { name: 'one', token: 'token-of-one-worker', scopes: ['check'], key_patterns: ['mine'] },
+    { name: 'reader', token: 'token-of-a-reader', scopes: ['debug'] },
+  ];
+  const rules = [{ key_pattern: 'mine', requests_can_hold: false }];
+  const app = await start({ UNKNOWN_KEYS: 'deny' }, { tokens, rules });
+  const open = await start({ UNKNOWN_KEYS: 'deny' }, { rules });
+  const peek = (path: string, token?: string) =>
+    token === undefined
+      ? send(open.url, 'GET', `/rate/${path}`)
+      : send(app.url, 'GET', `/rate/${path}`, bearer({ token }));
+  const errorOf = (answer: Answer) => [answer.status, (answer.json() as { error?: string }).error];
+  expect((await peek('mine?peek=true', 'token-of-one-worker')).status).toBe(200);
+  expect(errorOf(await peek('mine?peek=true', 'token-of-a-reader'))).toEqual([
+    403,
+    'the token lacks the scope check',
+  ]);
+  expect(errorOf(await peek('other?peek=true', 'token-of-one-worker'))).toEqual([
+    403,
+    'the token does not allow this key',
+  ]);
+  expect(errorOf(await peek('other?peek=true'))).toEqual([403, 'no rule matches the key']);
+  expect(errorOf(await peek('mine?peek=true&holdMillis=1000'))).toEqual([
+    403,
+    'holding approvals is disabled for this key',
+  ]);
+});
+
+test('a peek at a key with several limits names the one that would deny', async () => {
+  const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: HOUR }];
+  const app = await start({}, { rules: [{ key_pattern: 'key', limits }] });
+  await send(app.url, 'POST', '/rate/key');
+  const answer = await send(app.url, 'GET', '/rate/key?peek=true');
+  expect(bodyOf(answer)).toEqual([
+    429,
+    {
+      error: 'rate limit exceeded',
+      key: 'key',
+      limit: 'hour',
+      waitMillis: expect.any(Number) as number,
+    },
+  ]);
+});
+
+test('a shadow rule lets a peek pass that it would deny, and says so', async () => {
+  const app = await start(SETTINGS, { rules: [{ key_pattern: 'tried', shadow: true }] });
+  await send(app.url, 'POST', '/rate/tried');
+  for (const query of ['', '&hits=2']) {
+    const answer = await send(app.url, 'GET', `/rate/tried?peek=true${query}`);
+    expect(bodyOf(answer)).toEqual([200, { key: 'tried', waitMillis: 0 }]);
+    expect(answer.headers['x-sluice-shadow']).toBe('denied');
+  }
+});
+
+test.each<[status: number, policy: 'allow' | 'local', peek: Peek]>([
+  [200, 'allow', { outcome: 'approved', outagePolicy: 'allow' }],
+  [
+    429,
+    'local',
+    {
+      outcome: 'denied',
+      reason: 'limit_reached',
+      quota: quotaOf(1),
+      turnMillis: 0.2,
+      outagePolicy: 'local',
+    },
+  ],
+])('a %d of a peek under the policy %s says so', async (status, policy, peek) => {
+  const limiter = { waiting: 0, peek: () => Promise.resolve(peek) } as Partial<Limiter>;
+  const app = await serve(httpAppOver(limiter as Limiter));
+  const answer = await send(app.url, 'GET', '/rate/key?peek=true');
+  await app.close();
+  expect([answer.status, answer.headers['x-sluice-outage-policy']]).toEqual([status, policy]);
+  expect(answer.json()).toMatchObject({ waitMillis: status === 429 ? 1 : 0 });
+});
