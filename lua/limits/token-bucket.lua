@@ -9,7 +9,14 @@
 --   pace_since    when the pace was last changed, in us since 1970; 0 if it was not
 --   drained       the level as of this call
 --   used          the same, rounded up
+--   excess        how much higher the level, as of `time`, would be with the maximum `high_max`
+--   high_max      a higher maximum that was in force before; 0 if there is no excess, unless the maximum is 0
+--   excess_left   the excess as of this call
 --   generation    of its ids: the number of its periods so far
+--
+-- A lower maximum cuts the level to its burst + maximum, so it closes the bucket for two windows at most. What is cut off
+-- becomes excess. Level and excess together drain at the pace of `high_max`, and another change of the maximum adds the
+-- excess to the level again. So requests with different maxima get no more together than the highest of them allows.
 --
 -- A time in the future instead of a level, as GCRA has it, could not carry less than 0.25 us in Redis's doubles.
 --
@@ -34,21 +41,25 @@ function token_bucket.begin(declared, start)
     name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
     algorithm = 'token_bucket', parameter = declared.parameter, start = start, used = 0,
     level = 0, time = 0, pace_since = 0, drained = 0, now_us = start * 1000, generation = 0, kept_generation = 0,
+    excess = 0, high_max = 0, excess_left = 0,
   }, token_bucket)
 end
 
--- `<level>:<time>:<generation>:<since when the pace is the same>`
+-- `<level>:<time>:<generation>:<since when the pace is the same>`, then `:<high_max>:<excess>` if there is a `high_max`
 function token_bucket:format()
-  return string.format('%.17g:', self.level)
+  local text = string.format('%.17g:', self.level)
     .. digits(self.time) .. ':' .. digits(self.generation) .. ':' .. digits(self.pace_since)
+  return self.high_max == 0 and text or text .. string.format(':%.0f:%.17g', self.high_max, self.excess)
 end
 
 function token_bucket:read(_, text)
-  local level, time, generation, pace_since = string.match(text, '^([^:]+):(%d+):(%d+):(%d+)$')
+  local level, time, generation, pace_since, high_max, excess =
+    string.match(text, '^([^:]+):(%d+):(%d+):(%d+):?(%d*):?([^:]*)$')
   self.level, self.time, self.generation = tonumber(level), tonumber(time), tonumber(generation)
   self.pace_since = tonumber(pace_since)
+  self.high_max, self.excess = tonumber(high_max) or 0, tonumber(excess) or 0
   self.kept_generation = self.generation
-  self.drained, self.now_us = self.level, self.time
+  self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
 end
 
 -- When its period ends.
@@ -84,11 +95,26 @@ function token_bucket:micros_to_drain(level)
   return math.max(0, math.ceil((level - EPSILON) * (self.window * 1000) / self.max))
 end
 
--- How much has drained by now. `lowest`: what the level may have drained to.
+-- The level as of now. `lowest`: what it may have drained to.
+local function level_now(self, lowest)
+  return math.max(lowest, self.level - self:drains_in(math.max(0, self.now_us - self.time)))
+end
+
+-- What the level may have drained to while the queue is served.
+local function lowest_serving(self)
+  return 0 - self:drains_in(CREDIT_MICROS)
+end
+
+-- How much has drained by now.
 local function drain(self, lowest)
-  local elapsed = math.max(0, self.now_us - self.time)
-  self.drained = math.max(lowest, self.level - self:drains_in(elapsed))
+  self.drained = level_now(self, lowest)
   self.used = math.max(0, math.ceil(self.drained - EPSILON))
+  self.excess_left = self.excess
+  if self.excess > 0 then
+    local elapsed = math.max(0, self.now_us - self.time)
+    local drains = elapsed * (self.high_max - self.max) / (self.window * 1000)
+    self.excess_left = math.max(0, self.excess - drains)
+  end
 end
 
 -- Returns whether it has room.
@@ -99,26 +125,60 @@ function token_bucket:move(now_us)
 end
 
 function token_bucket:begin_serving()
-  drain(self, -self:drains_in(CREDIT_MICROS))
+  drain(self, lowest_serving(self))
 end
 
 function token_bucket:end_serving()
   self.drained = math.max(0, self.drained)
 end
 
-function token_bucket:set_level(level)
-  -- Nothing drains with a maximum of 0, so the level then stays as it is.
-  local highest = self.max == 0 and math.huge or self:burst() + self.max
-  self.level, self.time = math.min(level, highest), math.max(self.time, self.now_us)
-  self.drained, self.used = self.level, math.max(0, math.ceil(self.level - EPSILON))
+-- The highest level that a maximum allows. Nothing drains with a maximum of 0, so the level then stays as it is.
+local function highest_level(self, max)
+  local burst = self.parameter
+  return max == 0 and math.huge or (burst < max and burst or max) + max
 end
 
--- The level has drained at the old pace until now. One that has drained to 0 stays at 0 since then.
-local function change_pace(self, state)
-  if self.drained > 0 then
-    self:set_level(self.drained)
+local function forget_excess(self)
+  self.excess, self.excess_left, self.high_max = 0, 0, 0
+end
+
+-- Sets level and excess as of now. The excess is kept if a higher maximum is known.
+function token_bucket:set_level(level, excess)
+  self.level, self.time = level, math.max(self.time, self.now_us)
+  self.drained, self.used = level, math.max(0, math.ceil(level - EPSILON))
+  if excess > EPSILON and self.high_max > self.max then
+    self.excess = math.min(excess, highest_level(self, self.high_max) - highest_level(self, self.max))
   else
-    self.level = math.min(self.level, 0)
+    self.excess = 0
+    -- A maximum of 0 cuts nothing off, but the next one may.
+    self.high_max = self.max == 0 and self.high_max or 0
+  end
+  self.excess_left = self.excess
+end
+
+-- Raises the level as far as the maximum allows, and the excess by the rest. Returns by how much the level has risen.
+-- `known_max`: a maximum that has been in force
+local function raise(self, hits, known_max)
+  local rise, room = hits, highest_level(self, self.max) - self.drained
+  if hits > room then
+    rise = math.max(0, room)
+    self.high_max = math.max(self.high_max, known_max)
+  end
+  self:set_level(self.drained + rise, self.excess_left + (hits - rise))
+  return rise
+end
+
+-- The level drains at the old pace until now; below 0 as well, for those who may be served from the queue.
+local function end_pace(self)
+  self.level, self.time = level_now(self, lowest_serving(self)), math.max(self.time, self.now_us)
+end
+
+local function begin_pace(self, state)
+  if self.drained > 0 then
+    local level, highest = self.drained + self.excess_left, highest_level(self, self.max)
+    self:set_level(math.min(level, highest), math.max(0, level - highest))
+  else
+    forget_excess(self)
   end
   self.pace_since = self.now_us
   more.changed(state)
@@ -139,8 +199,10 @@ end
 
 function token_bucket:set_max(state, max)
   if max ~= self.max then
+    end_pace(self)
+    self.high_max = math.max(self.high_max, self.max)
     self.max = max
-    change_pace(self, state)
+    begin_pace(self, state)
   end
 end
 
@@ -175,7 +237,8 @@ end
 function token_bucket:take(keys, state, call, id, hits, is_held)
   local taken = self:taken_of(hits)
   if recent_ids.add(keys, state, call, self, id, self.now_us, taken, is_held) then
-    self:set_level(self.drained + taken)
+    -- A waiter with more hits than the maximum has come when the maximum was higher.
+    raise(self, taken, taken)
     more.counted(state)
   end
 end
@@ -211,7 +274,7 @@ function token_bucket:return_hits(hits, time)
   end
   local left = hits - self:drains_in(math.max(0, self.now_us - time))
   if left > 0 and self.drained > 0 then
-    self:set_level(math.max(0, self.drained - left))
+    self:set_level(math.max(0, self.drained - left), self.excess_left)
   end
 end
 
@@ -239,10 +302,9 @@ function token_bucket:amend(keys, state, id, hits)
   if not before then
     return false
   end
-  local taken, level = self:taken_of(hits), self.drained
+  local taken = self:taken_of(hits)
   if taken > before then
-    self:set_level(level + taken - before)
-    taken = before + math.floor(self.drained - level + EPSILON)
+    taken = before + math.floor(raise(self, taken - before, 0) + EPSILON)
   else
     self:return_hits(before - taken, time)
   end
@@ -287,6 +349,7 @@ end
 
 function token_bucket:clear()
   self.level, self.drained, self.used = 0, 0, 0
+  forget_excess(self)
 end
 
 -- What its approvals take, as another kind counts them.
@@ -296,19 +359,23 @@ end
 
 function token_bucket:carry(state, sum)
   if sum > 0 then
-    self:set_level(math.min(sum, self:burst()))
+    self:set_level(math.min(sum, self:burst()), 0)
     more.changed(state)
   end
 end
 
 -- A period of another length that begins here ends no generation: its ids may count for as long as that period lasts.
 function token_bucket:continue_as(limit, now_ms, state)
-  local max = limit.max
+  local max, has_other_window = limit.max, limit.window ~= self.window
+  if has_other_window then
+    end_pace(self)
+  end
   limit.start, limit.generation, limit.kept_generation = self.start, self.generation, self.kept_generation
   limit.now_us, limit.level, limit.time, limit.pace_since = self.now_us, self.level, self.time, self.pace_since
   limit.max, limit.drained, limit.used = self.max, self.drained, self.used
-  if limit.window ~= self.window then
-    change_pace(limit, state)
+  limit.high_max, limit.excess, limit.excess_left = self.high_max, self.excess, self.excess_left
+  if has_other_window then
+    begin_pace(limit, state)
   end
   limit:set_max(state, max)
   window.roll(limit, now_ms)
@@ -334,7 +401,7 @@ end
 function token_bucket:restore_full(state, now_ms, millis_left)
   self.now_us = now_ms * 1000
   local left = math.max(0, math.min(millis_left, self.window))
-  self:set_level(self:burst() - 1 + self:drains_in(left * 1000))
+  self:set_level(self:burst() - 1 + self:drains_in(left * 1000), 0)
   more.changed(state)
 end
 

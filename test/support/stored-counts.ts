@@ -25,6 +25,9 @@ export interface StoredLevel {
   readonly generation: number;
   /** Since when the pace is the same. */
   readonly paceSinceMicros: number;
+  /** A higher maximum that was in force before, and how much higher the level would be with that; 0 if there is none. */
+  readonly highMaximum: number;
+  readonly excess: number;
 }
 
 /** What a fixed window stores of a vendor's report that is in force. */
@@ -91,8 +94,8 @@ function readSteps(text: string): StoredSteps {
 }
 
 function readLevel(text: string): StoredLevel {
-  const [, level, time, generation, paceSince] =
-    /^(-?[\d.e+-]+):(\d+):(\d+):(\d+)$/.exec(text) ?? [];
+  const [, level, time, generation, paceSince, highMaximum = 0, excess = 0] =
+    /^(-?[\d.e+-]+):(\d+):(\d+):(\d+)(?::(\d+):([\d.e+-]+))?$/.exec(text) ?? [];
   if (paceSince === undefined) throw new Error(`no token bucket: ${text}`);
   return {
     kind: 'token_bucket',
@@ -100,6 +103,8 @@ function readLevel(text: string): StoredLevel {
     timeMicros: Number(time),
     generation: Number(generation),
     paceSinceMicros: Number(paceSince),
+    highMaximum: Number(highMaximum),
+    excess: Number(excess),
   };
 }
 

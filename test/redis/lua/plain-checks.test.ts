@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
-import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
+import { type CheckBatchReply, VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import { OPERATION } from '../../support/redis-user.js';
 import { checkBatchOf, useScriptHarness } from '../../support/script-harness.js';
 import { startOfControlledTime } from '../../support/redis-time.js';
 import { extent } from '../../support/extent.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
 /** Decides nothing, so that every check is decided like one that is not plain. */
@@ -200,4 +202,41 @@ test.each<[limit: string, algorithm: Algorithm]>([
     expect.arrayContaining(['hmget 2', 'hlen 2', 'hset 2', 'sadd 1', 'scard 1']),
   );
   expect(commands.filter((text) => /^(pexpireat|exists|unlink|rename) /.test(text))).toEqual([]);
+});
+
+/** What two keys store of their buckets after plain checks in one call. Of one a lower maximum has cut off a part. */
+async function storedAfterCut(replacements: Readonly<Record<string, string>>): Promise<unknown> {
+  await key.begin(START);
+  const algorithm: Algorithm = { name: 'token_bucket', burst: 10 };
+  const other = new KeyNaming('sluice:').namesOf(uniqueKey());
+  const [higher, lower] = [10, 2].map((maxRequests) => {
+    const limits = { windowMillis: 1000, maxRequests, algorithm };
+    return key.replica('r1', { limits, leaseMillis: 500, replacements });
+  });
+  let calls = 0;
+  const check = async (millis: number): Promise<unknown> => {
+    await key.setTime(millis);
+    calls += 1;
+    const checks = [{ requestId: `${calls}`, canWait: false }];
+    const keys = [key.names, other];
+    const replies = await lower!.scripts.check(keys.map((names) => checkBatchOf(names, checks)));
+    const own = await Promise.all(keys.map(({ state }) => key.client.hget(state, 'own')));
+    return [replies.map((reply) => (reply as CheckBatchReply).verdicts[0]), own];
+  };
+  await higher!.checkHits('first', 10);
+  await higher!.amend('first', 20);
+  await check(0);
+  // Begins the second period.
+  await check(1490);
+  return check(1500);
+}
+
+test('plain checks of buckets keep what a lower maximum has cut off one of them', async () => {
+  const stored = await storedAfterCut({});
+  const [at, begun] = [1500, 0].map((millis) => (START + millis) * 1000);
+  expect(stored).toEqual([
+    [VERDICT.approved, VERDICT.approved],
+    [`2:${at}:1:${begun}:10:4`, expect.stringMatching(/^[^:]+:\d+:1:0$/)],
+  ]);
+  expect(stored).toEqual(await storedAfterCut(NOTHING_IS_PLAIN));
 });

@@ -456,6 +456,117 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await at(2000);
       expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
       expect(await used()).toBe(4);
+      // At the maximum that the waiter came for, all five hits count.
+      expect(await outcome({ maxRequests: 5 })).toBe('denied');
+    });
+
+    test.each<[maxima: string, low: number]>([
+      ['10 and 1', 1],
+      ['10 and 0', 0],
+    ])('give requests with the maxima %s what the higher one allows', async (_maxima, low) => {
+      key.use(bucket(5), 10);
+      let approved = 0;
+      const approvedBy = async (millis: number): Promise<number> => {
+        await at(millis);
+        while ((await outcome({ maxRequests: 10 })) === 'approved') approved += 1;
+        expect(await outcome({ maxRequests: low })).toBe('denied');
+        return approved;
+      };
+      for (let turn = 0; turn < 5; turn += 1) expect(await approvedBy(0)).toBe(5);
+      for (let millis = 50; millis < 2000; millis += 50) {
+        // Nothing drains with a maximum of 0.
+        expect(await approvedBy(millis)).toBe(low === 0 ? 5 : 5 + Math.floor(millis / 100));
+      }
+    });
+
+    test('add what lower maxima have cut off their level again, as the maximum rises', async () => {
+      key.use(bucket(10), 10);
+      await approve({ hits: 10 });
+      for (const [maxRequests, count] of [
+        [4, 8],
+        [1, 2],
+        [0, 10],
+        [1, 2],
+        [4, 8],
+        [10, 10],
+      ] as const) {
+        expect(await outcome({ maxRequests })).toBe('denied');
+        expect(await used()).toBe(count);
+      }
+    });
+
+    test('drain what a lower maximum has cut off at the pace of the higher one', async () => {
+      key.use(bucket(5), 10);
+      const id = await approve({ hits: 5 });
+      expect(await amend(id, 15)).toEqual({});
+      const usedAt = async (millis: number, maxRequests: number): Promise<number | undefined> => {
+        await at(millis);
+        // As many hits as the burst fit into no bucket that is not empty.
+        expect(await outcome({ maxRequests, hits: Math.min(maxRequests, 5) })).toBe('denied');
+        return used();
+      };
+      expect(await usedAt(0, 1)).toBe(2);
+      expect(await usedAt(500, 10)).toBe(10);
+      expect(await usedAt(500, 1)).toBe(2);
+      expect(await usedAt(700, 2)).toBe(4);
+      expect(await usedAt(1200, 10)).toBe(3);
+      await at(1500);
+      expect(await outcome({ hits: 5 })).toBe('approved');
+    });
+
+    test('have nothing left of what a lower maximum has cut off two windows later', async () => {
+      key.use(bucket(5), 10);
+      expect(await amend(await approve({ hits: 5 }), 15)).toEqual({});
+      expect(await outcome({ maxRequests: 1 })).toBe('denied');
+      await at(2000);
+      expect(await outcome({ hits: 5, maxRequests: 10 })).toBe('approved');
+    });
+
+    test('count releases and corrections at a lower maximum at the higher one as well', async () => {
+      key.use(bucket(10), 10);
+      expect(await amend(await approve({ hits: 10 }), 20)).toEqual({});
+      expect(await outcome({ maxRequests: 2 })).toBe('denied');
+      expect(await used()).toBe(4);
+      await at(1500);
+      const released = await approve();
+      expect(await used()).toBe(2);
+      expect(await release(released)).toBe(true);
+      expect(await used()).toBe(1);
+      const corrected = await approve();
+      // The level of 2 rises to 4, and 1 is cut off.
+      expect(await amend(corrected, 4)).toEqual({});
+      expect(await used()).toBe(4);
+      expect(await amend(corrected, 2)).toEqual({});
+      expect(await used()).toBe(3);
+      // Of the first 20, 5 have not drained.
+      expect(await outcome({ maxRequests: 10, hits: 10 })).toBe('denied');
+      expect(await used()).toBe(8);
+    });
+
+    test('keep what counts while rules lower the maximum and raise it again', async () => {
+      key.use(bucket(50), 100);
+      await approve({ hits: 50 });
+      await key.change(limitsOf(bucket(1), 10));
+      expect(await outcome()).toBe('denied');
+      expect(await used()).toBe(11);
+      await key.change(limitsOf(bucket(50), 100));
+      expect(await outcome()).toBe('denied');
+      expect(await used()).toBe(50);
+    });
+
+    test('keep a level that is above a burst which was lowered since', async () => {
+      key.use(bucket(5), 10);
+      const [first, second] = [await approve({ hits: 4 }), await approve()];
+      expect(await amend(first, 14)).toEqual({});
+      await key.change(limitsOf(bucket(1), 10));
+      expect(await outcome()).toBe('denied');
+      expect(await used()).toBe(15);
+      expect(await release(second)).toBe(true);
+      expect(await used()).toBe(14);
+      expect(await amend(first, 15)).toEqual({});
+      expect(await used()).toBe(14);
+      expect(await amend(first, 13)).toEqual({});
+      expect(await used()).toBe(13);
     });
 
     test('keep a level that a request allows when the rules change', async () => {
@@ -502,6 +613,20 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await at(2000);
       await approve();
       expect(await outcome()).toBe('denied');
+    });
+
+    test('let waiters have no more at once because the maximum changes', async () => {
+      key.use(bucket(1), 10);
+      await approve();
+      await key.harness.limiter.pause(key.key, 101);
+      const waiters = [await wait(), await wait()];
+      // The bucket is empty from now on.
+      await at(100);
+      expect(await outcome({ maxRequests: 20 })).toBe('denied');
+      await at(149);
+      expect(approvedOf(waiters)).toEqual([true, false]);
+      await at(150);
+      expect(approvedOf(waiters)).toEqual([true, true]);
     });
 
     test('are forgotten with a key that is idle', async () => {

@@ -13,9 +13,13 @@ import { generationsOf, type RecentId, type Snapshot } from './snapshot.js';
 /** Before and after all that is stored. */
 const LONG_AGO = 0;
 const FOREVER = 1e15;
-/** Ids that no request has: they bring a level to what is stored. */
+/** Ids that no request has: they bring a level to what is stored, and its excess. */
 const DRAINED = 'drained';
 const LEVEL = 'level';
+const FULL = 'full';
+const EXCESS = 'excess';
+const FORGOTTEN = 'forgotten';
+const EMPTIED = 'emptied';
 /** More than any level. */
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
@@ -95,13 +99,14 @@ function stepsAsStored(
 
 function bucketAsStored(
   rule: Limit,
-  { level, timeMicros, generation, paceSinceMicros }: StoredLevel,
+  stored: StoredLevel,
   generations: readonly Ids[],
   create: Create,
   window: Window,
   start: number,
 ): CountedLimit {
   const { windowMillis } = rule;
+  const { level, timeMicros, generation, paceSinceMicros } = stored;
   // Approvals are stored with the hits that they took. A level may be above the bound of a burst that was lowered since.
   const algorithm = { name: 'token_bucket', burst: EVERYTHING } as const;
   const inHits: Limit = { ...rule, counts: 'hits', algorithm };
@@ -127,14 +132,37 @@ function bucketAsStored(
   limit.roll(start, windowMillis);
   window.restart(LONG_AGO, FOREVER);
   takeAll(generations[generation % 2]);
-  moveTo(Math.max(timeMicros, paceSinceMicros));
+  moveTo(timeMicros);
   window.restart(start, windowMillis);
-  limit.roll(timeMicros / 1000, windowMillis);
   // In two steps, since a sum may be rounded.
   take(limit, DRAINED, -limit.exactUsed);
+  limit.roll(paceSinceMicros / 1000, windowMillis);
+  restoreExcess(limit, stored);
+  limit.roll(timeMicros / 1000, windowMillis);
   take(limit, LEVEL, level);
   limit.change(timeMicros / 1000, rule);
   return limit;
+}
+
+/**
+ * Gives an empty bucket the excess that is stored. It has been rolled to the time since when its pace is the same, and its
+ * burst is its maximum.
+ */
+function restoreExcess(limit: CountedLimit, { highMaximum, excess }: StoredLevel): void {
+  const { maximum } = limit;
+  // A higher maximum adds the excess that the approvals may have left to the level.
+  limit.maximum = EVERYTHING;
+  take(limit, FORGOTTEN, -limit.exactUsed);
+  if (highMaximum > 0) {
+    limit.maximum = highMaximum;
+    // The level has room for the highest bit of the excess only, so the rest is taken later. Without excess the maximum is 0.
+    const first = excess > 0 ? 2 ** Math.floor(Math.log2(excess)) : 1;
+    take(limit, FULL, 2 * maximum + first);
+    limit.maximum = maximum;
+    take(limit, EXCESS, excess > 0 ? excess - first : 0);
+  }
+  limit.maximum = maximum;
+  take(limit, EMPTIED, -limit.exactUsed);
 }
 
 function take(limit: CountedLimit, id: string, hits: number): void {

@@ -135,6 +135,17 @@ export class Model {
     });
   }
 
+  /** Raises the maximum of each token bucket. Returns what counts then, with the excess. */
+  usedAtHigherMaximum(now: number): number[] {
+    const { limits } = this.#instance.approvals;
+    const buckets = limits.filter((limit) => limit.algorithm === 'token_bucket');
+    return buckets.map((limit) => {
+      limit.roll(now, limit.millis);
+      limit.maximum = EVERYTHING;
+      return limit.exactUsed;
+    });
+  }
+
   /**
    * What counts of each limit with fixed windows at these times, and what would count if these approvals were given back:
    * they are. A report shows in both.

@@ -329,6 +329,8 @@ class Comparison {
       'who waits': [...after.waiting].flatMap(([id, waiter]) =>
         this.#counts(id) ? shown(id, waiter) : [],
       ),
+      // The last one, since it changes the limits.
+      'approvals count at a higher maximum': readBack.usedAtHigherMaximum(this.#now),
     };
   }
 
@@ -358,6 +360,8 @@ class Comparison {
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
       'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
       'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
+      // The last one, since it changes the limits.
+      'approvals count at a higher maximum': this.#model.usedAtHigherMaximum(now),
     };
   }
 

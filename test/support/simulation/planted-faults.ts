@@ -177,6 +177,12 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: 'self.max = max',
     },
     {
+      name: 'a bucket forgets what a lower maximum cuts off',
+      aim: { fates: ['override'], shape: { algorithm: BUCKET, maxRequests: 3 } },
+      lua: 'limits/token-bucket.set_level',
+      body: 'original(self, level, 0)',
+    },
+    {
       name: 'a bucket drains while the clock goes back',
       aim: { fates: ['clock back'], shape: { algorithm: BUCKET } },
       lua: 'limits/token-bucket.begin_by',

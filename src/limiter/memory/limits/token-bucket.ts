@@ -30,6 +30,11 @@ type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket'
  * their hits, and which drains by the maximum per window. An approval fits if the level stays within the burst. So in any
  * span L no more than burst + L * maximum / window is approved.
  *
+ * A lower maximum cuts the level to its burst + maximum, so it closes the bucket for two windows at most. What is cut off
+ * becomes excess. Level and excess together drain at the pace of the higher maximum, and another change of the maximum
+ * adds the excess to the level again. So requests with different maxima get no more together than the highest of them
+ * allows.
+ *
  * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
@@ -41,8 +46,16 @@ export class TokenBucket implements CountedLimit {
   #time = 0;
   /** When the pace was last changed, in microseconds; 0 if it was not. */
   #paceSince = 0;
+  /**
+   * How much higher the level, as of `#time`, would be with a higher maximum that was in force before. That maximum is 0
+   * if there is no excess, unless the current one is 0.
+   */
+  #excess = 0;
+  #highMaximum = 0;
   /** The level as of the current operation, and its time in microseconds. */
   #drained = 0;
+  /** The excess as of the current operation. */
+  #excessLeft = 0;
   #now: number;
   /** The number of its periods so far. */
   #generation = 0;
@@ -66,8 +79,10 @@ export class TokenBucket implements CountedLimit {
 
   set maximum(maximum: number) {
     if (maximum === this.#maximum) return;
+    this.#endPace();
+    this.#highMaximum = Math.max(this.#highMaximum, this.#maximum);
     this.#maximum = maximum;
-    this.#changePace();
+    this.#beginPace();
   }
 
   get start(): number {
@@ -152,7 +167,8 @@ export class TokenBucket implements CountedLimit {
     if (this.#find(id)) return true;
     const taken = this.#takenOf(hits);
     if (!this.#ids.add(id, { hits: taken, mark: this.#now })) return false;
-    this.#setLevel(this.#drained + taken);
+    // A waiter with more hits than the maximum has come when the maximum was higher.
+    this.#raise(taken, taken);
     return true;
   }
 
@@ -177,11 +193,9 @@ export class TokenBucket implements CountedLimit {
     const taken = this.#find(id);
     if (!taken) return false;
     const before = taken.hits;
-    const level = this.#drained;
     taken.hits = this.#takenOf(hits);
     if (taken.hits > before) {
-      this.#setLevel(level + taken.hits - before);
-      taken.hits = before + Math.floor(this.#drained - level + EPSILON);
+      taken.hits = before + Math.floor(this.#raise(taken.hits - before, 0) + EPSILON);
     } else {
       this.#returnHits(before - taken.hits, taken.mark);
     }
@@ -205,8 +219,9 @@ export class TokenBucket implements CountedLimit {
   change(now: number, limit: Limit): void {
     this.limit = limit as BucketLimit;
     if (limit.windowMillis !== this.millis) {
+      this.#endPace();
       this.window.change(now, limit.windowMillis);
-      this.#changePace();
+      this.#beginPace();
     }
     this.maximum = limit.maximum;
   }
@@ -225,7 +240,7 @@ export class TokenBucket implements CountedLimit {
   }
 
   carry(sum: number): void {
-    if (sum > 0) this.#setLevel(Math.min(sum, this.#burst));
+    if (sum > 0) this.#setLevel(Math.min(sum, this.#burst), 0);
   }
 
   state(now: number): LimitState {
@@ -258,7 +273,7 @@ export class TokenBucket implements CountedLimit {
   }
 
   beginServing(): void {
-    this.#drain(-this.#drainsIn(CREDIT_MICROS));
+    this.#drain(this.#lowestServing);
   }
 
   endServing(): void {
@@ -298,23 +313,77 @@ export class TokenBucket implements CountedLimit {
 
   #drain(lowest: number): void {
     this.#drained = this.#levelAt(this.#now, lowest);
+    this.#excessLeft = this.#excess;
+    if (this.#excess > 0) {
+      const elapsed = Math.max(0, this.#now - this.#time);
+      const drains = (elapsed * (this.#highMaximum - this.#maximum)) / (this.millis * 1000);
+      this.#excessLeft = Math.max(0, this.#excess - drains);
+    }
   }
 
-  #setLevel(level: number): void {
-    this.#level = Math.min(level, this.#highest);
+  /** Sets level and excess as of now. The excess is kept if a higher maximum is known. */
+  #setLevel(level: number, excess: number): void {
+    this.#level = level;
     this.#time = Math.max(this.#time, this.#now);
-    this.#drained = this.#level;
+    this.#drained = level;
+    if (excess > EPSILON && this.#highMaximum > this.#maximum) {
+      const most = this.#highestLevel(this.#highMaximum) - this.#highestLevel(this.#maximum);
+      this.#excess = Math.min(excess, most);
+    } else {
+      this.#excess = 0;
+      // A maximum of 0 cuts nothing off, but the next one may.
+      if (this.#maximum > 0) this.#highMaximum = 0;
+    }
+    this.#excessLeft = this.#excess;
   }
 
-  /** The highest level. Nothing drains with a maximum of 0, so the level then stays as it is. */
-  get #highest(): number {
-    return this.#maximum === 0 ? Infinity : this.#burst + this.#maximum;
+  /**
+   * Raises the level as far as the maximum allows, and the excess by the rest.
+   * @param knownMaximum a maximum that has been in force
+   * @returns by how much the level has risen
+   */
+  #raise(hits: number, knownMaximum: number): number {
+    let rise = hits;
+    const room = this.#highestLevel(this.#maximum) - this.#drained;
+    if (hits > room) {
+      rise = Math.max(0, room);
+      this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);
+    }
+    this.#setLevel(this.#drained + rise, this.#excessLeft + (hits - rise));
+    return rise;
   }
 
-  /** The level has drained at the old pace until now. One that has drained to 0 stays at 0 since then. */
-  #changePace(): void {
-    if (this.#drained > 0) this.#setLevel(this.#drained);
-    else this.#level = Math.min(this.#level, 0);
+  /** The highest level that a maximum allows. Nothing drains with a maximum of 0, so the level then stays as it is. */
+  #highestLevel(maximum: number): number {
+    if (maximum === 0) return Infinity;
+    return capacityOf({ maximum, algorithm: this.limit.algorithm }) + maximum;
+  }
+
+  #forgetExcess(): void {
+    this.#excess = 0;
+    this.#excessLeft = 0;
+    this.#highMaximum = 0;
+  }
+
+  /** What the level may have drained to while the queue is served. */
+  get #lowestServing(): number {
+    return 0 - this.#drainsIn(CREDIT_MICROS);
+  }
+
+  /** The level drains at the old pace until now; below 0 as well, for those who may be served from the queue. */
+  #endPace(): void {
+    this.#level = this.#levelAt(this.#now, this.#lowestServing);
+    this.#time = Math.max(this.#time, this.#now);
+  }
+
+  #beginPace(): void {
+    if (this.#drained > 0) {
+      const level = this.#drained + this.#excessLeft;
+      const highest = this.#highestLevel(this.#maximum);
+      this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
+    } else {
+      this.#forgetExcess();
+    }
     this.#paceSince = this.#now;
   }
 
@@ -331,7 +400,8 @@ export class TokenBucket implements CountedLimit {
   #returnHits(hits: number, takenAt: number): void {
     if (takenAt < this.#paceSince) return;
     const left = hits - this.#drainsIn(Math.max(0, this.#now - takenAt));
-    if (left > 0 && this.#drained > 0) this.#setLevel(Math.max(0, this.#drained - left));
+    if (left > 0 && this.#drained > 0)
+      this.#setLevel(Math.max(0, this.#drained - left), this.#excessLeft);
   }
 
   #takenOf(hits: number): number {

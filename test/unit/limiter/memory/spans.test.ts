@@ -28,7 +28,12 @@ interface Approval {
 }
 
 type Step =
-  | { readonly kind: 'check'; readonly hits: number; readonly canWait: boolean }
+  | {
+      readonly kind: 'check';
+      readonly hits: number;
+      readonly canWait: boolean;
+      readonly maxRequests?: number | undefined;
+    }
   /** `which` counts back from the latest approval, or waiter. */
   | { readonly kind: 'release' | 'correct' | 'leave'; readonly which: number }
   | { readonly kind: 'pause'; readonly millis: number }
@@ -63,7 +68,7 @@ class Subject {
   run(step: Step): void {
     switch (step.kind) {
       case 'check': {
-        this.#check(step.hits, step.canWait);
+        this.#check(step);
         return;
       }
       case 'release': {
@@ -102,10 +107,11 @@ class Subject {
     }
   }
 
-  #check(hits: number, canWait: boolean): void {
+  #check({ kind: _, ...check }: Step & { readonly kind: 'check' }): void {
     this.#checks += 1;
     const id = String(this.#checks);
-    const decision = this.#instance.check(this.now, id, { key: 'k', canWait, hits });
+    const { hits } = check;
+    const decision = this.#instance.check(this.now, id, { key: 'k', ...check });
     if (decision === 'approved') this.#approve(id, hits);
     if (decision === 'waiting') this.#waiting.set(id, hits);
     if (decision === 'denied' && this.#waiting.size === 0) this.onDenial(hits);
@@ -274,6 +280,24 @@ describe('a token bucket', () => {
       fc.property(bucketRules(burst), steps(canWait), (rules, sequence) => {
         const subject = new Subject(rules);
         for (const step of sequence) subject.run(step);
+        expectSpans(subject, rules);
+      }),
+      { numRuns },
+    );
+  });
+
+  test('gives no span more than the highest maximum allows that requests set', () => {
+    const maxima = fc.array(fc.option(fc.nat({ max: 8 }), { nil: undefined }), { minLength: 1 });
+    fc.assert(
+      fc.property(bucketRules(burst), steps(fc.boolean()), maxima, (rules, sequence, set) => {
+        const subject = new Subject(rules);
+        // What a release gives back depends on the maximum at that time.
+        const kept = sequence.filter(({ kind }) => kind !== 'release' && kind !== 'correct');
+        for (const [i, step] of kept.entries()) {
+          const maximum = set[i % set.length];
+          const maxRequests = maximum && Math.min(maximum, rules.maximum);
+          subject.run(step.kind === 'check' ? { ...step, maxRequests } : step);
+        }
         expectSpans(subject, rules);
       }),
       { numRuns },
