@@ -244,14 +244,10 @@ export class TokenBucket implements CountedLimit {
   }
 
   state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
     return {
-      name,
+      ...this.limit,
       windowMillis: this.millis,
       maximum: this.#maximum,
-      algorithm,
-      counts,
-      keepsReleased,
       used: wholeOf(this.#levelAt(microsOf(now), 0)),
       millisToWindowEnd: this.window.millisLeft(now),
     };
@@ -314,11 +310,10 @@ export class TokenBucket implements CountedLimit {
   #drain(lowest: number): void {
     this.#drained = this.#levelAt(this.#now, lowest);
     this.#excessLeft = this.#excess;
-    if (this.#excess > 0) {
-      const elapsed = Math.max(0, this.#now - this.#time);
-      const drains = (elapsed * (this.#highMaximum - this.#maximum)) / (this.millis * 1000);
-      this.#excessLeft = Math.max(0, this.#excess - drains);
-    }
+    if (this.#excess === 0) return;
+    const elapsed = Math.max(0, this.#now - this.#time);
+    const drains = (elapsed * (this.#highMaximum - this.#maximum)) / (this.millis * 1000);
+    this.#excessLeft = Math.max(0, this.#excess - drains);
   }
 
   /** Sets level and excess as of now. The excess is kept if a higher maximum is known. */
@@ -343,12 +338,8 @@ export class TokenBucket implements CountedLimit {
    * @returns by how much the level has risen
    */
   #raise(hits: number, knownMaximum: number): number {
-    let rise = hits;
-    const room = this.#highestLevel(this.#maximum) - this.#drained;
-    if (hits > room) {
-      rise = Math.max(0, room);
-      this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);
-    }
+    const rise = Math.min(hits, Math.max(0, this.#highestLevel(this.#maximum) - this.#drained));
+    if (hits > rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);
     this.#setLevel(this.#drained + rise, this.#excessLeft + (hits - rise));
     return rise;
   }
@@ -377,14 +368,11 @@ export class TokenBucket implements CountedLimit {
   }
 
   #beginPace(): void {
-    if (this.#drained > 0) {
-      const level = this.#drained + this.#excessLeft;
-      const highest = this.#highestLevel(this.#maximum);
-      this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
-    } else {
-      this.#forgetExcess();
-    }
     this.#paceSince = this.#now;
+    const level = this.#drained + this.#excessLeft;
+    const highest = this.#highestLevel(this.#maximum);
+    if (this.#drained > 0) this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
+    else this.#forgetExcess();
   }
 
   /** What an approval took, and when; undefined if an empty bucket would have filled since. */
