@@ -1,3 +1,4 @@
+import type { Algorithm } from '../../../src/limiter/limits.js';
 import { TEST_LEASE_MILLIS, useScriptHarness, type Verdict } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -242,4 +243,15 @@ test('a place that is put back after a loss has its owner again', async () => {
   expect(await r1.settle({ 'a#1': ticket }, 500)).toMatchObject({ putBack: ['a#1'] });
   expect(await records()).toEqual({ a: '1:0:r1#1' });
   expect(await check(r2, 'a', 7)).toBe(ticket);
+});
+
+test.each<[limit: string, algorithm: Algorithm]>([
+  ['a sliding window', { name: 'sliding_window', steps: 4 }],
+  ['a token bucket', { name: 'token_bucket', burst: 2 }],
+])('a request whose approval was given back is a new one in %s', async (_limit, algorithm) => {
+  const replica = key.replica('r1', { limits: { algorithm, maxRequests: 2 } });
+  expect(await check(replica, 'a', 1)).toBe('approved');
+  await replica.withdraw(['a#1']);
+  expect(await check(replica, 'a', 2)).toBe('approved');
+  expect(await replica.check(['b', 'c'])).toEqual(['approved', 'denied']);
 });
