@@ -20,6 +20,7 @@ import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import { REMEMBERED_WINDOWS, RequestRecords } from './request-records.js';
 import { RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -150,7 +151,11 @@ export class Instance {
     number: number,
   ): InstanceDecision | RecordDecision {
     const { approvals, bounds, budget } = this;
-    this.#known ??= new KnownRequests(approvals, this.#queue, bounds, budget);
+    this.#known ??= new KnownRequests(
+      approvals,
+      this.#queue,
+      new RequestRecords(approvals, REMEMBERED_WINDOWS * bounds.maxIdsPerKey, budget),
+    );
     return this.#known.decide(now, requestId, request, number, () =>
       this.#decide(now, requestId, request),
     );

@@ -1,36 +1,30 @@
 import type { CheckRequest } from '../limiter.js';
-import type { Approvals, InstanceBounds } from './approvals.js';
+import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import type { MemoryBudget } from './memory-budget.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
+import type { RequestRecord, RequestRecords } from './request-records.js';
 
 /**
  * The requests of a key whose callers have chosen their ids. All checks with an id are one request, which belongs to the
  * latest of them. The checks have numbers, as in their claims.
  */
 export class KnownRequests {
-  readonly #records: RequestRecords;
-
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
-    { maxIdsPerKey }: InstanceBounds,
-    budget: MemoryBudget,
-  ) {
-    this.#records = new RequestRecords(approvals, REMEMBERED_WINDOWS * maxIdsPerKey, budget);
-  }
+    private readonly records: RequestRecords,
+  ) {}
 
   /** Whether it has any. */
   get areThere(): boolean {
-    return this.#records.size > 0;
+    return this.records.size > 0;
   }
 
   /** The key was removed while it was idle, and is created again with these approvals and this queue. */
   continueWith(approvals: Approvals, queue: WaitingQueue): void {
     this.approvals = approvals;
     this.queue = queue;
-    this.#records.continueWith(approvals);
+    this.records.continueWith(approvals);
   }
 
   /**
@@ -45,20 +39,20 @@ export class KnownRequests {
     number: number,
     decideNew: () => InstanceDecision,
   ): InstanceDecision | RecordDecision {
-    const record = this.#records.find(id);
+    const record = this.records.find(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.#records.isFull) return 'key_full';
+    if (this.records.isFull) return 'key_full';
     const { hits = 1, holdMillis } = request;
-    if (!this.#records.add(id, { hits, holdMillis }, number)) return 'store_full';
+    if (!this.records.add(id, { hits, holdMillis }, number)) return 'store_full';
     const decision = decideNew();
-    if (decision === 'approved') this.#records.approve(now, id);
-    else if (decision !== 'waiting') this.#records.remove(id);
+    if (decision === 'approved') this.records.approve(now, id);
+    else if (decision !== 'waiting') this.records.remove(id);
     return decision;
   }
 
   /** These requests were approved from the queue. Some may have no record. */
   approve(now: number, ids: readonly string[]): void {
-    for (const id of ids) this.#records.approve(now, id);
+    for (const id of ids) this.records.approve(now, id);
   }
 
   /**
@@ -73,29 +67,29 @@ export class KnownRequests {
     isUnused: boolean,
     number: number | undefined,
   ): boolean | undefined {
-    const record = this.#records.find(id);
+    const record = this.records.find(id);
     if (!record) return undefined;
     if (number !== undefined && number !== record.owner) return false;
     if (record.state === 'released') return false;
     if (record.state === 'waiting') return this.#withdraw(id);
     const isReleased = this.approvals.release(now, id, isUnused);
-    if (isUnused) this.#records.remove(id);
-    else if (isReleased) this.#records.release(now, id);
+    if (isUnused) this.records.remove(id);
+    else if (isReleased) this.records.release(now, id);
     return isReleased;
   }
 
   noteRenewal(now: number, id: string): void {
-    this.#records.noteRenewal(now, id);
+    this.records.noteRenewal(now, id);
   }
 
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
-    this.#records.forget(now);
+    this.records.forget(now);
   }
 
   /** Forgets all, and gives their memory back. */
   clear(): void {
-    this.#records.clear();
+    this.records.clear();
   }
 
   #decideKnown(
@@ -117,12 +111,12 @@ export class KnownRequests {
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
-    this.#records.giveTo(now, id, number);
+    this.records.giveTo(now, id, number);
     return isWaiting ? 'takes_over' : 'approved';
   }
 
   #withdraw(id: string): boolean {
-    this.#records.remove(id);
+    this.records.remove(id);
     return this.queue.remove(id);
   }
 }
