@@ -245,12 +245,15 @@ test('a place that is put back after a loss has its owner again', async () => {
   expect(await check(r2, 'a', 7)).toBe(ticket);
 });
 
-test.each<[limit: string, algorithm: Algorithm]>([
-  ['a sliding window', { name: 'sliding_window', steps: 4 }],
-  ['a token bucket', { name: 'token_bucket', burst: 2 }],
-])('a request whose approval was given back is a new one in %s', async (_limit, algorithm) => {
+test.each<[when: string, millis: number, limit: string, algorithm: Algorithm]>([
+  ['at once', 0, 'a sliding window', { name: 'sliding_window', steps: 4 }],
+  ['when it counts no more', 1300, 'a sliding window', { name: 'sliding_window', steps: 4 }],
+  ['at once', 0, 'a token bucket', { name: 'token_bucket', burst: 2 }],
+  ['when it counts no more', 1300, 'a token bucket', { name: 'token_bucket', burst: 2 }],
+])('a request that was given back %s (%d ms) is new in %s', async (_w, millis, _l, algorithm) => {
   const replica = key.replica('r1', { limits: { algorithm, maxRequests: 2 } });
   expect(await check(replica, 'a', 1)).toBe('approved');
+  await key.setTime(millis);
   await replica.withdraw(['a#1']);
   expect(await check(replica, 'a', 2)).toBe('approved');
   expect(await replica.check(['b', 'c'])).toEqual(['approved', 'denied']);
