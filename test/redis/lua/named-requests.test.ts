@@ -140,6 +140,15 @@ test('a place outlives the replica from which it was taken over', async () => {
   expect(await told()).toEqual({ granted: ['a#r2#7'], ended: [] });
 });
 
+test('a place that a later check has ended is not put back, whatever is asked with its id then', async () => {
+  await fill();
+  const ticket = (await check(r1, 'a', 1)) as number;
+  expect(await check(r2, 'a', 7, { canWait: false })).toBe('wait expired');
+  expect(await check(r2, 'a', 8, { canWait: false })).toBe('denied');
+  const { putBack, ended } = await r1.settle({ 'a#1': ticket });
+  expect({ putBack, ended }).toMatchObject({ putBack: [], ended: [{ claim: 'a#1' }] });
+});
+
 describe('a request that a release has withdrawn', () => {
   let ticket: number;
   beforeEach(async () => {
