@@ -149,6 +149,15 @@ test('a place that a later check has ended is not put back, whatever is asked wi
   expect({ putBack, ended }).toMatchObject({ putBack: [], ended: [{ claim: 'a#1' }] });
 });
 
+test('a waiter of a dead replica has no record when its key was idle', async () => {
+  await fill();
+  await check(r1, 'a', 1);
+  await key.setTime(TEST_LEASE_MILLIS + 1);
+  const history = { since: 0, until: TEST_LEASE_MILLIS + 1 };
+  await key.replica('r2', { history }).check(['b']);
+  expect(await records()).toEqual({});
+});
+
 describe('a request that a release has withdrawn', () => {
   let ticket: number;
   beforeEach(async () => {
