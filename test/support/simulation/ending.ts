@@ -116,7 +116,8 @@ function isBusy({ isRunning, clock, room }: SimulatedReplica): boolean {
 
 /** Each approved client was told so, or has given its approval back. */
 function checkApprovals(world: World): void {
-  for (const { id, newest, checks, approval, withdrawnBy } of world.requests.values()) {
+  for (const { id, isNamed, newest, checks, approval, withdrawnBy } of world.requests.values()) {
+    if (isNamed && world.hasLostOwners) continue;
     const { life, hasGivenUp } = world.replica(newest.replica)!;
     const isTold = checks.some(({ outcome }) => outcome === 'approved');
     if (!approval || approval.isForgotten || isTold || life === 'dead' || hasGivenUp) continue;

@@ -196,9 +196,12 @@ class Comparison {
 
   /** An approval that is held is found also if its record is forgotten. */
   #requestsFound(): ReadonlyMap<string, StoredRequest> {
-    const { run, stored, after } = this.call;
+    const { run, reply, stored, after } = this.call;
     const turn = after.state?.turn ?? 0;
     const known = requestsKnown(after.state ? withoutEnded(stored, turn) : stored);
+    // A hold may have lapsed before its waiter was told, which waits again.
+    const putBack = run.script === 'settle' ? decodeSettleReply(reply, run.replica).putBack : [];
+    for (const claim of putBack) known.delete(parseClaim(claim).requestId);
     for (const [{ id, owner = '', hits, holdMillis }] of verdictsIn(this.call)) {
       const isHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now;
       if (owner !== '' && isHeld && !known.has(id)) {

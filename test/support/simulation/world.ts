@@ -100,6 +100,8 @@ export class World {
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
+  /** Redis has lost to whom requests belong, and not the requests, so that their checks can't withdraw them. */
+  hasLostOwners = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;
   /** The same for pauses. */
@@ -290,6 +292,7 @@ export class World {
 
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
+    this.hasLostOwners ||= what in LOSSES_OF_NAMED;
     const isWhole = what === 'everything';
     const isOfQueue = QUEUE_PARTS.some((part) => part === what);
     // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
