@@ -125,9 +125,11 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         or call.is_over_full and verdicts.STORE_FULL
         or queue.next_ticket(keys, state, call)
       if reply > verdicts.APPROVED then
-        joining[#joining + 1] = {
-          request_id = id, ticket = reply, hits = hits, hold = hold, owner = owner_of(call, batch, i),
-        }
+        local owner = owner_of(call, batch, i)
+        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold, owner = owner }
+        if owner then
+          known_requests.begin(keys, id)
+        end
       end
     end
     replies[i + verdicts.HEAD] = reply
@@ -178,6 +180,9 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
+      if named then
+        known_requests.begin(keys, id)
+      end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
       if named then
         known_requests.approved(keys, state, call, named)

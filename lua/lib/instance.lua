@@ -69,6 +69,7 @@ local function remove_idle(keys, state, call)
     key_limits.forget_ids(keys, limit)
   end
   redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
+  named_requests.drop_waiting(keys, state)
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
     named_requests.remove_all(keys, state)

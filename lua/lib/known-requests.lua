@@ -49,7 +49,6 @@ function known_requests.answer(keys, state, call, check)
   if not record and is_approved_without_record(keys, state, check.id) then
     record = { is = named_requests.APPROVED, hits = check.hits, hold = check.hold }
   elseif not record then
-    past_requests.forget(keys, check.id)
     return nil
   end
   if record.hits ~= check.hits then
@@ -64,6 +63,12 @@ function known_requests.answer(keys, state, call, check)
   record.owner = check.owner
   named_requests.write(keys, state, call, check.id, record)
   return verdicts.APPROVED
+end
+
+-- A request that was not known gets an approval or a place: a settle must not take it for an earlier one with its id that was
+-- withdrawn. While its checks are denied, it is the earlier one.
+function known_requests.begin(keys, id)
+  past_requests.forget(keys, id)
 end
 
 -- A check with these terms is approved that was not known.

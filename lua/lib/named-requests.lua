@@ -88,11 +88,13 @@ function named_requests.find(keys, id)
   end
 end
 
--- Forgets ids: from now on they are new.
+-- Forgets ids: from now on they are new. Those that were approved by a limit without fixed windows are still in the set of
+-- the period, which would keep their next approvals from counting.
 function named_requests.forget(keys, ids)
   if #ids == 0 then
     return
   end
+  chunks.call('SREM', keys.requests, ids)
   for _, name in ipairs(named_requests.built_names(keys)) do
     chunks.call('HDEL', name, ids)
   end

@@ -82,12 +82,16 @@ local function format(mark, hits)
   return hits == 1 and digits(mark) or digits(mark) .. '*' .. digits(hits)
 end
 
--- Adds an id. Returns false if it is there already.
+-- Adds an id. Returns false if it counts already.
 function recent_ids.add(keys, state, call, limit, id, mark, hits, is_held)
-  local counts, position = count_ids(keys, limit), position_of(limit.generation)
-  if find(keys, limit, id) then
+  local _, _, found_at = find(keys, limit, id)
+  if found_at and limit:find(keys, id) then
     return false
+  elseif found_at then
+    -- Its approval has ended to count, and its caller has asked with it again.
+    recent_ids.remove(keys, limit, id)
   end
+  local counts, position = count_ids(keys, limit), position_of(limit.generation)
   local name = recent_ids.built_names(keys, limit)[position]
   redis.call('HSET', name, id, format(mark, hits))
   counts[position] = counts[position] + 1

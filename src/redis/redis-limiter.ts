@@ -123,6 +123,7 @@ export class RedisLimiter implements StoreLimiter {
       ticks: eventLoop,
       random: Math.random,
       createRequestId: randomUUID,
+      nextClaimNumber,
     });
     this.#guard.breakers.onChange((isOpen) => {
       if (!isOpen) this.#room.onStoreAvailable();

@@ -49,10 +49,13 @@ export function readQueue(
 ): StoredQueue {
   const waiters: [waiter: string, ticket: number][] = [];
   const places: Record<string, number> = {};
-  for (const entry of new Set(entries)) {
+  // A place that was put back may still have an entry from before.
+  const seen = new Set<string>();
+  for (const entry of entries) {
     const [, ticket = '', requestId = '', joinedOn = ''] =
       /^(\d+):([^@*~]*)(?:\*\d+)?(?:~\d+)?@(.*)$/.exec(entry) ?? [];
-    if (tickets[requestId] !== ticket) continue;
+    if (tickets[requestId] !== ticket || seen.has(ticket)) continue;
+    seen.add(ticket);
     const replica = replicaOfOwner(records[requestId]) ?? joinedOn;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;

@@ -56,6 +56,8 @@ export interface StoredState {
   readonly pausedUntil: number;
   /** The length that a request has set for the next window; 0 if none has, or if the current window has it. */
   readonly nextWindow: number;
+  /** Until when requests may be known whose callers have chosen their ids; 0 if none are. */
+  readonly named: number;
 }
 
 /** A further limit of a key. */
@@ -176,6 +178,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     further,
     pausedUntil: number('paused_until'),
     nextWindow: number('next_window'),
+    named: number('named'),
   };
 }
 

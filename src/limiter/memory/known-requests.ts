@@ -9,27 +9,23 @@ import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './reques
  * latest of them. The checks have numbers, as in their claims.
  */
 export class KnownRequests {
-  readonly #records: RequestRecords;
-
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
-  ) {
-    const { bounds, budget } = approvals;
-    const max = REMEMBERED_WINDOWS * bounds.maxIdsPerKey;
-    this.#records = new RequestRecords(approvals, max, budget);
-  }
+    /** By default none, as many as the approvals' bounds allow. */
+    private readonly records = noRecords(approvals),
+  ) {}
 
   /** Whether it has any. */
   get hasAny(): boolean {
-    return this.#records.size > 0;
+    return this.records.size > 0;
   }
 
   /** The key was removed while it was idle, and is created again with these approvals and this queue. */
   continueWith(approvals: Approvals, queue: WaitingQueue): void {
     this.approvals = approvals;
     this.queue = queue;
-    this.#records.continueWith(approvals);
+    this.records.continueWith(approvals);
   }
 
   /**
@@ -44,20 +40,20 @@ export class KnownRequests {
     number: number,
     decideNew: () => InstanceDecision,
   ): InstanceDecision | RecordDecision {
-    const record = this.#records.find(id);
+    const record = this.records.find(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.#records.isFull) return 'key_full';
+    if (this.records.isFull) return 'key_full';
     const { hits = 1, holdMillis } = request;
-    if (!this.#records.add(id, { hits, holdMillis }, number)) return 'store_full';
+    if (!this.records.add(id, { hits, holdMillis }, number)) return 'store_full';
     const decision = decideNew();
-    if (decision === 'approved') this.#records.approve(now, id);
-    else if (decision !== 'waiting') this.#records.remove(id);
+    if (decision === 'approved') this.records.approve(now, id);
+    else if (decision !== 'waiting') this.records.remove(id);
     return decision;
   }
 
   /** These requests were approved from the queue. Some may have no record. */
   approve(now: number, ids: readonly string[]): void {
-    for (const id of ids) this.#records.approve(now, id);
+    for (const id of ids) this.records.approve(now, id);
   }
 
   /**
@@ -72,24 +68,24 @@ export class KnownRequests {
     isUnused: boolean,
     number: number | undefined,
   ): boolean | undefined {
-    const record = this.#records.find(id);
+    const record = this.records.find(id);
     if (!record) return undefined;
     if (number !== undefined && number !== record.owner) return false;
     if (record.state === 'released') return false;
     if (record.state === 'waiting') return this.#withdraw(id);
     const isReleased = this.approvals.release(now, id, isUnused);
-    if (isUnused) this.#records.remove(id);
-    else if (isReleased) this.#records.release(now, id);
+    if (isUnused) this.records.remove(id);
+    else if (isReleased) this.records.release(now, id);
     return isReleased;
   }
 
   noteRenewal(now: number, id: string): void {
-    this.#records.noteRenewal(now, id);
+    this.records.noteRenewal(now, id);
   }
 
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
-    this.#records.forget(now);
+    this.records.forget(now);
   }
 
   #decideKnown(
@@ -111,12 +107,17 @@ export class KnownRequests {
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
-    this.#records.giveTo(now, id, number);
+    this.records.giveTo(now, id, number);
     return isWaiting ? 'takes_over' : 'approved';
   }
 
   #withdraw(id: string): boolean {
-    this.#records.remove(id);
+    this.records.remove(id);
     return this.queue.remove(id);
   }
+}
+
+function noRecords(approvals: Approvals): RequestRecords {
+  const { bounds, budget } = approvals;
+  return new RequestRecords(approvals, REMEMBERED_WINDOWS * bounds.maxIdsPerKey, budget);
 }

@@ -346,7 +346,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
-    for (const { claim, why } of news.ended) this.#remove(claim)?.waiter.conflict(why);
+    const ended = news.ended.flatMap(({ claim }) => this.#places.get(claim) ?? []);
+    const reasons = new Map(news.ended.map(({ claim, why }) => [claim, why]));
+    // If Redis has lost them since, a settle from here may have put them back.
+    this.#endWaits(ended, (waiter) => {
+      waiter.conflict(reasons.get(waiter.claimOrId)!);
+    });
     this.#endIfEmpty();
   }
 

@@ -4,7 +4,6 @@ import { settleDelay } from '../../limiter/settle-delay.js';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import { nextClaimNumber } from '../../limiter/claims.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
@@ -49,6 +48,8 @@ export interface WaitingRoomParts {
   readonly random: () => number;
   /** A UUID. */
   readonly createRequestId: () => string;
+  /** The number of another check whose caller has chosen the request id: no two of this replica have the same. */
+  readonly nextClaimNumber: () => number;
   readonly logger: Logger;
 }
 
@@ -102,7 +103,7 @@ export class WaitingRoom {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
     const { requestId = this.parts.createRequestId() } = request;
-    const number = request.requestId === undefined ? undefined : nextClaimNumber();
+    const number = request.requestId === undefined ? undefined : this.parts.nextClaimNumber();
     const waiter = new Waiter(requestId, request, number);
     const { claimOrId: claim } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../../../src/limiter/limits.js';
 import { TEST_LEASE_MILLIS, useScriptHarness, type Verdict } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -139,6 +140,24 @@ test('a place outlives the replica from which it was taken over', async () => {
   expect(await told()).toEqual({ granted: ['a#r2#7'], ended: [] });
 });
 
+test('a place that a later check has ended is not put back, whatever is asked with its id then', async () => {
+  await fill();
+  const ticket = (await check(r1, 'a', 1)) as number;
+  expect(await check(r2, 'a', 7, { canWait: false })).toBe('wait expired');
+  expect(await check(r2, 'a', 8, { canWait: false })).toBe('denied');
+  const { putBack, ended } = await r1.settle({ 'a#1': ticket });
+  expect({ putBack, ended }).toMatchObject({ putBack: [], ended: [{ claim: 'a#1' }] });
+});
+
+test('a waiter of a dead replica has no record when its key was idle', async () => {
+  await fill();
+  await check(r1, 'a', 1);
+  await key.setTime(TEST_LEASE_MILLIS + 1);
+  const history = { since: 0, until: TEST_LEASE_MILLIS + 1 };
+  await key.replica('r2', { history }).check(['b']);
+  expect(await records()).toEqual({});
+});
+
 describe('a request that a release has withdrawn', () => {
   let ticket: number;
   beforeEach(async () => {
@@ -242,4 +261,18 @@ test('a place that is put back after a loss has its owner again', async () => {
   expect(await r1.settle({ 'a#1': ticket }, 500)).toMatchObject({ putBack: ['a#1'] });
   expect(await records()).toEqual({ a: '1:0:r1#1' });
   expect(await check(r2, 'a', 7)).toBe(ticket);
+});
+
+test.each<[when: string, millis: number, limit: string, algorithm: Algorithm]>([
+  ['at once', 0, 'a sliding window', { name: 'sliding_window', steps: 4 }],
+  ['when it counts no more', 1300, 'a sliding window', { name: 'sliding_window', steps: 4 }],
+  ['at once', 0, 'a token bucket', { name: 'token_bucket', burst: 2 }],
+  ['when it counts no more', 1300, 'a token bucket', { name: 'token_bucket', burst: 2 }],
+])('a request that was given back %s (%d ms) is new in %s', async (_w, millis, _l, algorithm) => {
+  const replica = key.replica('r1', { limits: { algorithm, maxRequests: 2 } });
+  expect(await check(replica, 'a', 1)).toBe('approved');
+  await key.setTime(millis);
+  await replica.withdraw(['a#1']);
+  expect(await check(replica, 'a', 2)).toBe('approved');
+  expect(await replica.check(['b', 'c'])).toEqual(['approved', 'denied']);
 });

@@ -1,6 +1,6 @@
 import type { SimulatedReplica } from './replica.js';
 import { parseAlgorithm, parseFurther } from './shape.js';
-import { LOSSES, type NewRules, type World } from './world.js';
+import { type CheckTerms, LOSSES, LOSSES_OF_NAMED, type NewRules, type World } from './world.js';
 
 /** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
@@ -54,31 +54,45 @@ function isComingBack({ backAt, now, replicas }: World): boolean {
   );
 }
 
+function termsIn(words: readonly string[]): CheckTerms {
+  const maxRequests = option(words, 'max');
+  const maxRequestsInQueue = option(words, 'queue');
+  const windowMillis = option(words, 'window');
+  const maxWaitMillis = option(words, 'limit');
+  const hits = option(words, 'hits');
+  const holdMillis = option(words, 'hold');
+  return {
+    canWait: words.includes('wait'),
+    ...(maxWaitMillis !== undefined && { maxWaitMillis }),
+    ...(hits !== undefined && { hits }),
+    ...(holdMillis !== undefined && { holdMillis }),
+    ...(maxRequests !== undefined && { maxRequests }),
+    ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
+    ...(windowMillis !== undefined && { windowMillis }),
+  };
+}
+
 function running(action: Action): Action {
   return (world, replica, words) => replica.isRunning && action(world, replica, words);
 }
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the longest wait in ms */
+  /**
+   * ask A c1 [named] [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the longest wait in ms;
+   * of a named request the caller has chosen the id
+   */
   ask: (world, replica, words) => {
-    const [name = ''] = words;
-    if (replica.life !== 'up' || world.clients.has(name)) return false;
-    const maxRequests = option(words, 'max');
-    const maxRequestsInQueue = option(words, 'queue');
-    const windowMillis = option(words, 'window');
-    const maxWaitMillis = option(words, 'limit');
-    const hits = option(words, 'hits');
-    const holdMillis = option(words, 'hold');
-    world.ask(replica, name, {
-      canWait: words.includes('wait'),
-      ...(maxWaitMillis !== undefined && { maxWaitMillis }),
-      ...(hits !== undefined && { hits }),
-      ...(holdMillis !== undefined && { holdMillis }),
-      ...(maxRequests !== undefined && { maxRequests }),
-      ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
-      ...(windowMillis !== undefined && { windowMillis }),
-    });
+    const [id = ''] = words;
+    if (replica.life !== 'up' || world.requests.has(id)) return false;
+    world.ask(replica, id, termsIn(words), words.includes('named'));
+    return true;
+  },
+  /** again A c1 [wait] [limit=N] ...: the caller of a named request asks with its id again, as after a lost connection */
+  again: (world, replica, words) => {
+    const request = world.requests.get(words[0] ?? '');
+    if (replica.life !== 'up' || !request?.isNamed) return false;
+    world.askAgain(replica, request, termsIn(words));
     return true;
   },
   /** rules A max=N queue=N [window=N] [most=N] [algorithm=...] [limits=...]: as `rulesIn` has it, other rules of the key there */
@@ -112,16 +126,19 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
-  /** release A c1: its approval */
+  /** release A c1: its approval, or, with a named request, its place */
   release: (world, replica, [name = '']) => {
-    if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
-    world.release(replica, name);
+    const client = world.clients.get(name);
+    const canBe = client?.outcome === 'approved' || client?.request.isNamed;
+    if (replica.life !== 'up' || !canBe) return false;
+    world.release(replica, client.request.id);
     return true;
   },
   /** amend A c1 [hits=N] [hold=N]: its approval takes this many hits from now on, and its hold is renewed */
   amend: (world, replica, [name = '', ...words]) => {
-    if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
-    world.amend(replica, name, {
+    const client = world.clients.get(name);
+    if (replica.life !== 'up' || client?.outcome !== 'approved') return false;
+    world.amend(replica, client.request.id, {
       hits: option(words, 'hits'),
       holdMillis: option(words, 'hold'),
     });
@@ -200,7 +217,8 @@ const WORLD_ACTIONS: Readonly<
   },
   forget: async (world, [what = '']) => {
     // After a step of the clock, tickets no longer show that Redis has lost a key.
-    if (!(what in LOSSES) || world.isRedisAway || world.behindMillis > 0) return false;
+    if (!(what in LOSSES || what in LOSSES_OF_NAMED) || world.isRedisAway || world.behindMillis > 0)
+      return false;
     await world.loseMemory(what);
     return true;
   },

@@ -1,8 +1,9 @@
 import { type Algorithm, capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { luaNumber } from '../lua-constants.js';
 import { type StoredState, windowEnd } from '../stored-state.js';
-import type { JudgedCall, JudgedWorld } from './judged-call.js';
+import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { isIdle, type Snapshot } from './snapshot.js';
+import { requestsKnown } from './stored-requests.js';
 import { Violation } from './violation.js';
 
 /** While waiters are served, a bucket may have drained below 0 by what drains in this time. */
@@ -28,8 +29,8 @@ export class ApprovalsSeen {
     this.#givenBack(call);
     const { state } = after;
     if (run.script === 'amend' && run.own[1] !== '') {
-      const client = this.world.clientOf(run.requestIds[0]!);
-      if (client) client.isAmended = true;
+      const request = this.world.requestOf(run.requestIds[0]!);
+      if (request) request.isAmended = true;
     }
     for (const id of approved) this.#approved(id, call);
     if (!state) return;
@@ -50,71 +51,88 @@ export class ApprovalsSeen {
   /** The window that has these approvals ends later, by a report. */
   #remembersUntil(end: number, { requests }: Snapshot): void {
     for (const id of requests.keys()) {
-      const client = this.world.clientOf(id);
-      if (client?.approval) client.approval = { ...client.approval, windowEnd: end };
+      const request = this.world.requestOf(id);
+      if (request?.approval) request.approval = { ...request.approval, windowEnd: end };
     }
   }
 
   /** Redis does not remember holds that have lapsed, nor approvals for ever. */
   #forget({ run: { script, requestIds, now }, stored }: JudgedCall): void {
     for (const [id, { lapsesAt }] of stored.holds) {
-      const approval = this.world.clientOf(id)?.approval;
+      const approval = this.world.requestOf(id)?.approval;
       if (approval && lapsesAt <= now) approval.isForgotten = true;
     }
     if (script !== 'check') return;
     for (const id of requestIds) {
-      const approval = this.world.clientOf(id)?.approval;
+      const approval = this.world.requestOf(id)?.approval;
       if (stored.holds.has(id) || !approval) continue;
       if (now >= this.rememberedUntil(approval.windowEnd)) approval.isForgotten = true;
     }
   }
 
   /** Takes note of what was withdrawn or released. */
-  #givenBack({ number, run, stored, after }: JudgedCall): void {
+  #givenBack(call: JudgedCall): void {
+    const { number, run, stored, after } = call;
     if (run.script !== 'withdraw' && run.script !== 'release') return;
+    const withdrawn = withdrawnBy(call);
     for (const id of run.requestIds) {
-      const client = this.world.clientOf(id);
-      if (!client) continue;
-      client.withdrawnBy = number;
+      const request = this.world.requestOf(id);
+      if (!request) continue;
+      if (run.script === 'withdraw' && !withdrawn.has(id)) {
+        // An outdated claim changes nothing, and neither does one of a request that is forgotten.
+        if (!requestsKnown(stored).has(id) && !counts(stored, id, run.now)) {
+          request.withdrawnBy = number;
+        }
+        continue;
+      }
+      request.withdrawnBy = number;
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
-      const isServedByRelease = run.script === 'release' && stored.waiting.has(id);
+      const isServedByRelease =
+        run.script === 'release' && stored.waiting.has(id) && !withdrawn.has(id);
       // What does not count any more stays in a limit that is no fixed window.
       const isCounted = after.requests.has(id) && !after.state?.stored;
       const isStored = isCounted || after.holds.has(id);
       const isApproved = after.state !== undefined && isStored && !isServedByRelease;
-      if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
+      const isKnown = request.isNamed && withdrawn.has(id) && requestsKnown(after).has(id);
+      if (isApproved || isKnown || (withdrawn.has(id) && after.waiting.has(id))) {
         throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
       }
       const wasHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now && !isServedByRelease;
       const limits = [stored.requests, ...stored.limits.values()];
-      if (wasHeld || limits.some((limit) => limit.has(id))) client.releasedBy = number;
+      if (wasHeld || limits.some((limit) => limit.has(id))) request.releasedBy = number;
       this.#window.approved.delete(id);
-      if (!wasHeld || !client.approval || !after.state) continue;
+      if (request.isNamed && withdrawn.has(id)) {
+        // Its caller may ask with the id as with a new one.
+        request.approval = undefined;
+        request.releasedBy = undefined;
+        continue;
+      }
+      if (!wasHeld || !request.approval || !after.state) continue;
       // From now on, its id is remembered as one of the window.
-      client.approval = { ...client.approval, windowEnd: windowEnd(after.state) };
+      request.approval = { ...request.approval, windowEnd: windowEnd(after.state) };
     }
   }
 
   #approved(id: string, { number, run, after: { state, requests, holds } }: JudgedCall): void {
-    const client = this.world.clientOf(id);
-    if (!client) throw new Violation('only those who ask are approved', id);
-    const { approval, askedHits, askedHold } = client;
+    const request = this.world.requestOf(id);
+    if (!request) throw new Violation('only those who ask are approved', id);
+    const { approval, checks } = request;
     const { hits, millis } = holds.get(id) ?? { hits: requests.get(id), millis: undefined };
-    if (hits !== askedHits || millis !== askedHold) {
+    if (!checks.some(({ askedHits, askedHold }) => hits === askedHits && millis === askedHold)) {
       throw new Violation('an approval is what was asked for', `${id}: ${hits} hits, ${millis} ms`);
     }
-    client.isAmended = false;
+    request.isAmended = false;
     if (approval && !approval.isForgotten && run.now < this.rememberedUntil(approval.windowEnd)) {
-      const released = client.releasedBy === undefined ? '' : ', and released,';
+      const released = request.releasedBy === undefined ? '' : ', and released,';
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
     }
-    client.approval = {
+    request.approval = {
       windowEnd: windowEnd(state!),
       call: number,
       isForgotten: false,
     };
-    client.releasedBy = undefined;
+    request.releasedBy = undefined;
   }
 
   /** The length and the maximum of windows are those of the same rules, also in a key that replicas restore. */
@@ -142,7 +160,7 @@ export class ApprovalsSeen {
     const isBucket = algorithm.name === 'token_bucket';
     const held = isBucket ? new Map<string, number>() : heldIn(after, run.now);
     const ids = new Map([...this.#window.approved, ...held]);
-    const isAmended = [...ids.keys()].some((id) => this.world.clientOf(id)?.isAmended);
+    const isAmended = [...ids.keys()].some((id) => this.world.requestOf(id)?.isAmended);
     const most = held.size > 0 && approved.length > 0 ? maximumOfCall : this.#window.highest;
     const count = hitsOf(this.#window.approved) + hitsOf(held);
     // An empty bucket approves a waiter with more hits than a burst that was lowered since.
@@ -163,6 +181,14 @@ export class ApprovalsSeen {
     );
     return windowEnd + Math.min(...promised);
   }
+}
+
+/** Whether an approval is held, or counts in a fixed window. */
+function counts({ requests, holds, state }: Snapshot, id: string, now: number): boolean {
+  const isHeld = (holds.get(id)?.lapsesAt ?? 0) > now;
+  return (
+    isHeld || (state !== undefined && !state.stored && now < windowEnd(state) && requests.has(id))
+  );
 }
 
 /** Whether the window or period is the same, and of the same limit. */

@@ -1,4 +1,5 @@
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import type { RequestIdConflict } from '../../../src/limiter/errors.js';
 import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
@@ -10,13 +11,12 @@ export interface SeenApproval {
   isForgotten: boolean;
 }
 
-/** One request of somebody, and all that the world knows of it. */
-export class SimulatedClient {
-  readonly presence = new CallerPresence();
-  /** What it was told. */
-  outcome: Decision['outcome'] | 'failed' | undefined;
-  /** Why it was denied. */
-  reason: DenialReason | undefined;
+/** A request, and all that the world knows of it: one check, or several if its caller has chosen the id. */
+export class SimulatedRequest {
+  /** In the order in which they were asked. */
+  readonly checks: SimulatedClient[] = [];
+  /** The check to which Redis gave it last; undefined until then, and without an id of the caller's choice. */
+  owner: SimulatedClient | undefined;
   /** The ticket of its place in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
@@ -29,17 +29,58 @@ export class SimulatedClient {
   /** The last script call that withdrew or released it, whether or not there was anything left. */
   withdrawnBy = 0;
 
+  /** @param isNamed whether its caller has chosen the id */
+  constructor(
+    readonly id: string,
+    readonly isNamed: boolean,
+  ) {}
+
+  /** The check that waits, or has the approval. */
+  get newest(): SimulatedClient {
+    return this.owner ?? this.checks[0]!;
+  }
+}
+
+/** What a check asks for, beside the limits that it sets. */
+export interface AskedTerms {
+  readonly canWait: boolean;
+  /** The longest that it waits. Default: for ever. */
+  readonly maxWaitMillis?: number;
+  /** How much of the maximum it asks for, all or nothing. Default: 1. */
+  readonly hits?: number;
+  /** For how long it asks to hold its approval; undefined if it does not. */
+  readonly holdMillis?: number;
+}
+
+/** One check of somebody. */
+export class SimulatedClient {
+  readonly presence = new CallerPresence();
+  /** What it was told. */
+  outcome: Decision['outcome'] | 'failed' | undefined;
+  /** Why it was denied. */
+  reason: DenialReason | undefined;
+  /** What its request id conflicts with, if it has failed with that. */
+  conflict: RequestIdConflict | undefined;
+  /** The first script call with the check. */
+  ranBy: number | undefined;
+  /** The script call by which the request was approved while it belonged to the check, or was given to it. */
+  approvedBy: number | undefined;
+  readonly canWait: boolean;
+  readonly maxWaitMillis: number;
+  readonly askedHits: number;
+  readonly askedHold: number | undefined;
+
   constructor(
     readonly name: string,
+    readonly request: SimulatedRequest,
     readonly replica: string,
-    readonly canWait: boolean,
     /** When it asked, in milliseconds since the world began. */
     readonly askedAt: number,
-    /** The longest that it waits. */
-    readonly maxWaitMillis = Infinity,
-    /** How much of the maximum it asks for, all or nothing. */
-    readonly askedHits = 1,
-    /** For how long it asks to hold its approval; undefined if it does not. */
-    readonly askedHold?: number,
-  ) {}
+    { canWait, maxWaitMillis = Infinity, hits = 1, holdMillis }: AskedTerms,
+  ) {
+    this.canWait = canWait;
+    this.maxWaitMillis = maxWaitMillis;
+    this.askedHits = hits;
+    this.askedHold = holdMillis;
+  }
 }

@@ -116,20 +116,15 @@ function isBusy({ isRunning, clock, room }: SimulatedReplica): boolean {
 
 /** Each approved client was told so, or has given its approval back. */
 function checkApprovals(world: World): void {
-  for (const { name, replica, outcome, approval, withdrawnBy } of world.clients.values()) {
-    const { life, hasGivenUp } = world.replica(replica)!;
-    if (
-      !approval ||
-      approval.isForgotten ||
-      outcome === 'approved' ||
-      life === 'dead' ||
-      hasGivenUp
-    )
-      continue;
+  for (const { id, isNamed, newest, checks, approval, withdrawnBy } of world.requests.values()) {
+    if (isNamed && world.hasLostOwners) continue;
+    const { life, hasGivenUp } = world.replica(newest.replica)!;
+    const isTold = checks.some(({ outcome }) => outcome === 'approved');
+    if (!approval || approval.isForgotten || isTold || life === 'dead' || hasGivenUp) continue;
     if (withdrawnBy < approval.call) {
       throw new Violation(
         'no approval is kept from others',
-        `${name} has gone, and did not give it back`,
+        `${id} has gone, and did not give it back`,
       );
     }
   }

@@ -1,8 +1,10 @@
 import { luaNumber } from '../lua-constants.js';
-import type { JudgedCall } from './judged-call.js';
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { requestsKnown } from './stored-requests.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
 
@@ -10,7 +12,8 @@ const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
  * Whether the stored state does not tell the model all that decides a call: after a loss of memory, and where batches of one
  * call change what the next ones go by. The next call is judged by what is stored then.
  */
-export function isExcused({ run, stored, after, approved }: JudgedCall): boolean {
+export function isExcused(call: JudgedCall): boolean {
+  const { run, stored, after, approved } = call;
   const { now, batches, script } = run;
   const { state } = after;
   // A replica tells what it knows of a key that Redis has lost.
@@ -22,6 +25,9 @@ export function isExcused({ run, stored, after, approved }: JudgedCall): boolean
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
   if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
+  // What is remembered of requests with ids of their callers may be removed with a key that was idle, or left.
+  const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
+  if (call.beginsKey && !areRemembered) return true;
   // Rules that come into force with one batch are newer than those of the next.
   if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;
   // One batch may set what the ceilings of the next drop. Then other rules, or those of now, are in force in between.
@@ -33,7 +39,11 @@ export function isExcused({ run, stored, after, approved }: JudgedCall): boolean
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
   const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
-  return approved.some((id) => known.includes(id));
+  const named = requestsKnown(stored);
+  const renewed = verdictsIn(call).filter(([{ id, owner }, verdict]) => {
+    return owner !== undefined && verdict === VERDICT.approved && !named.has(id);
+  });
+  return [...approved, ...renewed.map(([{ id }]) => id)].some((id) => known.includes(id));
 }
 
 /** Whether a token bucket has approvals that are later than its level. */

@@ -1,6 +1,6 @@
 import { ApprovalsSeen } from './approvals-seen.js';
 import { checkDays, checkStale } from './calendars-seen.js';
-import type { SimulatedClient } from './client.js';
+import type { SimulatedRequest } from './client.js';
 import { byNow, checkNothingLastsLonger } from './clock-went-back.js';
 import {
   findsNoKey,
@@ -10,6 +10,7 @@ import {
   newlyApproved,
 } from './judged-call.js';
 import { judgeByModel } from './oracle.js';
+import { OwnersSeen } from './owners-seen.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
 import { withSaidCalendars } from './said-calendars.js';
@@ -37,10 +38,12 @@ export class Judge {
   readonly #renewed = new Map<string, number>();
   readonly #approvals: ApprovalsSeen;
   readonly #order: QueueOrder;
+  readonly #owners: OwnersSeen;
 
   constructor(private readonly world: JudgedWorld) {
     this.#approvals = new ApprovalsSeen(world);
     this.#order = new QueueOrder(world);
+    this.#owners = new OwnersSeen(world);
     this.#reports = new ReportsSeen(world);
   }
 
@@ -49,8 +52,8 @@ export class Judge {
    * @param isShown whether what is left shows that others waited, and has them come back in a recovery of their own: a queue
    *   that is lost as a whole does not, and what is lost in a recovery has what is left of that
    */
-  memoryLost(clients: Iterable<SimulatedClient>, lost: Loss, isShown: boolean): void {
-    for (const { approval } of clients) {
+  memoryLost(requests: Iterable<SimulatedRequest>, lost: Loss, isShown: boolean): void {
+    for (const { approval } of requests) {
       if (approval && lost !== 'queue') approval.isForgotten = true;
     }
     this.#isTorn = lost !== 'everything';
@@ -62,14 +65,14 @@ export class Judge {
    * Redis's clock has gone back. What Redis promises to remember for some time is remembered for that time by the world's
    * time.
    */
-  clockWentBack(clients: Iterable<SimulatedClient>, millis: number): void {
+  clockWentBack(requests: Iterable<SimulatedRequest>, millis: number): void {
     this.#isBehind = true;
     this.steppedAfter = this.#calls;
     this.#steppedAt = this.world.now;
-    for (const client of clients) {
-      const { approval } = client;
+    for (const request of requests) {
+      const { approval } = request;
       if (approval) {
-        client.approval = { ...approval, windowEnd: approval.windowEnd - millis };
+        request.approval = { ...approval, windowEnd: approval.windowEnd - millis };
       }
     }
   }
@@ -90,6 +93,7 @@ export class Judge {
     };
     // Of a torn key, the parts contradict each other until it is begun again.
     if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
+    this.#owners.judge(call);
     if (isOpened) this.#approvals.judge(call);
     if (isOpened) this.#reports.judge(call);
     if (isOpened && !this.#isTorn) checkDays(call);
@@ -100,8 +104,8 @@ export class Judge {
     if (run.script === 'renew') this.#checkRenewal(call);
     if (!isOpened) return;
     for (const [id, { lapsesAt }] of after.holds) {
-      const client = this.world.clientOf(id);
-      if (client) client.heldUntil = lapsesAt;
+      const request = this.world.requestOf(id);
+      if (request) request.heldUntil = lapsesAt;
     }
     if (!isIdle(after, run.now)) this.#checkTimes(call);
   }
@@ -112,7 +116,9 @@ export class Judge {
    */
   #found(run: ScriptRun, { left, before, after }: Change, isOpened: boolean): Snapshot {
     if (!isOpened) return before;
-    const said = withSaidCalendars(this.#isBehind ? before : left, run);
+    // What has expired of requests with ids of their callers is not known any more.
+    const { named } = before;
+    const said = withSaidCalendars(this.#isBehind ? before : { ...left, named }, run);
     const found = byNow(said, run.now);
     const isFirst = this.#isBehind;
     this.#isBehind = false;

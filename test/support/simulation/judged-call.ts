@@ -1,9 +1,11 @@
 import { isSameAlgorithm } from '../../../src/limiter/limits.js';
-import type { SimulatedClient } from './client.js';
+import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import type { SimulatedClient, SimulatedRequest } from './client.js';
 import type { RulesGiven } from './rules-given.js';
-import type { ScriptRun } from './script-run.js';
+import type { CheckRun, ScriptRun } from './script-run.js';
 import type { WorldShape } from './shape.js';
 import { isIdle, type Snapshot } from './snapshot.js';
+import { requestsKnown } from './stored-requests.js';
 
 /** What a judge knows of a world beside the calls. */
 export interface JudgedWorld {
@@ -12,15 +14,16 @@ export interface JudgedWorld {
   /** The world's time, which never goes back. */
   readonly now: number;
   readonly hasLostMemory: boolean;
-  readonly clients: ReadonlyMap<string, SimulatedClient>;
-  clientOf(requestId: string): SimulatedClient | undefined;
-  clientOfTicket(ticket: number): SimulatedClient | undefined;
+  requestOf(id: string): SimulatedRequest | undefined;
+  requestOfTicket(ticket: number): SimulatedRequest | undefined;
+  /** The check with this owner in Redis, `<replica>#<number>`. */
+  checkOfOwner(owner: string): SimulatedClient | undefined;
   /** Whether everything comes to this replica without delay, and always has. */
   isPunctual(replica: string): boolean;
   /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
   returnsInTime(replica: string): boolean;
   /** The waiters that their replicas put back if Redis has lost them. */
-  waitersToReturn(): Iterable<SimulatedClient>;
+  waitersToReturn(): Iterable<SimulatedRequest>;
 }
 
 /** What Redis has lost: everything, a part of a key other than the queue, a part of its queue, or nothing. */
@@ -73,4 +76,44 @@ export function newlyApproved(
   });
   // A token bucket has the ids of held approvals as well.
   return [...new Set([...inWindow, ...held])];
+}
+
+/** The checks of a call that were decided, and what it replied to each. */
+export function verdictsIn({
+  run,
+  reply,
+}: Pick<JudgedCall, 'run' | 'reply'>): (readonly [CheckRun, unknown])[] {
+  const replies = run.script === 'check' && Array.isArray(reply) ? (reply as unknown[]) : [];
+  let first = 0;
+  return run.batches.flatMap(({ checks }) => {
+    if (first >= replies.length || replies[first] === null || replies[first] instanceof Error) {
+      first += 1;
+      return [];
+    }
+    const verdicts = replies.slice(first + HEAD, first + HEAD + checks.length);
+    first += HEAD + checks.length;
+    return checks.map((check, i) => [check, verdicts[i]] as const);
+  });
+}
+
+/**
+ * The requests whose places or approvals a call withdraws, or gives back: those of checks to which they belong, those that
+ * wait and are released, and those whose wait a later check has ended.
+ */
+export function withdrawnBy(call: Pick<JudgedCall, 'run' | 'reply' | 'stored'>): Set<string> {
+  const { run, stored } = call;
+  const known = requestsKnown(stored);
+  const ids = run.withdrawals
+    .filter(({ id, owner }) => {
+      const record = known.get(id);
+      return owner === undefined || (record?.owner === owner && record.is !== 'released');
+    })
+    .map(({ id }) => id);
+  if (run.script === 'release') {
+    ids.push(...run.requestIds.filter((id) => known.get(id)?.is === 'waiting'));
+  }
+  for (const [{ id }, verdict] of verdictsIn(call)) {
+    if (verdict === VERDICT.waitExpired) ids.push(id);
+  }
+  return new Set(ids);
 }

@@ -1,7 +1,17 @@
+import { REPLICA_NAMES } from './shape.js';
+
 /** An id of the simulation, of up to eight characters, as the embedded limiter has it. */
 export function uuidOf(id: string): string {
   const digits = Buffer.from(id).toString('hex').padStart(16, '0');
   return `00000000-0000-4000-${digits.slice(0, 4)}-${digits.slice(4)}`;
+}
+
+/** The owner of a request, `<replica>#<number>`, as the embedded limiter has it. */
+export function numberOf(owner: string): number {
+  const [replica = '', number = ''] = owner.split('#');
+  return (
+    Number(number) * REPLICA_NAMES.length + REPLICA_NAMES.findIndex((name) => name === replica)
+  );
 }
 
 export function idOf(uuid: string): string {

@@ -1,21 +1,30 @@
 import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
 import { type Limit, ownLimit } from '../../../src/limiter/limits.js';
 import { furtherLimit } from '../limits.js';
-import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import { type AmendOutcome, Approvals } from '../../../src/limiter/memory/approvals.js';
 import { Instance } from '../../../src/limiter/memory/instance.js';
-import type { InstanceDecision } from '../../../src/limiter/memory/instance-decision.js';
+import type {
+  InstanceDecision,
+  RecordDecision,
+} from '../../../src/limiter/memory/instance-decision.js';
+import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
-import { idOf, uuidOf } from './model-ids.js';
+import { FifoQueue } from '../../../src/limiter/memory/queue/fifo-queue.js';
+import { type RequestRecord, RequestRecords } from '../../../src/limiter/memory/request-records.js';
+import { idOf, numberOf, uuidOf } from './model-ids.js';
 import { restoreApprovals } from './model-approvals.js';
 import { restoreLimits } from './model-limits.js';
 import { KEY } from './replica.js';
-import type { CheckBatchRun, CheckRun } from './script-run.js';
-import type { Snapshot, StoredWaiter } from './snapshot.js';
+import type { CheckBatchRun, CheckRun, Claimed, WaiterRun } from './script-run.js';
+import type { Snapshot } from './snapshot.js';
+import type { StoredRequest } from './stored-requests.js';
 import type { StoredState } from '../stored-state.js';
 
 /** Before all that is stored, so that nothing ends at this time. */
+/** A check that waits for as long as it takes. */
+const WAITS = { canWait: true, noPlace: false, maxWaitMillis: Infinity } as const;
 const LONG_AGO = 0;
 /** Longer than anything lasts. */
 const FOREVER = 1e15;
@@ -25,51 +34,68 @@ const EVERYTHING = Number.MAX_SAFE_INTEGER;
 /** How many hits are waited for before another one. */
 const MORE = [0, 1, 2, 3, 4, 6, 8];
 
+/** A waiter, by its id. */
+export type ModelWaiter = Pick<WaiterRun, 'hits' | 'holdMillis' | 'owner'>;
+
 /** What the embedded limiter makes of a key: the model of the rules. Ids are those of the simulation. */
 export class Model {
   /** The ids that were approved from the queue, in their order. */
   readonly granted: string[] = [];
   readonly #policy: { current: KeyLimits };
   readonly #instance: Instance;
+  readonly #records: RequestRecords;
   #rules: KeyLimits;
 
-  private constructor(start: number, rules: KeyLimits) {
+  /** @param known the requests with ids of their callers that wait no more */
+  private constructor(start: number, rules: KeyLimits, known: ReadonlyMap<string, StoredRequest>) {
     this.#policy = { current: rules };
     this.#rules = rules;
     const onGrant = (uuids: readonly string[]): void => {
       this.granted.push(...uuids.map(idOf));
     };
     const budget = new MemoryBudget(Infinity);
-    this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant);
+    const approvals = new Approvals(start, rules.limits, UNBOUNDED, budget);
+    this.#records = new RequestRecords(approvals, Infinity, budget);
+    for (const [id, { is, hits, holdMillis, owner }] of known) {
+      if (is === 'waiting') continue;
+      this.#records.add(uuidOf(id), { hits, holdMillis }, numberOf(owner));
+      // Redis says how long they are remembered.
+      this.#records.approve(FOREVER, uuidOf(id));
+      if (is === 'released') this.#records.release(FOREVER, uuidOf(id));
+    }
+    const requests = new KnownRequests(approvals, new FifoQueue(), this.#records);
+    this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant, requests);
   }
 
   /** A key that there was not. */
-  static begun(now: number, rules: KeyLimits): Model {
-    return new Model(now, rules);
+  static begun(now: number, rules: KeyLimits, known: ReadonlyMap<string, StoredRequest>): Model {
+    return new Model(now, rules, known);
   }
 
   /**
    * A key as Redis has stored it.
    * @param waiters those that count, in their order
    * @param closedUntil until when nobody is approved
+   * @param known the requests with ids of their callers
    */
   static restored(
     stored: Snapshot & { readonly state: StoredState },
-    waiters: ReadonlyMap<string, Pick<StoredWaiter, 'hits' | 'holdMillis'>>,
+    waiters: ReadonlyMap<string, ModelWaiter>,
     closedUntil: number,
+    known: ReadonlyMap<string, StoredRequest> = new Map(),
   ): Model {
     const { state } = stored;
     const inForce = rulesInForce(state);
     const unbounded = inForce.limits.map(withoutBounds);
     const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
-    const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] });
+    const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] }, known);
     if (state.served > 0) model.#serve(state.served);
     restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);
     model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
-    for (const [id, { hits, holdMillis }] of waiters) {
-      model.#instance.check(LONG_AGO, uuidOf(id), { key: KEY, canWait: true, hits, holdMillis });
+    for (const [id, { hits, holdMillis, owner }] of waiters) {
+      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis });
     }
     model.#policy.current = inForce;
     model.#instance.settle(LONG_AGO);
@@ -103,8 +129,19 @@ export class Model {
     this.#policy.current = { ...this.#rules, ceilings: undefined };
   }
 
-  check(now: number, { id, ...check }: CheckRun): InstanceDecision {
-    return this.#instance.check(now, uuidOf(id), { key: KEY, ...check });
+  check(now: number, { id, owner, ...check }: CheckRun): InstanceDecision | RecordDecision {
+    const request = { key: KEY, ...check };
+    return owner === undefined
+      ? this.#instance.check(now, uuidOf(id), request)
+      : this.#instance.checkKnown(now, uuidOf(id), request, numberOf(owner));
+  }
+
+  /** What it knows of a request whose caller has chosen the id. */
+  recordOf(id: string): RequestRecord | undefined {
+    const record = this.#records.find(uuidOf(id));
+    if (!record) return undefined;
+    const { state, hits, holdMillis, owner } = record;
+    return { state, hits, holdMillis, owner };
   }
 
   release(now: number, id: string, isUnused: boolean): boolean {
@@ -112,8 +149,12 @@ export class Model {
   }
 
   /** A waiter that is decided again may still have what a limit keeps of an approval that Redis has forgotten. */
-  withdraw(now: number, id: string): void {
-    this.#instance.withdraw(now, uuidOf(id));
+  withdraw(now: number, { id, owner }: Claimed): void {
+    const number = owner === undefined ? undefined : numberOf(owner);
+    const record = this.recordOf(id);
+    // What it has forgotten does not belong to the check any more.
+    if (number !== undefined && (record?.owner !== number || record.state === 'released')) return;
+    this.#instance.withdraw(now, uuidOf(id), number);
     this.#instance.release(now, uuidOf(id), true);
   }
 

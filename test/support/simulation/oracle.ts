@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { parseClaim } from '../../../src/limiter/claims.js';
 import type { Amendment, KeyLimits, Quota, RemainingReport } from '../../../src/limiter/limiter.js';
 import {
   calendarOf,
@@ -18,11 +19,13 @@ import { decodeReported } from '../../../src/redis/scripts/remaining-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
-import type { JudgedCall } from './judged-call.js';
-import { Model, rulesInForce } from './model.js';
-import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
+import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
+import { Model, type ModelWaiter, rulesInForce } from './model.js';
+import { numberOf } from './model-ids.js';
+import type { CheckRun, ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
-import { generationsOf, isIdle, type Snapshot, type StoredWaiter } from './snapshot.js';
+import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
 import { Violation } from './violation.js';
 import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
 
@@ -39,7 +42,15 @@ const VERDICTS = {
   store_full: VERDICT.storeFull,
 } as const;
 
-type Waiter = StoredWaiter | WaiterRun;
+/** Decisions by the record of a request. */
+const VERDICTS_BY_RECORD = {
+  wait_expired: VERDICT.waitExpired,
+  used: VERDICT.idUsed,
+  other_hits: VERDICT.otherHits,
+  other_hold: VERDICT.otherHold,
+} as const;
+
+type Waiter = ModelWaiter & { readonly ticket: number };
 
 /**
  * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
@@ -88,6 +99,8 @@ class Comparison {
   readonly #model: Model;
   /** The waiters from before that count. */
   readonly #waiting: ReadonlyMap<string, Waiter>;
+  /** The requests with ids of their callers that the call finds. */
+  readonly #known: ReadonlyMap<string, StoredRequest>;
   readonly #isRecovering: boolean;
   /** How long nobody is approved, by a pause or a recovery. */
   readonly #closedMillis: number;
@@ -96,6 +109,8 @@ class Comparison {
   readonly #approved: string[] = [];
   /** The checks that have joined its queue. */
   readonly #joined = new Map<string, CheckRun>();
+  /** The waiters from before whose wait a later check has ended. */
+  readonly #ended = new Set<string>();
 
   /** @param state of the key; undefined if it begins with the call */
   constructor(
@@ -107,11 +122,12 @@ class Comparison {
     this.#now = now;
     const holdUntil = after.state?.holdUntil ?? 0;
     this.#isRecovering = holdUntil > now;
+    this.#known = this.#requestsFound();
     this.#waiting = this.#waitersFound();
     this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
     this.#model = state
-      ? Model.restored({ ...stored, state }, this.#waiting, now + this.#closedMillis)
-      : Model.begun(now, run.batches[0]?.rules ?? run.rules);
+      ? Model.restored({ ...stored, state }, this.#waiting, now + this.#closedMillis, this.#known)
+      : Model.begun(now, run.batches[0]?.rules ?? run.rules, this.#known);
     if (state) this.#model.rules = this.#rulesThatCount(state);
   }
 
@@ -142,15 +158,57 @@ class Comparison {
   #waitersFound(): ReadonlyMap<string, Waiter> {
     const { run, reply, stored } = this.call;
     const isSettle = run.script === 'settle';
-    const living = [...stored.waiting].filter(
-      ([, { replica }]) =>
-        this.#isRecovering ||
-        (stored.leases[replica] ?? 0) > run.now ||
-        (isSettle && replica === run.replica),
-    );
+    const claimed = this.#claimedByRecord;
+    const living = [...stored.waiting]
+      .filter(
+        ([id, { replica }]) =>
+          this.#isRecovering ||
+          (stored.leases[replica] ?? 0) > run.now ||
+          (isSettle && replica === run.replica) ||
+          claimed.has(id),
+      )
+      .map(([id, waiter]): [string, Waiter] => {
+        return [id, { ...waiter, owner: this.#known.get(id)?.owner }];
+      });
     const putBack = isSettle ? decodeSettleReply(reply, run.replica).putBack : [];
-    const returning = putBack.map((id) => [id, run.waiters.get(id)!] as const);
+    const returning = putBack.map((claim): [string, Waiter] => {
+      const waiter = run.waiters.get(claim)!;
+      return [waiter.id, waiter];
+    });
     return new Map([...living, ...returning].sort(([, a], [, b]) => a.ticket - b.ticket));
+  }
+
+  /**
+   * The requests whose checks were answered by their records. Places of dead replicas are among them, unless they were
+   * removed before.
+   */
+  get #claimedByRecord(): ReadonlySet<string> {
+    const { run, reply, stored } = this.call;
+    const answers: readonly unknown[] = Object.values(VERDICTS_BY_RECORD);
+    const ids = verdictsIn(this.call)
+      .filter(([{ id, owner }, verdict]) => {
+        const isPlace = owner !== undefined && verdict === stored.waiting.get(id)?.ticket;
+        return isPlace || answers.includes(verdict);
+      })
+      .map(([{ id }]) => id);
+    return new Set(run.script === 'release' && reply === 1 ? run.requestIds : ids);
+  }
+
+  /** An approval that is held is found also if its record is forgotten. */
+  #requestsFound(): ReadonlyMap<string, StoredRequest> {
+    const { run, reply, stored, after } = this.call;
+    const turn = after.state?.turn ?? 0;
+    const known = requestsKnown(after.state ? withoutEnded(stored, turn) : stored);
+    // A hold may have lapsed before its waiter was told, which waits again.
+    const putBack = run.script === 'settle' ? decodeSettleReply(reply, run.replica).putBack : [];
+    for (const claim of putBack) known.delete(parseClaim(claim).requestId);
+    for (const [{ id, owner = '', hits, holdMillis }] of verdictsIn(this.call)) {
+      const isHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now;
+      if (owner !== '' && isHeld && !known.has(id)) {
+        known.set(id, { is: 'approved', hits, holdMillis, owner });
+      }
+    }
+    return known;
   }
 
   /** The rules that may come into force with the call: those of the caller, unless they may be older. */
@@ -201,15 +259,28 @@ class Comparison {
   #verdict(check: CheckRun, reply: unknown): unknown {
     const { id, hits } = check;
     const { run, stored, approved, after } = this.call;
-    if (run.isSentAgain) {
+    if (run.isSentAgain && check.owner === undefined) {
       const isApproved = reply === VERDICT.approved && !approved.includes(id);
       if (isApproved || this.#model.granted.includes(id)) return VERDICT.approved;
       const place = stored.waiting.get(id);
       // The place of a dead replica may have been removed.
       if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
     }
+    const isKnown = check.owner !== undefined && this.#model.recordOf(id) !== undefined;
     const decision = this.#model.check(this.#now, check);
-    if (decision === 'approved') this.#approved.push(id);
+    const place = stored.waiting.get(id);
+    if (decision === 'takes_over') {
+      return place && !this.#ended.has(id) ? place.ticket : ticketIn(reply);
+    }
+    if (decision === 'wait_expired') {
+      this.#ended.add(id);
+      this.#joined.delete(id);
+    }
+    if (decision in VERDICTS_BY_RECORD) {
+      return VERDICTS_BY_RECORD[decision as keyof typeof VERDICTS_BY_RECORD];
+    }
+    // One that is known counts nothing.
+    if (decision === 'approved' && !isKnown) this.#approved.push(id);
     if (decision === 'turn_too_late') {
       // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
       const millis = this.#model.instance.millisToTurn(this.#now, hits);
@@ -217,19 +288,32 @@ class Comparison {
     }
     if (decision === 'paused')
       return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
-    if (decision !== 'waiting') return VERDICTS[decision];
+    if (decision !== 'waiting') return VERDICTS[decision as keyof typeof VERDICTS];
     this.#joined.set(id, check);
+    // A later check may have ended its wait.
+    if (check.owner !== undefined) return ticketIn(reply);
     // A later batch may have granted it.
     return after.waiting.get(id)?.ticket ?? reply;
   }
 
   #settle(reply: readonly unknown[]): void {
-    const { used, waiting, holdsLeft } = decodeSettleReply(reply, this.call.run.replica);
-    const { holds } = this.call.after;
+    const { run, stored, after } = this.call;
+    const { used, waiting, holdsLeft, ended } = decodeSettleReply(reply, run.replica);
+    const { holds } = after;
     this.#model.instance.settle(this.#now);
     this.#compareQuota(reply[0], used);
     same('a settle tells how many wait', waiting, this.#model.instance.waiting);
-    for (const [id, millis] of holdsLeft) {
+    const known = requestsKnown(stored);
+    const outdated = [...run.waiters].filter(([, { id, owner }]) => {
+      return owner !== undefined && known.has(id) && known.get(id)?.owner !== owner;
+    });
+    same(
+      'a settle tells whose places were taken over',
+      ended.filter(({ why }) => why === 'taken_over').map(({ claim }) => claim),
+      outdated.map(([claim]) => claim),
+    );
+    for (const [claim, millis] of holdsLeft) {
+      const { requestId: id } = parseClaim(claim);
       const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
       same('a hold lasts as long as a settle tells', millis, lapsesIn);
     }
@@ -239,7 +323,7 @@ class Comparison {
   #withdraw(): void {
     const { instance } = this.#model;
     instance.pause(this.#now, FOREVER);
-    for (const id of this.call.run.requestIds) this.#model.withdraw(this.#now, id);
+    for (const claimed of this.call.run.withdrawals) this.#model.withdraw(this.#now, claimed);
     instance.pause(this.#now, this.#closedMillis);
   }
 
@@ -303,6 +387,7 @@ class Comparison {
     if (this.#isFixed(0) && hasRecent(after)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
+    const known = requestsKnown(after);
     return {
       'who is approved': approved.toSorted(),
       'limits are': limitsOf(state, this.#now).map((limit, i) =>
@@ -326,6 +411,7 @@ class Comparison {
       'what is left of limits that are gone is': gone,
       'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
       'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
+      'requests are': this.#namedIds.map((id) => [id, ownedBy(known.get(id))]),
       'who waits': [...after.waiting].flatMap(([id, waiter]) =>
         this.#counts(id) ? shown(id, waiter) : [],
       ),
@@ -342,8 +428,9 @@ class Comparison {
     const is = instance.inspect(now);
     const isSameWindow = stored.state?.born === state.born && now < windowEnd(stored.state);
     const { holds } = instance.approvals;
-    const gone = [...granted, ...(run.script === 'withdraw' ? run.requestIds : [])];
-    const waiting = [...this.#waiting, ...this.#joined].filter(([id]) => !gone.includes(id));
+    const gone = [...granted, ...(run.script === 'check' ? [] : withdrawnBy(this.call))];
+    const stayed = [...this.#waiting].filter(([id]) => !this.#ended.has(id));
+    const waiting = [...stayed, ...this.#joined].filter(([id]) => !gone.includes(id));
     return {
       'who is approved': [...this.#approved, ...granted].toSorted(),
       'limits are': is.limits.map(named),
@@ -359,6 +446,7 @@ class Comparison {
       'what is left of limits that are gone is': [],
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
       'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
+      'requests are': this.#namedIds.map((id) => [id, this.#model.recordOf(id)]),
       'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
       // The last one, since it changes the limits.
       'approvals count at a higher maximum': this.#model.usedAtHigherMaximum(now),
@@ -386,6 +474,12 @@ class Comparison {
     return [...new Set(ids)];
   }
 
+  /** Of the requests with ids of their callers, but for those of dead replicas, which may be forgotten or not. */
+  get #namedIds(): string[] {
+    const ids = [this.#known, requestsKnown(this.call.after)].flatMap((each) => [...each.keys()]);
+    return [...new Set(ids)].filter((id) => this.#counts(id));
+  }
+
   get #heldIds(): string[] {
     return [...this.call.stored.holds.keys(), ...this.call.after.holds.keys()];
   }
@@ -407,7 +501,22 @@ function hasRecent(snapshot: Snapshot, further?: string): boolean {
   return generationsOf(snapshot, index + 1).some((ids) => ids.size > 0);
 }
 
-function shown(id: string, { hits, holdMillis }: Waiter | CheckRun): unknown[] {
+/** A reply that is a ticket; undefined for another. */
+function ticketIn(reply: unknown): number | undefined {
+  return Number(reply) > VERDICT.approved ? Number(reply) : undefined;
+}
+
+/** As the embedded limiter tells it. */
+function ownedBy(request: StoredRequest | undefined): unknown {
+  if (!request) return undefined;
+  const { is, hits, holdMillis, owner } = request;
+  return { state: is, hits, holdMillis, owner: numberOf(owner) };
+}
+
+function shown(
+  id: string,
+  { hits, holdMillis }: Pick<ModelWaiter, 'hits' | 'holdMillis'>,
+): unknown[] {
   return [{ id, hits, holdMillis }];
 }
 

@@ -1,4 +1,5 @@
 import type { Algorithm } from '../../../src/limiter/limits.js';
+import { parseClaim } from '../../../src/limiter/claims.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
@@ -385,6 +386,93 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 140,
       aim: { fates: ['release', 'drop'] },
       lua: 'lib/past-requests.remember',
+      body: '',
+    },
+  ],
+  'a request counts once, however often its caller asks, and belongs to the newest check': [
+    {
+      name: 'a check with the id of an earlier one is a new request',
+      aim: { fates: ['named'] },
+      lua: 'lib/known-requests.answer',
+      body: 'return nil',
+    },
+    {
+      name: 'an approval that was released is given out again',
+      aim: { fates: ['named', 'release'] },
+      lua: 'lib/named-requests.write',
+      body: `if record.is ~= named_requests.RELEASED then
+      original(keys, state, call, id, record)
+    end`,
+    },
+    {
+      name: 'a release leaves the place of a request that waits',
+      aim: { fates: ['named', 'release'] },
+      lua: 'lib/known-requests.withdraw',
+      body: '',
+    },
+    {
+      name: 'an approval is that of the check whose place was taken over',
+      aim: { fates: ['named'] },
+      lua: 'queue/queue.take_over',
+      body: '',
+    },
+    {
+      name: 'a place that is taken over counts on both replicas',
+      aim: { fates: ['named'] },
+      lua: 'queue/queue.take_over',
+      body: 'record.replica_id = call.replica\noriginal(keys, state, call, id, record, owner)',
+    },
+    {
+      name: 'a place that is taken over goes to the end of the queue',
+      aim: { fates: ['named'] },
+      lua: 'queue/queue.take_over',
+      body: `original(keys, state, call, id, record, owner)
+    local ticket = entries.format_ticket(queue.next_ticket(keys, state, call))
+    record.ticket = tonumber(ticket)
+    redis.call('HSET', keys.waiting, id, ticket)
+    local waiter = { request_id = id, hits = record.hits, hold = record.hold }
+    fifo_list.append(keys, { entries.format(ticket, waiter, call.replica) })`,
+    },
+    {
+      name: 'a check that was taken over gives back what belongs to a later one',
+      aim: { fates: ['named'] },
+      plant: () =>
+        method(Withdrawals, 'add', (add) => {
+          return function (this: Withdrawals, key, claims, holdMillis) {
+            const ids = claims.map((claim) => parseClaim(claim).requestId);
+            add.call(this, key, ids, holdMillis);
+          };
+        }),
+    },
+    {
+      name: 'a settle does not tell that a place was taken over',
+      aim: { fates: ['named', 'drop'] },
+      lua: 'lib/named-requests.find',
+      body: `local is_check = keys.of_named
+    local record = original(keys, id)
+    local is_waiting = record and record.is == named_requests.WAITING
+    return (is_check or not is_waiting) and record or nil`,
+    },
+    {
+      name: 'a check that was taken over waits on',
+      aim: { fates: ['named'], shape: { isPrompt: true } },
+      plant: () =>
+        method(LocalQueue, 'onWake', (onWake) => {
+          return function (this: LocalQueue, wake) {
+            onWake.call(this, { ...wake, ended: [] });
+          };
+        }),
+    },
+    {
+      name: 'a place is served later than it was ended',
+      aim: { fates: ['named'] },
+      lua: 'lib/known-requests.end_wait',
+      body: '',
+    },
+    {
+      name: 'the records of requests do not expire',
+      aim: { fates: ['named'] },
+      lua: 'lib/named-requests.expire',
       body: '',
     },
   ],

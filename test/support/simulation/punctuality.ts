@@ -24,14 +24,15 @@ const ROUNDED_MILLIS = 1;
 export function checkEverybodyIsTold(world: World): void {
   // While a key is held after a loss, nobody says from where on its queue waits.
   if (!world.hasLostMessages && !world.hasLostMemory) {
-    for (const { name, replica, canWait, approval, outcome } of world.clients.values()) {
-      if (
-        canWait &&
-        approval?.isForgotten === false &&
-        outcome === undefined &&
-        world.isPunctual(replica)
-      ) {
+    for (const client of world.clients.values()) {
+      const { name, replica, canWait, request, outcome } = client;
+      if (!canWait || outcome !== undefined || !world.isPunctual(replica)) continue;
+      const isApproved = !request.isNamed || client.approvedBy !== undefined;
+      if (request.approval?.isForgotten === false && isApproved) {
         throw new Violation('who is approved is told', `${name} is not`);
+      }
+      if (client.ranBy !== undefined && request.owner && request.owner !== client) {
+        throw new Violation('who is taken over is told', `${name} is not`);
       }
     }
   }
@@ -50,13 +51,17 @@ export function checkWaitsEnd(world: World): void {
 
 /** What is wrong with the refusal of a client that can wait, if anything is. */
 export function refusalFault(world: World, client: SimulatedClient): Violation | undefined {
-  const { name, reason, askedAt, maxWaitMillis, replica, ticket } = client;
+  const { name, request, reason, askedAt, maxWaitMillis, replica } = client;
+  const { ticket } = request;
   const shortest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) - ROUNDED_MILLIS;
+  // A check that can't wait ends the wait of an earlier one with its id.
+  if (reason === 'wait_expired' && !client.canWait && request.isNamed) return undefined;
   if (reason === 'wait_expired' && world.now - askedAt < shortest) {
     return new Violation('a wait is as long as its limit', `${name} is refused before`);
   }
   // One whose place was lost may come too late when it asks again.
-  const keepsPlace = world.isPunctual(replica) && !world.hasLostMemory;
+  const isNewest = request.newest === client;
+  const keepsPlace = isNewest && world.isPunctual(replica) && !world.hasLostMemory;
   if (reason === 'turn_too_late' && ticket !== undefined && keepsPlace) {
     return new Violation('who comes too late has no place', name);
   }
@@ -89,7 +94,7 @@ export function checkRulesAreTaken(world: World): void {
 export function checkNobodyWaitsForNothing(world: World): void {
   if (world.hasLostMemory) return;
   for (const [id, { replica }] of world.stored.last.waiting) {
-    if (world.isPunctual(replica) && world.clients.get(id)?.outcome !== undefined) {
+    if (world.isPunctual(replica) && world.requestOf(id)?.newest.outcome !== undefined) {
       throw new Violation('nobody waits for nothing', id);
     }
   }

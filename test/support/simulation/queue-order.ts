@@ -1,5 +1,5 @@
 import { luaNumber } from '../lua-constants.js';
-import type { JudgedCall, JudgedWorld } from './judged-call.js';
+import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
@@ -20,7 +20,14 @@ export class QueueOrder {
 
   judge(call: JudgedCall): void {
     const { waiting } = call.after;
-    for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
+    for (const [id, { ticket }] of waiting) {
+      const request = this.world.requestOf(id)!;
+      request.ticket = request.isNamed ? ticket : (request.ticket ?? ticket);
+    }
+    for (const id of withdrawnBy(call)) {
+      const request = this.world.requestOf(id)!;
+      if (request.isNamed && !waiting.has(id)) request.ticket = undefined;
+    }
     this.#checkOrder(call);
     this.#checkReturn(call);
     this.#checkNobodyIsLost(call);
@@ -30,8 +37,9 @@ export class QueueOrder {
     if (approved.length > 0 && !beginsKey && run.now < stored.state!.holdUntil) {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
+    const ofWaiters = new Map([...run.waiters.values()].map((each) => [each.id, each.ticket]));
     for (const id of approved) {
-      const ticket = stored.waiting.get(id)?.ticket ?? run.waiters.get(id)?.ticket;
+      const ticket = stored.waiting.get(id)?.ticket ?? ofWaiters.get(id);
       for (const [other, place] of after.waiting) {
         const isOvertaken =
           ticket === undefined
@@ -71,29 +79,31 @@ export class QueueOrder {
     if (isTorn ? !this.#isQueueTorn : !isKnown) return;
     const rule = isTorn ? 'a torn queue keeps its order' : 'a loss changes no order';
     for (const id of approved) {
-      const { ticket = Infinity } = this.world.clientOf(id)!;
+      const { ticket = Infinity } = this.world.requestOf(id)!;
       for (const other of this.world.waitersToReturn()) {
-        if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
-          continue;
+        if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.id)) continue;
         if (other.approval?.isForgotten === false) continue;
-        throw new Violation(rule, `${id} is approved before ${other.name}`);
+        throw new Violation(rule, `${id} is approved before ${other.id}`);
       }
     }
   }
 
   /** Places are lost with leases only. */
-  #checkNobodyIsLost({ run, stored, after, approved, isTorn }: JudgedCall): void {
+  #checkNobodyIsLost(call: JudgedCall): void {
+    const { run, stored, after, approved, isTorn } = call;
     if (isTorn || !stored.isConsistent) return;
     if (!after.isConsistent) {
       throw new Violation('the keys of the queue agree', 'they contradict each other');
     }
+    const left = withdrawnBy(call);
     for (const [id, { replica }] of stored.waiting) {
       if (after.waiting.has(id) || approved.includes(id)) continue;
-      if (run.script === 'withdraw' && run.requestIds.includes(id)) continue;
+      if (left.has(id)) continue;
       // Put back by a settle that was under way when it was told so, and Redis lost its approval.
-      if (this.world.clientOf(id)?.outcome === 'approved') continue;
+      const { newest } = this.world.requestOf(id)!;
+      if (newest.outcome === 'approved') continue;
       const hasLapsed = (stored.leases[replica] ?? 0) <= run.now;
-      const isWaiting = this.world.clientOf(id)?.outcome === undefined;
+      const isWaiting = newest.outcome === undefined;
       if (hasLapsed && !(isWaiting && this.world.returnsInTime(replica))) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);
     }

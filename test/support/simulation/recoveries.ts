@@ -20,11 +20,11 @@ export function checkRecovery(
   rememberedUntil: (windowEnd: number) => number,
 ): void {
   if (world.hasLostMemory) return;
-  const granted = world.clientOfTicket(lowestTicket);
+  const granted = world.requestOfTicket(lowestTicket);
   const isRemembered =
     granted?.approval?.isForgotten === false && now < rememberedUntil(granted.approval.windowEnd);
   if (messages.includes(MEMORY_LOST) && isRemembered) {
-    throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
+    throw new Violation('an approval is not taken for a loss', `${granted.id} was approved`);
   }
   const begins = (state?.holdUntil ?? 0) > 0 && (stored.state?.holdUntil ?? 0) === 0;
   // For a lease after a step of the clock no caller can know that Redis was up before.

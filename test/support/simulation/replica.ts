@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import { BOUNDS } from '../../../src/limiter/bounds.js';
+import { claimOf } from '../../../src/limiter/claims.js';
 import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type {
   Amended,
@@ -80,6 +81,8 @@ export class SimulatedReplica {
   readonly #batcher: CheckBatcher;
   readonly #scripts: Scripts;
   #ticks: (() => void)[] = [];
+  /** Of its last check whose caller has chosen the request id. */
+  #claimNumber = 0;
 
   constructor(private readonly parts: ReplicaParts) {
     const { name, index, shape, naming, scripts, now, lock } = parts;
@@ -147,6 +150,7 @@ export class SimulatedReplica {
       ticks,
       random: () => index / 4,
       createRequestId: parts.nextRequestId,
+      nextClaimNumber: () => this.#nextClaimNumber(),
       logger: this.#logger(),
     });
   }
@@ -176,8 +180,15 @@ export class SimulatedReplica {
     return this.room.checkOrWait({ key: KEY, ...request }, caller);
   }
 
+  /** What Redis calls the next check here whose caller has chosen the request id. */
+  get nextOwner(): string {
+    return `${this.name}#${this.#claimNumber + 1}`;
+  }
+
   /** As RedisLimiter.check does for those that don't wait. */
   check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
+    const number = request.requestId === undefined ? undefined : this.#nextClaimNumber();
+    const claim = claimOf(requestId, number) ?? requestId;
     return new Promise((resolve, reject) => {
       const onReply = (reply: CheckReply): void => {
         const decision: Decision | Error =
@@ -185,11 +196,17 @@ export class SimulatedReplica {
         if (decision instanceof Error) reject(decision);
         else resolve(decision);
       };
-      this.#batcher.check({ key: KEY, ...request }, requestId, onReply, (error) => {
-        this.room.checkFailed({ key: KEY, ...request }, requestId, error);
+      const onFailed = (error: Error): void => {
+        this.room.checkFailed({ key: KEY, ...request }, claim, error);
         reject(error);
-      });
+      };
+      this.#batcher.check({ key: KEY, ...request }, requestId, onReply, onFailed, number);
     });
+  }
+
+  #nextClaimNumber(): number {
+    this.#claimNumber += 1;
+    return this.#claimNumber;
   }
 
   /** Corrections have no bound here: the rules of a key that decide it are tested elsewhere. */

@@ -14,7 +14,7 @@ import {
   REPLICA_NAMES,
   WINDOWS,
 } from './shape.js';
-import { LOSSES, QUEUE_PARTS, type World } from './world.js';
+import { LOSSES, LOSSES_OF_NAMED, QUEUE_PARTS, type World } from './world.js';
 
 /** What may go wrong, or make things less simple. Each schedule has some of them. */
 const SLOW_FATES = ['lose', 'refuse', 'reorder', 'lose memory in part'] as const;
@@ -48,12 +48,15 @@ const FATES = [
 const CLOCK_BACK = 'clock back';
 const ALGORITHMS = 'algorithms';
 const REPORTS = 'reports';
+/** Callers choose ids, and ask again with them. */
+const NAMED = 'named';
 export type Fate =
   | (typeof SLOW_FATES)[number]
   | (typeof FATES)[number]
   | typeof CLOCK_BACK
   | typeof ALGORITHMS
-  | typeof REPORTS;
+  | typeof REPORTS
+  | typeof NAMED;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -63,6 +66,8 @@ const TIMED_FATE_CHANCE = 0.5;
 /** Of each fate, in some worlds and in others: one that needs few is hidden by many. */
 const FATE_CHANCES = [0.2, 0.4] as const;
 const MOST_CLIENTS = 24;
+/** Those that ask again included. */
+const MOST_CHECKS = 48;
 
 type Choice = readonly [weight: number, step: string];
 
@@ -73,6 +78,7 @@ export class Scheduler {
   readonly #clockRandom: Random;
   readonly #algorithmRandom: Random;
   readonly #reportRandom: Random;
+  readonly #namedRandom: Random;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -87,10 +93,12 @@ export class Scheduler {
     this.#clockRandom = random.fork('clock');
     this.#algorithmRandom = random.fork('algorithms');
     this.#reportRandom = random.fork('reports');
+    this.#namedRandom = random.fork('named');
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
     if (this.#reportRandom.chance(chance)) this.#fates.add(REPORTS);
+    if (this.#namedRandom.chance(chance)) this.#fates.add(NAMED);
     if (!this.#has(CLOCK_BACK)) return;
     for (const fate of TIMED_FATES)
       if (this.#clockRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
@@ -123,6 +131,9 @@ export class Scheduler {
     if (this.#has('tear queue')) choices.push([0.4, `forget ${random.pick(QUEUE_PARTS)}`]);
     if (this.#has('lose memory in part')) {
       choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
+    }
+    if (this.#has('lose memory in part') && this.#has(NAMED)) {
+      choices.push([0.3, `forget ${this.#namedRandom.pick(Object.keys(LOSSES_OF_NAMED))}`]);
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
@@ -253,7 +264,7 @@ export class Scheduler {
     const choices: Choice[] = [];
     if (this.#clients < MOST_CLIENTS) {
       // Its name is used up by the step, whether or not it is drawn.
-      this.#clients = world.clients.size;
+      this.#clients = world.requests.size;
       const isLost = world.isRedisAway && world.shape.isPrompt;
       choices.push([isLost ? 0.3 : 3, this.#ask(name)]);
     }
@@ -265,6 +276,7 @@ export class Scheduler {
     if (this.#has('leave') && leaving.length > 0) {
       choices.push([1.5, `leave ${name} ${random.pick(leaving).name}`]);
     }
+    if (this.#has(NAMED)) choices.push(...this.#again(name));
     const approved = [...world.clients.values()].filter(({ outcome }) => outcome === 'approved');
     if (this.#has('release') && approved.length > 0) {
       choices.push([
@@ -398,9 +410,32 @@ export class Scheduler {
     return !this.#has('no wait') || this.random.chance(0.7);
   }
 
+  /** The caller of one of the last requests with ids of their callers asks again, or releases it. */
+  #again(replica: string): Choice[] {
+    const { world } = this;
+    const random = this.#namedRandom;
+    const named = [...world.requests.values()].filter(({ isNamed }) => isNamed);
+    if (named.length === 0 || world.clients.size >= MOST_CHECKS) return [];
+    const { id, newest } = random.pick(named.slice(-5));
+    const { askedHits, askedHold, canWait } = newest;
+    const words = [`again ${replica} ${id}`];
+    const hits = random.chance(0.05) ? random.whole(1, 3) : askedHits;
+    if (hits > 1) words.push(`hits=${hits}`);
+    if (askedHold !== undefined) words.push(`hold=${askedHold}`);
+    if (canWait ? random.chance(0.9) : random.chance(0.1)) {
+      words.push('wait');
+      if (this.#has('limited waits') && random.chance(0.3)) words.push(`limit=${this.#limit()}`);
+    }
+    const choices: Choice[] = [[2.5, words.join(' ')]];
+    if (this.#has('release'))
+      choices.push([0.5, `release ${replica} ${random.pick(named.slice(-5)).id}`]);
+    return choices;
+  }
+
   #ask(replica: string): string {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
+    if (this.#has(NAMED) && this.#namedRandom.chance(0.7)) words.push('named');
     if (this.#has('hits') && random.chance(0.4)) words.push(`hits=${random.whole(2, 4)}`);
     if (this.#has('hold') && random.chance(0.5)) words.push(`hold=${this.#hold()}`);
     if (this.#canWait(replica)) {

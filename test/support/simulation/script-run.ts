@@ -1,3 +1,4 @@
+import { claimOf, parseClaim } from '../../../src/limiter/claims.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import { calendarsSaidIn, KnownCalendar, textOfCalendar } from '../known-calendar.js';
@@ -14,6 +15,8 @@ export interface CheckRun {
   readonly canWait: boolean;
   readonly noPlace: boolean;
   readonly maxWaitMillis: number;
+  /** `<replica>#<number>`; undefined if its caller has not chosen the id. */
+  readonly owner: string | undefined;
 }
 
 /** A batch of checks. */
@@ -29,8 +32,14 @@ export interface CheckBatchRun {
   readonly checks: readonly CheckRun[];
 }
 
+/** A request, and its check, `<replica>#<number>`, if its caller has chosen the id. */
+export interface Claimed {
+  readonly id: string;
+  readonly owner: string | undefined;
+}
+
 /** A waiter that a settle call asks about. */
-export interface WaiterRun {
+export interface WaiterRun extends Claimed {
   readonly ticket: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
@@ -55,8 +64,10 @@ export interface ScriptRun {
   readonly isSentAgain: boolean;
   /** Those of a check. */
   readonly batches: readonly CheckBatchRun[];
-  /** Those of a settle, by their ids. */
+  /** Those of a settle, by their claims on the replica. */
   readonly waiters: ReadonlyMap<string, WaiterRun>;
+  /** Those of a withdrawal. */
+  readonly withdrawals: readonly Claimed[];
   /** What a script says that has no others: of a release, an amendment, a pause or a report. */
   readonly own: readonly string[];
 }
@@ -80,12 +91,24 @@ export function readRun(
     isSentAgain: false,
     batches: [],
     waiters: new Map(),
+    withdrawals: [],
   };
-  if (script === 'check') return { ...run, ...readChecks(own, rules) };
-  if (script === 'settle') return { ...run, ...readSettle(own) };
+  if (script === 'check') return { ...run, ...readChecks(replica, own, rules) };
+  if (script === 'settle') return { ...run, ...readSettle(replica, own) };
   if (script === 'release' || script === 'amend') return { ...run, requestIds: own.slice(0, 1) };
+  if (script !== 'withdraw') return run;
   // Of the one key of a world, after how many there are.
-  return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
+  const withdrawals = own.slice(1).map((claim) => readClaim(replica, claim));
+  return { ...run, withdrawals, requestIds: [...new Set(withdrawals.map(({ id }) => id))] };
+}
+
+function readClaim(replica: string, claim: string): Claimed {
+  const { requestId, number } = parseClaim(claim);
+  return { id: requestId, owner: ownerOf(replica, number) };
+}
+
+function ownerOf(replica: string, number: number | undefined): string | undefined {
+  return number === undefined ? undefined : `${replica}#${number}`;
 }
 
 /** The rules of a caller, whose calendars have the windows that it says. */
@@ -96,22 +119,31 @@ function rulesSaidIn(text: string): KeyLimits {
   });
 }
 
-function readSettle([, knownLimits, ...asked]: readonly string[]): Partial<ScriptRun> {
+function readSettle(
+  replica: string,
+  [, knownLimits, ...asked]: readonly string[],
+): Partial<ScriptRun> {
   const waiters = new Map<string, WaiterRun>();
   for (let i = 0; i < asked.length; i += 2) {
-    const [, ticket, hits, hold] = /^(\d+)(?:\*(\d+))?(?:~(\d+))?$/.exec(asked[i + 1]!) ?? [];
-    const holdMillis = hold === undefined ? undefined : Number(hold);
-    waiters.set(asked[i]!, { ticket: Number(ticket), hits: Number(hits ?? 1), holdMillis });
+    const id = asked[i]!;
+    const [, ticket, hits, hold, number] =
+      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:#(\d+))?$/.exec(asked[i + 1]!) ?? [];
+    const owner = ownerOf(replica, numberIn(number));
+    waiters.set(claimOf(id, numberIn(number)) ?? id, {
+      ...{ id, owner, ticket: Number(ticket) },
+      ...{ hits: numberIn(hits) ?? 1, holdMillis: numberIn(hold) },
+    });
   }
   return {
     waiters,
-    requestIds: [...waiters.keys()],
+    requestIds: [...new Set([...waiters.values()].map(({ id }) => id))],
     lowestTicket: Math.min(...[...waiters.values()].map(({ ticket }) => ticket)),
     knownMaximum: overriddenMaximumIn(knownLimits),
   };
 }
 
 function readChecks(
+  replica: string,
   [flags, , , shapes = '', ...requestIds]: readonly string[],
   ofCall: KeyLimits,
 ): Partial<ScriptRun> {
@@ -133,14 +165,14 @@ function readChecks(
         maxRequestsInQueue: numberIn(said.queue_max),
         windowMillis: numberIn(said.window),
       },
-      checks: ids.map((id, i) => readCheck(id, i, said)),
+      checks: ids.map((id, i) => readCheck(replica, id, i, said)),
     };
   });
   const isSentAgain = Number(flags) % 2 === 1;
   return { requestIds, batches, lowestTicket, knownMaximum, isSentAgain };
 }
 
-function readCheck(id: string, i: number, said: NamedValues): CheckRun {
+function readCheck(replica: string, id: string, i: number, said: NamedValues): CheckRun {
   const waits = said.waits?.[i] ?? '0';
   return {
     id,
@@ -149,6 +181,7 @@ function readCheck(id: string, i: number, said: NamedValues): CheckRun {
     canWait: waits !== '0',
     noPlace: waits === '2',
     maxWaitMillis: numberIn(said.longest_waits?.split(',')[i]) ?? Infinity,
+    owner: ownerOf(replica, numberIn(said.numbers?.split(',')[i])),
   };
 }
 

@@ -1,5 +1,6 @@
 import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { readQueue, type StoredQueue } from '../stored-queue.js';
+import { NOBODY_NAMED, type NamedRequests, readNamed } from './stored-requests.js';
 import { readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
 import { Violation } from './violation.js';
@@ -18,6 +19,8 @@ export interface RawSnapshot {
   readonly limits: readonly (readonly string[] | Record<string, never>)[];
   /** The ids of limits that are no fixed windows: two generations of the own one, and of each of `LIMIT_NAMES`. */
   readonly recent: readonly (readonly string[] | Record<string, never>)[];
+  /** The requests whose callers have chosen their ids: `records`, and the generations of `outcomes`. */
+  readonly named: readonly (readonly string[] | Record<string, never>)[];
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
@@ -60,6 +63,7 @@ export interface Snapshot {
   /** By their ids, in the order of their tickets. */
   readonly waiting: ReadonlyMap<string, StoredWaiter>;
   readonly leases: Readonly<Record<string, number>>;
+  readonly named: NamedRequests;
   /** Whether the three keys of the queue say the same. */
   readonly isConsistent: boolean;
   readonly keys: number;
@@ -73,6 +77,7 @@ export const NOTHING_STORED: Snapshot = {
   recent: [],
   waiting: new Map(),
   leases: {},
+  named: NOBODY_NAMED,
   isConsistent: true,
   keys: 0,
 };
@@ -108,6 +113,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     recent: [],
     waiting: queue ? readWaiters(list(raw.queue), queue) : new Map(),
     leases: queue?.leases ?? {},
+    named: readNamed(raw.named.map((hash) => toRecord(list(hash)))),
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
   };
@@ -164,7 +170,10 @@ export function sentMessages(raw: RawSnapshot): readonly string[] {
 
 function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
   try {
-    return readQueue(list(raw.queue), toRecord(list(raw.waiting)), toRecord(list(raw.replicas)));
+    const [waiting, replicas, records] = [raw.waiting, raw.replicas, raw.named[0] ?? {}].map(
+      (hash) => toRecord(list(hash)),
+    );
+    return readQueue(list(raw.queue), waiting!, replicas!, records);
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { LIMIT_NAMES } from './shape.js';
+import type { StoredRequest } from './stored-requests.js';
 import {
   NOTHING_STORED,
   type RawSnapshot,
@@ -40,6 +41,8 @@ const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remai
 const FIRST_LIMIT = 11;
 /** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
 const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
+/** The number of the records of those that wait; the generations of outcomes follow. */
+const RECORDS = FIRST_RECENT + 2 * (1 + LIMIT_NAMES.length);
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -75,9 +78,9 @@ local expiry = {}
 for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
 end
-local limits, recent = {}, {}
+local limits, recent, named = {}, {}, {}
 for i = ${FIRST_LIMIT}, #KEYS do
-  local ids = i < ${FIRST_RECENT} and limits or recent
+  local ids = i < ${FIRST_RECENT} and limits or i < ${RECORDS} and recent or named
   ids[#ids + 1] = redis.call('HGETALL', KEYS[i])
 end
 local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
@@ -87,7 +90,7 @@ return cjson.encode({
   hits = redis.call('HGETALL', KEYS[9]),
   holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, recent = recent,
+  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, recent = recent, named = named,
   expiry = expiry, sent = sent
 })`);
 
@@ -113,7 +116,8 @@ export class StoredKey {
   ) {
     const limits = LIMIT_NAMES.map((name) => names.limit(name));
     const recent = [`${names.state}:ids`, ...limits].flatMap((name) => [`${name}:0`, `${name}:1`]);
-    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits, ...recent];
+    const named = [names.records, ...names.outcomes];
+    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits, ...recent, ...named];
   }
 
   /** What there was after the last command. */
@@ -182,6 +186,9 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
       ...(requests && { requests: new Map() }),
       ...((state! || holds!) && { holds: new Map() }),
       ...(hasNoQueue && { waiting: new Map(), leases: {} }),
+      named: snapshot.named.map((records, i) =>
+        expired.includes(RECORDS + i) ? new Map<string, StoredRequest>() : records,
+      ),
     },
     recent,
   );

@@ -2,12 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
+import { RequestIdConflictError } from '../../../src/limiter/errors.js';
 import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
 import { timeOfStaleCall } from '../../../src/redis/scripts/stale-calendars.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { withWindowsByRules } from './calendars.js';
-import { SimulatedClient } from './client.js';
+import { type AskedTerms, SimulatedClient, SimulatedRequest } from './client.js';
+import { conflictFault } from './conflicts.js';
 import { Judge } from './judge.js';
 import {
   checkEverybodyIsTold,
@@ -38,7 +40,7 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: Array.from({ length: 21 }, (_, i) => i + 1),
+  everything: Array.from({ length: 26 }, (_, i) => i + 1),
   state: [1],
   requests: [2, 14, 15],
   queue: [3],
@@ -49,16 +51,34 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   limits: [11, 12, 13, 16, 17, 18, 19, 20, 21],
 };
 
+/** The same of requests whose callers have chosen their ids. */
+export const LOSSES_OF_NAMED: Readonly<Record<string, readonly number[]>> = {
+  records: [22],
+  outcomes: [23, 24, 25, 26],
+  'state-and-records': [1, 22, 23, 24, 25, 26],
+};
+
 /** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
 export type NewRules = Omit<DeclaredLimits, 'windowMillis'> &
   Partial<Pick<DeclaredLimits, 'windowMillis'>>;
+
+/** What a check asks for, and the limits that it sets. */
+export interface CheckTerms extends AskedTerms {
+  readonly maxRequests?: number;
+  readonly maxRequestsInQueue?: number;
+  readonly windowMillis?: number;
+}
 
 let worlds = 0;
 
 /** Several replicas' real waiting code over the real scripts, in which nothing happens but by a step. */
 export class World {
   readonly replicas: readonly SimulatedReplica[];
+  /** All checks, by their names. */
   readonly clients = new Map<string, SimulatedClient>();
+  /** By their ids. */
+  readonly requests = new Map<string, SimulatedRequest>();
+  readonly #ofOwners = new Map<string, SimulatedClient>();
   readonly rules = new RulesGiven();
   readonly lock: LeaderLock;
   readonly stored: StoredKey;
@@ -80,6 +100,8 @@ export class World {
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
+  /** Redis has lost to whom requests belong, and not the requests, so that their checks can't withdraw them. */
+  hasLostOwners = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;
   /** The same for pauses. */
@@ -134,20 +156,23 @@ export class World {
   setClockBack(millis: number): void {
     this.behindMillis += millis;
     for (const { history } of this.replicas) history.clockWentBack(millis);
-    this.#judge.clockWentBack(this.clients.values(), millis);
+    this.#judge.clockWentBack(this.requests.values(), millis);
   }
 
   replica(name: string): SimulatedReplica | undefined {
     return this.replicas.find((replica) => replica.name === name);
   }
 
-  /** The client that asked with this id. */
-  clientOf(requestId: string): SimulatedClient | undefined {
-    return this.clients.get(requestId);
+  requestOf(id: string): SimulatedRequest | undefined {
+    return this.requests.get(id);
   }
 
-  clientOfTicket(ticket: number): SimulatedClient | undefined {
-    return [...this.clients.values()].find((client) => client.ticket === ticket);
+  requestOfTicket(ticket: number): SimulatedRequest | undefined {
+    return [...this.requests.values()].find((request) => request.ticket === ticket);
+  }
+
+  checkOfOwner(owner: string): SimulatedClient | undefined {
+    return this.#ofOwners.get(owner);
   }
 
   /** A replica loads rules; one that stands still does so when it goes on. */
@@ -170,53 +195,57 @@ export class World {
     return Math.max(...this.rules.windows, ...this.rules.furtherWindows);
   }
 
-  /** Somebody asks. */
-  ask(
+  /**
+   * Somebody asks.
+   * @param isNamed whether the caller has chosen the id
+   */
+  ask(replica: SimulatedReplica, id: string, terms: CheckTerms, isNamed: boolean): void {
+    const request = new SimulatedRequest(id, isNamed);
+    this.requests.set(id, request);
+    this.#check(replica, id, request, terms);
+  }
+
+  /** The caller of a request asks again with its id. The names of such checks are `<id>.<number>`, from 2 on. */
+  askAgain(replica: SimulatedReplica, request: SimulatedRequest, terms: CheckTerms): void {
+    this.#check(replica, `${request.id}.${request.checks.length + 1}`, request, terms);
+  }
+
+  #check(
     replica: SimulatedReplica,
     name: string,
-    request: {
-      readonly canWait: boolean;
-      readonly maxWaitMillis?: number;
-      readonly hits?: number;
-      readonly holdMillis?: number;
-      readonly maxRequests?: number;
-      readonly maxRequestsInQueue?: number;
-      readonly windowMillis?: number;
-    },
+    request: SimulatedRequest,
+    terms: CheckTerms,
   ): void {
-    const { canWait, maxWaitMillis, hits, holdMillis, windowMillis } = request;
+    const { canWait, holdMillis = 0, windowMillis } = terms;
+    const { id, isNamed } = request;
     if (windowMillis !== undefined) this.rules.addWindowOfRequest(windowMillis);
-    const client = new SimulatedClient(
-      name,
-      replica.name,
-      canWait,
-      this.now,
-      maxWaitMillis,
-      hits,
-      holdMillis,
-    );
-    this.longestHold = Math.max(this.longestHold, holdMillis ?? 0);
+    const client = new SimulatedClient(name, request, replica.name, this.now, terms);
+    this.longestHold = Math.max(this.longestHold, holdMillis);
     this.clients.set(name, client);
-    this.#nextRequestId = name;
-    const decision = request.canWait
-      ? replica.checkOrWait(request, client.presence)
-      : replica.check(request, name);
+    request.checks.push(client);
+    this.#nextRequestId = id;
+    const asked = isNamed ? { ...terms, requestId: id } : terms;
+    if (isNamed) this.#ofOwners.set(replica.nextOwner, client);
+    const decision = canWait
+      ? replica.checkOrWait(asked, client.presence)
+      : replica.check(asked, id);
     decision.then(
       (decision) => {
         if (decision.outcome === 'denied') client.reason = decision.reason;
         this.#told(client, decision.outcome);
       },
-      () => {
+      (error: unknown) => {
+        if (error instanceof RequestIdConflictError) client.conflict = error.conflict;
         this.#told(client, 'failed');
       },
     );
   }
 
-  amend(replica: SimulatedReplica, name: string, amendment: Amendment): void {
+  amend(replica: SimulatedReplica, id: string, amendment: Amendment): void {
     this.longestHold = Math.max(this.longestHold, amendment.holdMillis ?? 0);
-    replica.amend(name, amendment).then(
-      (amended) => this.trace.push(`  ${name} amended: ${JSON.stringify(amended)}`),
-      () => this.trace.push(`  ${name} amended: unknown`),
+    replica.amend(id, amendment).then(
+      (amended) => this.trace.push(`  ${id} amended: ${JSON.stringify(amended)}`),
+      () => this.trace.push(`  ${id} amended: unknown`),
     );
   }
 
@@ -236,10 +265,10 @@ export class World {
     );
   }
 
-  release(replica: SimulatedReplica, name: string): void {
-    replica.release(name).then(
-      (released) => this.trace.push(`  ${name} released: ${released}`),
-      () => this.trace.push(`  ${name} released: unknown`),
+  release(replica: SimulatedReplica, id: string): void {
+    replica.release(id).then(
+      (released) => this.trace.push(`  ${id} released: ${released}`),
+      () => this.trace.push(`  ${id} released: unknown`),
     );
   }
 
@@ -263,6 +292,7 @@ export class World {
 
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
+    this.hasLostOwners ||= what in LOSSES_OF_NAMED;
     const isWhole = what === 'everything';
     const isOfQueue = QUEUE_PARTS.some((part) => part === what);
     // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
@@ -271,7 +301,7 @@ export class World {
     this.now += restartMillis;
     const { last } = this.stored;
     const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
-    await this.stored.lose(this.redisNow, LOSSES[what]!);
+    await this.stored.lose(this.redisNow, { ...LOSSES, ...LOSSES_OF_NAMED }[what]!);
     if (isWhole) this.lock.forget();
     const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
     // Nobody waits, as far as is left to be lost.
@@ -279,7 +309,7 @@ export class World {
     const { state, waiting, isConsistent } = this.stored.last;
     const isRecovering = (state?.holdUntil ?? 0) > this.redisNow;
     const isGone = isConsistent && waiting.size === 0;
-    this.#judge.memoryLost(this.clients.values(), lost, !isRecovering && !isGone);
+    this.#judge.memoryLost(this.requests.values(), lost, !isRecovering && !isGone);
   }
 
   /** Removes what has expired by now. */
@@ -307,11 +337,12 @@ export class World {
   }
 
   /** The waiters that a replica that learns of everything puts back, if Redis has lost them. */
-  *waitersToReturn(): Iterable<SimulatedClient> {
+  *waitersToReturn(): Iterable<SimulatedRequest> {
     if (this.hasLostMessages) return;
-    for (const client of this.clients.values()) {
-      const isWaiting = client.outcome === undefined && client.withdrawnBy === 0;
-      if (isWaiting && this.isPunctual(client.replica)) yield client;
+    for (const request of this.requests.values()) {
+      const { newest, withdrawnBy } = request;
+      const isWaiting = newest.outcome === undefined && withdrawnBy === 0;
+      if (isWaiting && this.isPunctual(newest.replica)) yield request;
     }
   }
 
@@ -323,21 +354,27 @@ export class World {
   #told(client: SimulatedClient, outcome: SimulatedClient['outcome']): void {
     if (this.replica(client.replica)?.life === 'dead') return;
     client.outcome = outcome;
-    this.trace.push(`  ${client.name} is told: ${client.reason ?? String(outcome)}`);
-    const fault = refusalFault(this, client);
+    const told = client.reason ?? client.conflict ?? String(outcome);
+    this.trace.push(`  ${client.name} is told: ${told}`);
+    const fault = refusalFault(this, client) ?? conflictFault(this, client);
     if (fault) this.#fail(fault);
     if (outcome !== 'approved') return;
-    const problem =
-      client.approval === undefined
-        ? 'was not approved by Redis'
-        : (client.releasedBy !== undefined && 'had its approval released') ||
-          (this.#hasSurelyLapsed(client) && 'had a hold that has lapsed');
+    const problem = client.request.isNamed
+      ? client.approvedBy === undefined && 'had another owner when Redis approved it'
+      : this.#problemOfApproval(client.request);
     if (problem)
       this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
   }
 
+  #problemOfApproval(request: SimulatedRequest): string | false {
+    if (request.approval === undefined) return 'was not approved by Redis';
+    if (request.releasedBy !== undefined) return 'had its approval released';
+    return this.#hasSurelyLapsed(request) && 'had a hold that has lapsed';
+  }
+
   /** Whether its hold lapsed so long ago that its replica's clock, which drifts, shows it as well. */
-  #hasSurelyLapsed({ heldUntil, askedHold = 0, approval }: SimulatedClient): boolean {
+  #hasSurelyLapsed({ heldUntil, newest, approval }: SimulatedRequest): boolean {
+    const { askedHold = 0 } = newest;
     // A wake from before a step of Redis's clock does not tell how old it is.
     if (approval && approval.call <= this.#judge.steppedAfter) return false;
     return this.redisNow > heldUntil + DRIFT * askedHold + 1;
@@ -358,7 +395,8 @@ export class World {
         throw new Violation('no script fails', `${script}: ${error.message}`);
       }
       const run = readRun(script, replica, this.redisNow, args);
-      this.trace.push(`  ${script} ${run.requestIds.join(' ')}: ${this.#shown(reply)}`);
+      const about = script === 'withdraw' ? run.own.slice(1) : run.requestIds;
+      this.trace.push(`  ${script} ${about.join(' ')}: ${this.#shown(reply)}`);
       this.#judge.judge(run, reply, change);
       for (const message of change.messages) this.#publish(message);
       if (reply instanceof Error) throw reply;

@@ -299,6 +299,14 @@ describe('a queue with a waiter', () => {
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
     expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
   });
+
+  test('withdraws a place that was taken over, which a settle may have put back', async () => {
+    await h.waitAndListen({ a: 10 });
+    const ended = [{ claim: 'a', why: 'taken_over' as const }];
+    h.queue.onWake({ millisToRoom: 500, waiting: 1, granted: [], ended, used: 1 });
+    expect(await h.outcome('a')).toBe('RequestIdConflictError');
+    expect(h.withdrawn).toEqual([['a']]);
+  });
 });
 
 describe('a queue in a long window', () => {

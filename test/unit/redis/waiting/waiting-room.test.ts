@@ -1,3 +1,4 @@
+import { nextClaimNumber } from '../../../../src/limiter/claims.js';
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
@@ -86,6 +87,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
     ticks: eventLoop,
     random: () => 0.5,
     createRequestId: () => `id ${sent.length}`,
+    nextClaimNumber,
     logger: recordLog('silent').logger,
   });
 }

@@ -1,0 +1,68 @@
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
+import { requestsKnown } from './stored-requests.js';
+import { Violation } from './violation.js';
+
+/** To which of its checks each request belongs whose caller has chosen the id, over all calls. */
+export class OwnersSeen {
+  constructor(private readonly world: JudgedWorld) {}
+
+  judge(call: JudgedCall): void {
+    const { number } = call;
+    for (const [{ owner }, verdict] of verdictsIn(call)) {
+      const check = owner === undefined ? undefined : this.world.checkOfOwner(owner);
+      if (!check) continue;
+      check.ranBy ??= number;
+      if (verdict === VERDICT.approved) check.approvedBy ??= number;
+    }
+    this.#served(call);
+    this.#checkPlaces(call);
+    const before = requestsKnown(call.stored);
+    for (const [id, { is, owner }] of requestsKnown(call.after)) {
+      const request = this.world.requestOf(id);
+      const check = this.world.checkOfOwner(owner);
+      if (!request || check?.request !== request) {
+        throw new Violation('a request belongs to one of its checks', `${id} to ${owner}`);
+      }
+      if (before.has(id) && before.get(id)?.owner !== owner && !mayChangeOwner(call, owner)) {
+        throw new Violation('only a later check takes a request over', `${owner} got ${id}`);
+      }
+      request.owner = check;
+      if (is === 'approved') check.approvedBy ??= number;
+    }
+  }
+
+  /** Before a check takes a place over, the queue is served: then the approval is still for the earlier one. */
+  #served(call: JudgedCall): void {
+    const known = requestsKnown(call.stored);
+    for (const id of call.approved) {
+      const record = known.get(id);
+      if (record?.is !== 'waiting') continue;
+      const takers = verdictsIn(call).filter(([check]) => check.id === id);
+      if (takers.some(([, verdict]) => Number(verdict) > VERDICT.approved)) continue;
+      const check = this.world.checkOfOwner(record.owner);
+      if (check) check.approvedBy ??= call.number;
+    }
+  }
+
+  #checkPlaces(call: JudgedCall): void {
+    const { run, stored, after, isTorn } = call;
+    if (isTorn || !stored.isConsistent || !after.isConsistent || !after.state) return;
+    for (const id of after.named[0]?.keys() ?? []) {
+      if (!after.waiting.has(id)) throw new Violation('a record of a waiter has its place', id);
+    }
+    const left = withdrawnBy(call);
+    for (const [id, { ticket, replica }] of stored.waiting) {
+      const isKept = (stored.leases[replica] ?? 0) > run.now && !left.has(id);
+      const now = after.waiting.get(id)?.ticket ?? ticket;
+      if (isKept && now !== ticket) throw new Violation('a place keeps its ticket', id);
+    }
+  }
+}
+
+/** Whether a check may have got a request with a call: it is in the call, or the call has put its place back. */
+function mayChangeOwner({ run }: JudgedCall, owner: string): boolean {
+  const ofChecks = run.batches.flatMap(({ checks }) => checks.map((check) => check.owner));
+  const ofWaiters = [...run.waiters.values()].map((waiter) => waiter.owner);
+  return [...ofChecks, ...ofWaiters].includes(owner);
+}
