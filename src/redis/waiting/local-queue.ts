@@ -346,13 +346,10 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
-    const ended = news.ended.flatMap(({ claim }) => this.#places.get(claim) ?? []);
-    const reasons = new Map(news.ended.map(({ claim, why }) => [claim, why]));
+    const ended = news.ended.filter(({ claim }) => this.#places.get(claim));
+    for (const { claim, why } of ended) this.#places.get(claim)?.waiter.conflict(why);
     // If Redis has lost them since, a settle from here may have put them back.
-    this.#endWaits(ended, (waiter) => {
-      waiter.conflict(reasons.get(waiter.claimOrId)!);
-    });
-    this.#endIfEmpty();
+    this.#withdraw(ended.map(({ claim }) => claim));
   }
 
   #granted(

@@ -22,9 +22,9 @@ import type { Snapshot } from './snapshot.js';
 import type { StoredRequest } from './stored-requests.js';
 import type { StoredState } from '../stored-state.js';
 
-/** Before all that is stored, so that nothing ends at this time. */
 /** A check that waits for as long as it takes. */
 const WAITS = { canWait: true, noPlace: false, maxWaitMillis: Infinity } as const;
+/** Before all that is stored, so that nothing ends at this time. */
 const LONG_AGO = 0;
 /** Longer than anything lasts. */
 const FOREVER = 1e15;
