@@ -13,14 +13,13 @@ import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit, hasSettableWindow } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import { KnownRequests } from './known-requests.js';
+import { type KnownRequests, knownRequestsOf } from './known-requests.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import { REMEMBERED_WINDOWS, RequestRecords } from './request-records.js';
 import { RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -151,11 +150,7 @@ export class Instance {
     number: number,
   ): InstanceDecision | RecordDecision {
     const { approvals, bounds, budget } = this;
-    this.#known ??= new KnownRequests(
-      approvals,
-      this.#queue,
-      new RequestRecords(approvals, REMEMBERED_WINDOWS * bounds.maxIdsPerKey, budget),
-    );
+    this.#known ??= knownRequestsOf(approvals, this.#queue, bounds, budget);
     return this.#known.decide(now, requestId, request, number, () =>
       this.#decide(now, requestId, request),
     );

@@ -1,8 +1,9 @@
 import type { CheckRequest } from '../limiter.js';
-import type { Approvals } from './approvals.js';
+import type { Approvals, InstanceBounds } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
+import type { MemoryBudget } from './memory-budget.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import type { RequestRecord, RequestRecords } from './request-records.js';
+import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
 /**
  * The requests of a key whose callers have chosen their ids. All checks with an id are one request, which belongs to the
@@ -119,4 +120,15 @@ export class KnownRequests {
     this.records.remove(id);
     return this.queue.remove(id);
   }
+}
+
+/** The requests of a key of which none is known yet. */
+export function knownRequestsOf(
+  approvals: Approvals,
+  queue: WaitingQueue,
+  { maxIdsPerKey }: InstanceBounds,
+  budget: MemoryBudget,
+): KnownRequests {
+  const records = new RequestRecords(approvals, REMEMBERED_WINDOWS * maxIdsPerKey, budget);
+  return new KnownRequests(approvals, queue, records);
 }

@@ -346,12 +346,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
-    const ended = news.ended.flatMap(({ claim }) => this.#places.get(claim) ?? []);
-    const reasons = new Map(news.ended.map(({ claim, why }) => [claim, why]));
-    // If Redis has lost them since, a settle from here may have put them back.
-    this.#endWaits(ended, (waiter) => {
-      waiter.conflict(reasons.get(waiter.claimOrId)!);
-    });
+    // If Redis has lost its memory since, a settle from here may have put such places back.
+    this.#withdraw(this.#places.endWaits(news.ended));
     this.#endIfEmpty();
   }
 

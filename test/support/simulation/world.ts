@@ -100,7 +100,7 @@ export class World {
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
-  /** Redis has lost to whom requests belong, and not the requests, so that their checks can't withdraw them. */
+  /** Redis has lost the owners of requests, and not the requests, so that checks can't withdraw them. */
   hasLostOwners = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;

@@ -455,7 +455,10 @@ describe('a queue that is over', () => {
   test.each<[what: string, happen: () => void]>([
     ['a subscription', () => h.queue.onSubscribed()],
     ['the return of the store', () => h.queue.onStoreAvailable()],
-    ['a wake', () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'], ended: [], used: 1 })],
+    [
+      'a wake',
+      () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'], ended: [], used: 1 }),
+    ],
     ['a resignation', () => h.queue.onLeaderResigned()],
     ['an answer', () => void h.queue.answered('a')],
     ['a ticket', () => h.ticketed('a', 10, 5)],
