@@ -348,7 +348,6 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.
     this.#withdraw(this.#places.endWaits(news.ended));
-    this.#endIfEmpty();
   }
 
   #granted(

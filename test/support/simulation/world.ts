@@ -360,10 +360,16 @@ export class World {
     if (fault) this.#fail(fault);
     if (outcome !== 'approved') return;
     const problem = client.request.isNamed
-      ? client.approvedBy === undefined && 'had another owner when Redis approved it'
+      ? this.#problemOfOwner(client)
       : this.#problemOfApproval(client.request);
     if (problem)
       this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
+  }
+
+  #problemOfOwner({ approvedBy, request }: SimulatedClient): string | false {
+    // Redis may have lost who owns it.
+    const isOwnerLost = this.hasLostMemory && request.approval !== undefined;
+    return approvedBy === undefined && !isOwnerLost && 'had another owner when Redis approved it';
   }
 
   #problemOfApproval(request: SimulatedRequest): string | false {
