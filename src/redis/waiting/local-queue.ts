@@ -346,10 +346,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
-    const ended = news.ended.filter(({ claim }) => this.#places.get(claim));
-    for (const { claim, why } of ended) this.#places.get(claim)?.waiter.conflict(why);
-    // If Redis has lost them since, a settle from here may have put them back.
-    this.#withdraw(ended.map(({ claim }) => claim));
+    // If Redis has lost its memory since, a settle from here may have put such places back.
+    this.#withdraw(this.#places.endWaits(news.ended));
   }
 
   #granted(

@@ -1,4 +1,5 @@
 import type { Waiter } from '../../limiter/waiter.js';
+import type { EndedWait } from '../scripts/claims-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 
 /** A waiter whose check was sent to Redis. */
@@ -90,6 +91,16 @@ export class Places {
     this.#expired.delete(claim);
     if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
     return place;
+  }
+
+  /**
+   * Other checks or releases have ended the waits of checks. Their places stay.
+   * @returns the claims of those that wait here
+   */
+  endWaits(ended: readonly EndedWait[]): string[] {
+    const here = ended.filter(({ claim }) => this.get(claim) !== undefined);
+    for (const { claim, why } of here) this.get(claim)?.waiter.conflict(why);
+    return here.map(({ claim }) => claim);
   }
 
   /** The longest wait of a request is over. Its place is doubted, since its turn may have come at this moment. */

@@ -25,7 +25,7 @@ export function isExcused(call: JudgedCall): boolean {
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
   if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
-  // What is remembered of requests with ids of their callers may be removed with a key that was idle, or left.
+  // A key that was idle may leave records of requests with ids of their callers, or not.
   const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
   if (call.beginsKey && !areRemembered) return true;
   // Rules that come into force with one batch are newer than those of the next.

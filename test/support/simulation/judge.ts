@@ -116,7 +116,7 @@ export class Judge {
    */
   #found(run: ScriptRun, { left, before, after }: Change, isOpened: boolean): Snapshot {
     if (!isOpened) return before;
-    // What has expired of requests with ids of their callers is not known any more.
+    // A record that has expired does not tell of its request any more.
     const { named } = before;
     const said = withSaidCalendars(this.#isBehind ? before : { ...left, named }, run);
     const found = byNow(said, run.now);

@@ -411,7 +411,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: '',
     },
     {
-      name: 'an approval is that of the check whose place was taken over',
+      name: 'a check whose place was taken over gets the approval',
       aim: { fates: ['named'] },
       lua: 'queue/queue.take_over',
       body: '',

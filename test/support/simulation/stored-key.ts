@@ -41,7 +41,7 @@ const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remai
 const FIRST_LIMIT = 11;
 /** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
 const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
-/** The number of the records of those that wait; the generations of outcomes follow. */
+/** The number of the records of waiters; the generations of outcomes follow. */
 const RECORDS = FIRST_RECENT + 2 * (1 + LIMIT_NAMES.length);
 
 /**

@@ -100,7 +100,7 @@ export class World {
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
-  /** Redis has lost to whom requests belong, and not the requests, so that their checks can't withdraw them. */
+  /** Redis has lost the owners of requests, and not the requests, so that checks can't withdraw them. */
   hasLostOwners = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;
@@ -360,10 +360,16 @@ export class World {
     if (fault) this.#fail(fault);
     if (outcome !== 'approved') return;
     const problem = client.request.isNamed
-      ? client.approvedBy === undefined && 'had another owner when Redis approved it'
+      ? this.#problemOfOwner(client)
       : this.#problemOfApproval(client.request);
     if (problem)
       this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
+  }
+
+  #problemOfOwner({ approvedBy, request }: SimulatedClient): string | false {
+    // Redis may have lost who owns it.
+    const isOwnerLost = this.hasLostMemory && request.approval !== undefined;
+    return approvedBy === undefined && !isOwnerLost && 'had another owner when Redis approved it';
   }
 
   #problemOfApproval(request: SimulatedRequest): string | false {
