@@ -250,7 +250,7 @@ function token_bucket:take_all(keys, state, call, ids)
 end
 
 function token_bucket:count(taken)
-  self:set_level(self.drained + taken)
+  raise(self, taken, taken)
 end
 
 function token_bucket:hold()

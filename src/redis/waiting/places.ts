@@ -95,7 +95,7 @@ export class Places {
 
   /**
    * Other checks or releases have ended the waits of checks. Their places stay.
-   * @returns the claims of the waits that wait here
+   * @returns the claims of the waits on this replica
    */
   endWaits(ended: readonly EndedWait[]): string[] {
     const here = ended.filter(({ claim }) => this.get(claim) !== undefined);

@@ -233,7 +233,8 @@ export class TokenBucket implements CountedLimit {
     copy.#level = this.#level;
     copy.#time = this.#time;
     copy.#paceSince = this.#paceSince;
-    copy.#drained = this.#drained;
+    copy.#excess = this.#excess;
+    copy.#highMaximum = this.#highMaximum;
     copy.#now = this.#now;
     copy.#generation = this.#generation;
     return copy;
