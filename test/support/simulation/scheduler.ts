@@ -14,7 +14,7 @@ import {
   REPLICA_NAMES,
   WINDOWS,
 } from './shape.js';
-import { LOSSES, LOSSES_OF_NAMED, QUEUE_PARTS, type World } from './world.js';
+import { LOSSES, QUEUE_PARTS, type World } from './world.js';
 
 /** What may go wrong, or make things less simple. Each schedule has some of them. */
 const SLOW_FATES = ['lose', 'refuse', 'reorder', 'lose memory in part'] as const;
@@ -133,7 +133,8 @@ export class Scheduler {
       choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
     }
     if (this.#has('lose memory in part') && this.#has(NAMED)) {
-      choices.push([0.3, `forget ${this.#namedRandom.pick(Object.keys(LOSSES_OF_NAMED))}`]);
+      // Not yet `records`: a replica with two checks of one place settles without end until the place is served.
+      choices.push([0.3, 'forget outcomes']);
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
