@@ -23,7 +23,7 @@ function isTrue(world: World, client: SimulatedClient): boolean {
       // Redis does not remember why a place has ended that a later check has ended.
       return request.withdrawnBy > 0 || others.length > 0 || world.hasLostMemory;
     default:
-      // The model judges whether it was released, or its hold lapsed.
-      return others.some((check) => check.approvedBy !== undefined) || world.hasLostMemory;
+      // The model judges whether it was released, or its hold lapsed. A check that is sent again may find its own approval so.
+      return request.checks.some((check) => check.approvedBy !== undefined) || world.hasLostMemory;
   }
 }
