@@ -18,7 +18,7 @@ local past_requests = require 'lib/past-requests'
 local function release(keys, state, call, id, is_unused)
   local record = state.named > 0 and named_requests.find(keys, id)
   if record and record.is == named_requests.WAITING then
-    known_requests.withdraw(keys, state, call, id, record, 'withdrawn')
+    known_requests.withdraw(keys, state, call, record, 'withdrawn')
     return 1
   end
   local released = approvals.release(keys, state, call, { id }, is_unused)
@@ -26,8 +26,7 @@ local function release(keys, state, call, id, is_unused)
     past_requests.remember(keys, state, call, { id })
   end
   if record and released > 0 and not is_unused then
-    record.is = named_requests.RELEASED
-    named_requests.write(keys, state, call, id, record)
+    named_requests.write(keys, state, call, named_requests.RELEASED, { record })
   elseif record and is_unused then
     named_requests.forget(keys, { id })
   end

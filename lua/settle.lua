@@ -63,7 +63,7 @@ local function run(KEYS, ARGV)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0 }
 
-  local ids, waiters = {}, {}
+  local ids, waiters, named = {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
     local ticket, hits, hold, number = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)#?(%d*)$')
     ids[#ids + 1] = ARGV[i]
@@ -71,15 +71,18 @@ local function run(KEYS, ARGV)
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold),
       owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
+    if number ~= '' then
+      named[#named + 1] = ARGV[i]
+    end
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
-  local approved = approvals.find(keys, ids, call.now_ms)
+  local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
   local heard, unheard = {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local claim, lapses = named_requests.claim(id, waiter.owner), approved[id]
-    local record = waiter.owner and named_requests.find(keys, id)
+    local record = waiter.owner and records[id]
     local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses)
     if reason then
       heard[#heard + 1] = claim .. '!' .. reason

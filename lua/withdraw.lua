@@ -29,15 +29,20 @@ local function ids_of_claims(call, keys, claims)
   if not string.find(table.concat(claims, ' '), '#', 1, true) then
     return claims, {}
   end
-  local ids, named = {}, {}
+  local ids, named, asked, owners = {}, {}, {}, {}
   for _, claim in ipairs(claims) do
     local id, number = string.match(claim, '^([^#]*)#?(%d*)$')
-    local record = number ~= '' and named_requests.find(keys, id)
-    local is_ours = record and record.owner == call.replica .. '#' .. number
-    if is_ours and record.is ~= named_requests.RELEASED then
-      ids[#ids + 1], named[#named + 1] = id, id
-    elseif number == '' then
+    if number == '' then
       ids[#ids + 1] = id
+    else
+      asked[#asked + 1], owners[#owners + 1] = id, call.replica .. '#' .. number
+    end
+  end
+  local records = named_requests.find_all(keys, asked)
+  for i, id in ipairs(asked) do
+    local record = records[id]
+    if record and record.owner == owners[i] and record.is ~= named_requests.RELEASED then
+      ids[#ids + 1], named[#named + 1] = id, id
     end
   end
   return ids, named

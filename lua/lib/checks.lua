@@ -162,8 +162,9 @@ local function named_check(call, batch, i)
   local hits, hold = terms_of(batch, i)
   local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
   return {
-    id = batch.ids[i], owner = owner, hits = hits, hold = hold,
-    can_wait = waits ~= WAITS_NOT and not (longest_waits and longest_waits[i] == 0), has_no_place = waits == WAITS_WITHOUT_PLACE,
+    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold,
+    can_wait = waits ~= WAITS_NOT and not (longest_waits and longest_waits[i] == 0),
+    has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
 end
 
@@ -185,7 +186,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
       end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
       if named then
-        known_requests.approved(keys, state, call, named)
+        named_requests.write(keys, state, call, named_requests.APPROVED, { named })
       end
       replies[i + verdicts.HEAD] = verdicts.APPROVED
     else

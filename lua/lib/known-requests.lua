@@ -15,16 +15,16 @@ local function is_approved_without_record(keys, state, id)
 end
 
 -- Ends the wait of a check that another has taken over, or that a release has withdrawn: a wake tells its replica.
-function known_requests.end_wait(state, id, record, why)
+function known_requests.end_wait(state, record, why)
   state.ended = state.ended or {}
-  state.ended[#state.ended + 1] = named_requests.claim(id, record.owner) .. '!' .. why
+  state.ended[#state.ended + 1] = named_requests.claim(record.request_id, record.owner) .. '!' .. why
 end
 
 -- Withdraws a request that waits.
-function known_requests.withdraw(keys, state, call, id, record, why)
-  queue.withdraw(keys, state, call, { id }, record.replica_id)
-  past_requests.remember(keys, state, call, { id })
-  known_requests.end_wait(state, id, record, why)
+function known_requests.withdraw(keys, state, call, record, why)
+  queue.withdraw(keys, state, call, { record.request_id }, record.replica_id)
+  past_requests.remember(keys, state, call, { record.request_id })
+  known_requests.end_wait(state, record, why)
 end
 
 local function take_place(keys, state, call, check, record)
@@ -32,21 +32,21 @@ local function take_place(keys, state, call, check, record)
     -- The call is sent again.
     return record.ticket
   elseif not check.can_wait then
-    known_requests.withdraw(keys, state, call, check.id, record, 'taken_over')
+    known_requests.withdraw(keys, state, call, record, 'taken_over')
     return verdicts.WAIT_EXPIRED
   elseif check.has_no_place then
     return verdicts.NO_PLACE
   end
-  known_requests.end_wait(state, check.id, record, 'taken_over')
-  queue.take_over(keys, state, call, check.id, record, check.owner)
+  known_requests.end_wait(state, record, 'taken_over')
+  queue.take_over(keys, state, call, record, check)
   return record.ticket
 end
 
--- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: id, hits, hold, owner, can_wait
--- and has_no_place.
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, owner,
+-- can_wait and has_no_place.
 function known_requests.answer(keys, state, call, check)
-  local record = named_requests.find(keys, check.id)
-  if not record and is_approved_without_record(keys, state, check.id) then
+  local record = named_requests.find(keys, check.request_id)
+  if not record and is_approved_without_record(keys, state, check.request_id) then
     record = { is = named_requests.APPROVED, hits = check.hits, hold = check.hold }
   elseif not record then
     return nil
@@ -57,11 +57,10 @@ function known_requests.answer(keys, state, call, check)
     return verdicts.OTHER_HOLD
   elseif record.is == named_requests.WAITING then
     return take_place(keys, state, call, check, record)
-  elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.id)) then
+  elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.request_id)) then
     return verdicts.ID_USED
   end
-  record.owner = check.owner
-  named_requests.write(keys, state, call, check.id, record)
+  named_requests.write(keys, state, call, named_requests.APPROVED, { check })
   return verdicts.APPROVED
 end
 
@@ -69,13 +68,6 @@ end
 -- withdrawn. While its checks are denied, it is the earlier one.
 function known_requests.begin(keys, id)
   past_requests.forget(keys, id)
-end
-
--- A check with these terms is approved that was not known.
-function known_requests.approved(keys, state, call, check)
-  named_requests.write(keys, state, call, check.id, {
-    is = named_requests.APPROVED, hits = check.hits, hold = check.hold, owner = check.owner,
-  })
 end
 
 return known_requests

@@ -54,38 +54,66 @@ local function replica_of(owner)
   return string.match(owner, '^(.*)#%d+$')
 end
 
--- Parses a record; nil if there is none.
-local function parse(text)
+-- Parses the record of an id; nil if there is none.
+local function parse(id, text)
   if not text then
     return nil
   end
   local outcome, hits, hold, owner = string.match(text, '^(%a*):?(%d+):(%d+):(.*)$')
   return {
-    is = outcome == '' and WAITING or outcome, hits = tonumber(hits), hold = tonumber(hold) > 0 and tonumber(hold) or nil,
-    owner = owner, replica_id = replica_of(owner),
+    request_id = id, is = outcome == '' and WAITING or outcome, hits = tonumber(hits),
+    hold = tonumber(hold) > 0 and tonumber(hold) or nil, owner = owner, replica_id = replica_of(owner),
   }
 end
 
-local function format(record)
-  local outcome = record.is == WAITING and '' or record.is .. ':'
-  return outcome .. digits(record.hits) .. ':' .. digits(record.hold or 0) .. ':' .. record.owner
+local function format(is, request)
+  local outcome = is == WAITING and '' or is .. ':'
+  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. ':' .. request.owner
 end
 
--- The record of an id; nil if there is none. A record of one who waits no more was left by an earlier version.
-function named_requests.find(keys, id)
-  local names = named_requests.built_names(keys)
-  local record = parse(redis.call('HMGET', names[1], id)[1])
-  local ticket = record and redis.call('HMGET', keys.waiting, id)[1]
-  if ticket then
-    record.ticket = tonumber(ticket)
-    return record
-  end
-  for i = 2, #names do
-    record = parse(redis.call('HMGET', names[i], id)[1])
-    if record then
-      return record
+-- Finds what a hash has of ids: their records, or nil. Returns the ids of which it has none.
+local function find_in(name, ids, found)
+  local missing = {}
+  for i, text in ipairs(chunks.list('HMGET', name, ids)) do
+    local id = ids[i]
+    found[id] = parse(id, text)
+    if not text then
+      missing[#missing + 1] = id
     end
   end
+  return missing
+end
+
+-- The records of ids, by the ids. A record of one who waits no more was left by an earlier version: it is none.
+function named_requests.find_all(keys, ids)
+  local found = {}
+  if #ids == 0 then
+    return found
+  end
+  local names = named_requests.built_names(keys)
+  local missing, waiting = find_in(names[1], ids, found), {}
+  for _, id in ipairs(ids) do
+    if found[id] then
+      waiting[#waiting + 1] = id
+    end
+  end
+  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, waiting)) do
+    local id = waiting[i]
+    if ticket then
+      found[id].ticket = tonumber(ticket)
+    else
+      missing[#missing + 1] = id
+    end
+  end
+  for i = 2, #names do
+    missing = find_in(names[i], missing, found)
+  end
+  return found
+end
+
+-- The record of an id; nil if there is none.
+function named_requests.find(keys, id)
+  return named_requests.find_all(keys, { id })[id]
 end
 
 -- Forgets ids: from now on they are new. Those that were approved by a limit without fixed windows are still in the set of
@@ -107,16 +135,25 @@ local function note_change(state, call)
   more.set(state, 'named', math.max(state.named, until_ms))
 end
 
--- Writes the record of an id, which may have had another.
-function named_requests.write(keys, state, call, id, record)
+-- Writes the records of requests, which may have had others. `is`: what becomes of them all. `requests`: of each request_id,
+-- hits, hold and owner.
+function named_requests.write(keys, state, call, is, requests)
+  if #requests == 0 then
+    return
+  end
   local names = named_requests.built_names(keys)
-  local name = record.is == WAITING and names[1] or names[2]
-  for _, each in ipairs(names) do
-    if each ~= name then
-      redis.call('HDEL', each, id)
+  local name = is == WAITING and names[1] or names[2]
+  local ids, records = {}, {}
+  for i, request in ipairs(requests) do
+    ids[i] = request.request_id
+    records[2 * i - 1], records[2 * i] = request.request_id, format(is, request)
+  end
+  for _, other in ipairs(names) do
+    if other ~= name then
+      chunks.call('HDEL', other, ids)
     end
   end
-  redis.call('HSET', name, id, format(record))
+  chunks.call('HSET', name, records)
   note_change(state, call)
 end
 
@@ -126,7 +163,7 @@ function named_requests.replicas(keys, state)
   if state.named > 0 then
     local all = weight.add(redis.call('HGETALL', records_name(keys)), 2)
     for i = 1, #all, 2 do
-      replicas[all[i]] = parse(all[i + 1]).replica_id
+      replicas[all[i]] = parse(all[i], all[i + 1]).replica_id
     end
   end
   return replicas
@@ -149,28 +186,26 @@ function named_requests.resolve(keys, state, waiters)
     ids[i] = waiter.request_id
   end
   for i, text in ipairs(chunks.list('HMGET', records_name(keys), ids)) do
-    local record = parse(text)
+    local record = parse(ids[i], text)
     if record then
       waiters[i].owner, waiters[i].replica_id = record.owner, record.replica_id
     end
   end
 end
 
--- Waiters, as resolved, have left the queue; those among them that `are_approved` have approvals.
-function named_requests.leave_queue(keys, state, call, waiters, are_approved)
+-- Waiters, as resolved, have left the queue; those of them with `is_approved` have approvals.
+function named_requests.leave_queue(keys, state, call, waiters)
   if state.named == 0 then
     return
   end
   local gone, outcomes = {}, {}
-  for i, waiter in ipairs(waiters) do
+  for _, waiter in ipairs(waiters) do
     if waiter.owner then
       gone[#gone + 1] = waiter.request_id
     end
-    if waiter.owner and are_approved[i] then
+    if waiter.owner and waiter.is_approved then
       outcomes[#outcomes + 1] = waiter.request_id
-      outcomes[#outcomes + 1] = format({
-        is = APPROVED, hits = waiter.hits, hold = waiter.hold, owner = waiter.owner,
-      })
+      outcomes[#outcomes + 1] = format(APPROVED, waiter)
     end
   end
   if #outcomes > 0 then

@@ -151,18 +151,17 @@ end
 -- if its caller has chosen the id.
 function queue.join(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
-  local tickets, new = {}, {}
+  local tickets, new, named = {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local ticket = entries.format_ticket(waiter.ticket)
     tickets[#tickets + 1] = waiter.request_id
     tickets[#tickets + 1] = ticket
     new[#new + 1] = entries.format(ticket, waiter, call.replica)
     if waiter.owner then
-      named_requests.write(keys, state, call, waiter.request_id, {
-        is = named_requests.WAITING, hits = waiter.hits, hold = waiter.hold, owner = waiter.owner,
-      })
+      named[#named + 1] = waiter
     end
   end
+  named_requests.write(keys, state, call, named_requests.WAITING, named)
   local count = chunks.call('HSET', keys.waiting, tickets)
   fifo_list.append(keys, new)
   queue.renew_lease(state, tally, call)
@@ -229,14 +228,13 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   return withdrawn
 end
 
--- A later check of a request that waits takes its place over.
-function queue.take_over(keys, state, call, id, record, owner)
+-- A later check of a request that waits takes its place over. `record`: of the request.
+function queue.take_over(keys, state, call, record, check)
   local tally = queue.read(keys, state, call)
   replicas.add_places(tally, record.replica_id, -1, call.now_ms)
   replicas.add_places(tally, call.replica, 1, call.now_ms)
   queue.renew_lease(state, tally, call)
-  record.owner = owner
-  named_requests.write(keys, state, call, id, record)
+  named_requests.write(keys, state, call, named_requests.WAITING, { check })
 end
 
 function queue.sort(keys, state, call)
@@ -282,12 +280,13 @@ end
 
 -- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries
 -- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
--- the queue: the claims are what wakes call them. Returns how many entries it took, whether the head needs more than is left, and how many hits it needs then.
+-- the queue: the claims are what wakes call them. Returns how many entries it took, whether the head needs more than is
+-- left, and how many hits it needs then.
 function queue.take_heads(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
-  local ids, terms, claims, gone, left, are_approved = {}, {}, {}, {}, {}, {}
+  local ids, terms, claims, gone, left = {}, {}, {}, {}, {}
   local taken, has_terms, is_blocked, head_hits = 0, false, false, nil
   for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
     if #ids == most then
@@ -301,7 +300,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
     taken = taken + 1
     if entry.is_waiting then
       gone[#gone + 1], left[#left + 1] = entry.request_id, entry
-      are_approved[#left] = counts
+      entry.is_approved = counts
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
     end
     if counts then
@@ -311,7 +310,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
     end
   end
   approve(ids, has_terms and terms or nil, claims)
-  named_requests.leave_queue(keys, state, call, left, are_approved)
+  named_requests.leave_queue(keys, state, call, left)
   if tally.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
     queue.drop(keys, state, tally)

@@ -400,8 +400,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'an approval that was released is given out again',
       aim: { fates: ['named', 'release'] },
       lua: 'lib/named-requests.write',
-      body: `if record.is ~= named_requests.RELEASED then
-      original(keys, state, call, id, record)
+      body: `if is ~= named_requests.RELEASED then
+      original(keys, state, call, is, requests)
     end`,
     },
     {
@@ -420,18 +420,17 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'a place that is taken over counts on both replicas',
       aim: { fates: ['named'] },
       lua: 'queue/queue.take_over',
-      body: 'record.replica_id = call.replica\noriginal(keys, state, call, id, record, owner)',
+      body: 'record.replica_id = call.replica\noriginal(keys, state, call, record, check)',
     },
     {
       name: 'a place that is taken over goes to the end of the queue',
       aim: { fates: ['named'] },
       lua: 'queue/queue.take_over',
-      body: `original(keys, state, call, id, record, owner)
+      body: `original(keys, state, call, record, check)
     local ticket = entries.format_ticket(queue.next_ticket(keys, state, call))
     record.ticket = tonumber(ticket)
-    redis.call('HSET', keys.waiting, id, ticket)
-    local waiter = { request_id = id, hits = record.hits, hold = record.hold }
-    fifo_list.append(keys, { entries.format(ticket, waiter, call.replica) })`,
+    redis.call('HSET', keys.waiting, record.request_id, ticket)
+    fifo_list.append(keys, { entries.format(ticket, record, call.replica) })`,
     },
     {
       name: 'a check that was taken over gives back what belongs to a later one',
@@ -447,11 +446,15 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a settle does not tell that a place was taken over',
       aim: { fates: ['named', 'drop'] },
-      lua: 'lib/named-requests.find',
+      lua: 'lib/named-requests.find_all',
       body: `local is_check = keys.of_named
-    local record = original(keys, id)
-    local is_waiting = record and record.is == named_requests.WAITING
-    return (is_check or not is_waiting) and record or nil`,
+    local found = original(keys, ids)
+    for _, id in ipairs(ids) do
+      if not is_check and found[id] and found[id].is == named_requests.WAITING then
+        found[id] = nil
+      end
+    end
+    return found`,
     },
     {
       name: 'a check that was taken over waits on',
