@@ -4,6 +4,8 @@ import type { Queued, WaitingQueue } from './waiting-queue.js';
 export class FifoQueue implements WaitingQueue {
   /** By their ids, in the order of arrival. Undefined until somebody waits, since most keys never have a waiter. */
   #waiters: Map<string, Queued> | undefined;
+  /** Whether they are those of the queue of which this is a copy, which has taken none yet. */
+  #isShared = false;
 
   get size(): number {
     return this.#waiters?.size ?? 0;
@@ -11,30 +13,42 @@ export class FifoQueue implements WaitingQueue {
 
   copy(): FifoQueue {
     const copy = new FifoQueue();
-    if (this.#waiters) copy.#waiters = new Map(this.#waiters);
+    copy.#waiters = this.#waiters;
+    copy.#isShared = true;
     return copy;
   }
 
   add(waiter: Queued): void {
-    this.#waiters ??= new Map();
-    this.#waiters.set(waiter.requestId, waiter);
+    this.#own.set(waiter.requestId, waiter);
   }
 
   remove(requestId: string): boolean {
-    return this.#waiters?.delete(requestId) ?? false;
+    return this.size > 0 && this.#own.delete(requestId);
   }
 
   takeNext(approve: (waiter: Queued) => boolean): string[] {
     const taken: string[] = [];
     for (const [requestId, waiter] of this.#waiters ?? []) {
       if (!approve(waiter)) break;
-      this.#waiters?.delete(requestId);
+      this.#own.delete(requestId);
       taken.push(requestId);
     }
     return taken;
   }
 
   first(most: number): Queued[] {
-    return [...(this.#waiters?.values() ?? [])].slice(0, most);
+    const first: Queued[] = [];
+    for (const waiter of this.#waiters?.values() ?? []) {
+      if (first.length === most) break;
+      first.push(waiter);
+    }
+    return first;
+  }
+
+  /** The waiters, to be changed. */
+  get #own(): Map<string, Queued> {
+    if (this.#isShared || !this.#waiters) this.#waiters = new Map(this.#waiters);
+    this.#isShared = false;
+    return this.#waiters;
   }
 }

@@ -10,7 +10,7 @@ export interface Queued extends Terms {
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
 export interface WaitingQueue {
   readonly size: number;
-  /** Returns a copy from which requests may be taken. */
+  /** Returns a copy from which requests may be taken. It is valid until this queue changes. */
   copy(): WaitingQueue;
   add(waiter: Queued): void;
   /** @returns whether it waited */
