@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { requestId } from '../common/request-id.js';
 import { wholeNumber } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
 
@@ -20,7 +21,7 @@ export const checkElement = z
   .strictObject(
     {
       key: z.string('a text'),
-      requestId: z.guid('a UUID').toLowerCase().optional(),
+      requestId: requestId().optional(),
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),

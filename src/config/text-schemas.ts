@@ -36,11 +36,6 @@ export function listOf(isRight: (text: string) => boolean, what: string) {
     .refine((parts) => parts.every(isRight), `${what}, with commas between them`);
 }
 
-/** A UUID of any version, in lower case from here on. */
-export function requestId() {
-  return z.guid('a UUID').toLowerCase();
-}
-
 /**
  * `true`, `false`, `1` or `0`, in any case. The OpenAPI document has only a boolean: generators of clients fail on two
  * types.

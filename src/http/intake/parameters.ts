@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
+import { requestId } from '../../common/request-id.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type {
   Amendment,
@@ -8,7 +9,7 @@ import type {
   PeekRequest,
   RemainingReport,
 } from '../../limiter/limiter.js';
-import { requestId, wholeNumber, yesOrNo } from '../../config/text-schemas.js';
+import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
