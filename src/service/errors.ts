@@ -166,7 +166,7 @@ export const ERRORS = {
   PLACE_TAKEN_OVER: {
     kind: 'reject',
     message: 'a later check with this requestId has taken over',
-    when: 'a later check with the same `requestId` waits in the place of this one, or has ended its wait',
+    when: 'a later check with the same `requestId` has taken over the place of this one, or has ended its wait',
   },
   PLACE_WITHDRAWN: {
     kind: 'reject',

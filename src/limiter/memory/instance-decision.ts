@@ -32,7 +32,7 @@ export interface InstancePeek {
 
 /** What it makes of a check by the record of its request id. */
 export type RecordDecision =
-  /** It waits in the place of an earlier check with its request id. */
+  /** It has taken over the place of an earlier check with its request id. */
   | 'takes_over'
   /** It can't wait, so that the place of the earlier check with its request id was withdrawn. */
   | 'wait_expired'
@@ -42,8 +42,8 @@ export type RecordDecision =
 
 /**
  * Returns what the caller of a check that does not wait is told.
- * @param told `number` is the number of the check's claim, if its caller has chosen the request id; `turnMillis` is until its turn would
- *   have come, if that is too late
+ * @param told `number` is the number of the check's claim, if its caller has chosen the request id; `turnMillis` is until
+ *   its turn would have come, if that is too late
  * @throws UnavailableError, StoreFullError or RequestIdConflictError if the check could not be decided
  */
 export function decisionOf(

@@ -96,7 +96,7 @@ export class Instance {
     const roomAt = roomForWaiters(limits, waited);
     // The rules that come into force at the boundary may not have the limit that is full.
     const mayChange = limits.length > 1 || !this.#rules.hasLatestAlgorithm;
-    if (!mayChange || !this.#rules.await(this.#window)) return roomAt;
+    if (!mayChange || !this.#rules.awaitBoundary(this.#window)) return roomAt;
     return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
   }
 
@@ -352,7 +352,7 @@ export class Instance {
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
-    if (this.#rules.await(this.#window)) return false;
+    if (this.#rules.awaitBoundary(this.#window)) return false;
     this.#takeRules(now);
     return true;
   }

@@ -100,7 +100,7 @@ export class RulesInForce {
   }
 
   /** Whether the latest rules have another window, so that they come into force with the next one. */
-  await(window: Window): boolean {
+  awaitBoundary(window: Window): boolean {
     if (!this.hasBoundary) return false;
     if (!this.hasLatestAlgorithm) return true;
     const own = this.latestOwn;

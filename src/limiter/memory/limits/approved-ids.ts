@@ -15,7 +15,7 @@ const wanted = new Uint32Array(UUID_WORDS);
 
 /**
  * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free slot after the
- * one that its hash gives. The hash is the second number of a slot. An id takes 20 to 30 bytes, in a set of texts it would take 150.
+ * one that its hash gives. The hash is the second number of a slot. An id takes 20 to 30 bytes, and in a set of texts 150.
  */
 export class ApprovedIds {
   /** A slot for each id: its numbers, then its hits as soon as any id of the window has more than one. */
