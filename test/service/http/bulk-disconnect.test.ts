@@ -1,30 +1,15 @@
-import type { Limiter } from '../../../src/limiter/limiter.js';
 import { callText } from '../../support/bulk-client.js';
 import { smallLimiter, useHttpServices } from '../../support/http-service.js';
 import { openConnection } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { withholdDecisions } from '../../support/withheld-decisions.js';
 
 const startService = useHttpServices();
 
-/** A limiter that withholds its decisions until the test lets them go. */
-function reluctantLimiter() {
-  const limiter = smallLimiter();
-  const check = limiter.check.bind(limiter);
-  let tell!: () => void;
-  const told = new Promise<void>((resolve) => (tell = resolve));
-  let decided = 0;
-  limiter.check = async (...args) => {
-    const decision = await check(...args);
-    decided += 1;
-    await told;
-    return decision;
-  };
-  return { limiter: limiter as Limiter, tell, decided: () => decided };
-}
-
 test('the approvals of a bulk request are given back if its client disconnects before the answer', async () => {
-  const { limiter, tell, decided } = reluctantLimiter();
+  const limiter = smallLimiter();
+  const { tell, decided } = withholdDecisions(limiter);
   const service = await startService({ limiter });
   const keys = Array.from({ length: 1000 }, () => uniqueKey());
   const connection = await openConnection(service.url);

@@ -9,6 +9,7 @@ import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp, useApps } from '../../support/use-apps.js';
+import { withholdDecisions } from '../../support/withheld-decisions.js';
 
 // What checks with an id get is in test/support/behaviour/request-ids.ts.
 
@@ -135,29 +136,6 @@ describe('a request id in a bulk request', () => {
 });
 
 describe('a client that disconnects before the answer', () => {
-  /** A limiter that withholds its first decision until the test lets it go. */
-  function reluctantLimiter() {
-    const limiter = smallLimiter();
-    const check = limiter.check.bind(limiter);
-    let tell!: () => void;
-    const told = new Promise<void>((resolve) => (tell = resolve));
-    let asked = 0;
-    limiter.check = async (...args) => {
-      asked += 1;
-      const isFirst = asked === 1;
-      const decision = await check(...args);
-      if (isFirst) await told;
-      return decision;
-    };
-    const givenBack: string[] = [];
-    const giveBack = limiter.giveBack.bind(limiter);
-    limiter.giveBack = (...args) => {
-      giveBack(...args);
-      givenBack.push(args[1]);
-    };
-    return { limiter, tell, asked: () => asked, givenBack };
-  }
-
   const requests = [
     ['a check', () => requestText('POST', `${ratePath(key.name)}?requestId=${id}`)],
     ['a bulk request', () => callText('POST', [{ key: key.name, requestId: id }])],
@@ -167,7 +145,14 @@ describe('a client that disconnects before the answer', () => {
 
   /** Has a client disconnect before it is answered. Returns what still counts, and what was given back. */
   async function disconnect(text: string, meanwhile: (url: string) => Promise<unknown>) {
-    const { limiter, tell, asked, givenBack } = reluctantLimiter();
+    const limiter = smallLimiter();
+    const { tell, decided } = withholdDecisions(limiter, 1);
+    const givenBack: string[] = [];
+    const giveBack = limiter.giveBack.bind(limiter);
+    limiter.giveBack = (...args) => {
+      giveBack(...args);
+      givenBack.push(args[1]);
+    };
     const served = await serve(httpAppOver(limiter));
     close = async () => {
       await served.close();
@@ -176,7 +161,7 @@ describe('a client that disconnects before the answer', () => {
     const isCut = served.answerCloses();
     const connection = await openConnection(served.url);
     connection.write(text);
-    await until(() => asked() === 1);
+    await until(() => decided() === 1);
     await meanwhile(served.url);
     connection.disconnect();
     await isCut;
