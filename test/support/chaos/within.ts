@@ -22,15 +22,24 @@ export async function within<T>(millis: number, what: string, work: () => Promis
 }
 
 /** Asks again and again, until the answer is good enough or `millis` are over. @returns the last answer */
-export async function lastWithin<T>(
+export function lastWithin<T>(
   millis: number,
   probe: () => Promise<T>,
   isGoodEnough: (answer: T) => boolean,
 ): Promise<T> {
   const endsAt = performance.now() + millis;
+  return lastUntil(() => performance.now() >= endsAt, probe, isGoodEnough);
+}
+
+/** Asks again and again, until the answer is good enough or the time is over. @returns the last answer */
+export async function lastUntil<T>(
+  isOver: () => boolean,
+  probe: () => Promise<T>,
+  isGoodEnough: (answer: T) => boolean,
+): Promise<T> {
   for (;;) {
     const answer = await probe();
-    if (isGoodEnough(answer) || performance.now() >= endsAt) return answer;
+    if (isGoodEnough(answer) || isOver()) return answer;
     await delay(POLL_MILLIS);
   }
 }

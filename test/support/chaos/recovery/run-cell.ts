@@ -7,7 +7,7 @@ import { misbehaviour } from '../checks/replicas.js';
 import { Random } from '../random.js';
 import { Standstills } from '../standstills.js';
 import type { TopologyName } from '../topologies/topology.js';
-import { lastWithin, within } from '../within.js';
+import { lastUntil, within } from '../within.js';
 import { Approvals } from './approvals.js';
 import { Caller } from './caller.js';
 import { type Cell, nameOf } from './cells.js';
@@ -219,8 +219,7 @@ class Trial {
     let inARow = 0;
     while (inARow < CHECKS_IN_A_ROW) {
       const problem = await this.#problemOfCheck();
-      if (problem !== undefined && this.#sinceEnd(since) > this.#within(CAUGHT_UP_WITHIN_MILLIS))
-        return problem;
+      if (problem !== undefined && this.#isOver(since)) return problem;
       inARow = problem === undefined ? inARow + 1 : 0;
       if (inARow === 0) await delay(CHECKED_AGAIN_AFTER_MILLIS);
     }
@@ -241,17 +240,26 @@ class Trial {
 
   /** Ends the load. @returns when there was nothing left to do, and nothing was lost or counted twice */
   async #catchUp(endedAt: number, idleShare: number): Promise<number | undefined> {
-    const rest = (): number =>
-      Math.max(0, this.#within(CAUGHT_UP_WITHIN_MILLIS) - this.#sinceEnd(endedAt));
-    try {
-      await within(rest(), 'the last answers', () => this.#clients.stop());
-    } catch {
+    const isOver = (): boolean => this.#isOver(endedAt);
+    const stopped = this.#clients.stop().then(() => true);
+    const haveStopped = await lastUntil(
+      isOver,
+      () => Promise.race([stopped, Promise.resolve(false)]),
+      Boolean,
+    );
+    if (!haveStopped) {
       this.#violations.push(`not answered, or not done: ${this.#clients.busy}`);
       this.#violations.push(...(await this.#waitedFor()));
       return undefined;
     }
-    const left = await lastWithin(
-      rest(),
+    // A look at all keys takes time of this machine and of Redis, which the replica needs until nothing is undone.
+    await lastUntil(
+      isOver,
+      () => undoneOf(this.replica.url),
+      (undone) => undone === undefined,
+    );
+    const left = await lastUntil(
+      isOver,
       () => this.#left(endedAt, idleShare),
       (problems) => problems.length === 0,
     );
@@ -296,6 +304,12 @@ class Trial {
   /** What a time becomes on this machine, in whole milliseconds. */
   #within(millis: number): number {
     return Math.round(millis * this.#slowness);
+  }
+
+  /** Whether all should have been done by now. However busy the machine is, that ends. */
+  #isOver(since: number): boolean {
+    const isLate = this.#sinceEnd(since) > this.#within(CAUGHT_UP_WITHIN_MILLIS);
+    return isLate || Date.now() - since > MOST_SLOWNESS * CAUGHT_UP_WITHIN_MILLIS;
   }
 
   /** Without the time in which this machine stood still. */
