@@ -132,8 +132,15 @@ function calendar_window:continue_as(limit, now_ms)
   fixed_window.continue_as(self, limit, now_ms)
 end
 
--- It is full until its window ends, unless there was room before, as far as a caller knows.
-function calendar_window:restore_full(_, _, millis_left)
+-- It is full until its window ends, unless there was room before, as far as a caller knows. A caller whose rules lack the
+-- calendar knows only when there was room. The window ends then, so that these rules can come into force.
+function calendar_window:restore_full(state, now_ms, millis_left)
+  if not self.windows then
+    fixed_window.restore_full(self, state, now_ms, millis_left)
+    self.ends_at = self.start + self.window
+    self.next_ends = self.ends_at + self.window
+    return
+  end
   self.used = millis_left > 0 and self.max or 0
 end
 

@@ -2,8 +2,10 @@ import { CALENDAR_UNITS, type CalendarUnit } from '../../../src/limiter/calendar
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { Algorithm } from '../../../src/limiter/limits.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { approvedInYear, CHANGING_ZONES, leapYear, PERIODS } from '../../support/calendar-year.js';
 import { extent } from '../../support/extent.js';
+import { luaNumber } from '../../support/lua-constants.js';
 import {
   type ReplicaOptions,
   type TestReplica,
@@ -40,6 +42,7 @@ function replicaWith(
 const BERLIN = byCalendar('day', 'Europe/Berlin');
 /** Midnight in Berlin, in ms after the start of a test that starts with 1 June of a year. */
 const MIDNIGHT = 22 * HOUR;
+const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 const JUNE = Date.UTC(new Date().getUTCFullYear() + 1, 5, 1);
 
 describe.each(CALENDAR_UNITS)('each %s', (unit) => {
@@ -225,6 +228,53 @@ test('a lost key is full until its day ends, if somebody waited', async () => {
   expect(await replica.check(['c'])).toEqual(['denied']);
   await key.setTime(MIDNIGHT);
   expect((await replica.settle()).granted).toEqual(['b']);
+});
+
+describe('a lost key with waiters, whose calendar is no longer in the rules,', () => {
+  const RULES_WITHOUT_CALENDAR = '1000:5:20';
+
+  /** Redis loses a key with a full day and a waiter. At `time` the rules have another limit. */
+  async function loseBefore(time: number): Promise<{
+    replica: TestReplica;
+    settle: (millisToRoom: number) => Promise<SettleReply>;
+  }> {
+    await key.begin(JUNE);
+    const options = { leaseMillis: 3 * DAY };
+    const before = replicaWith(BERLIN, 1, options);
+    await before.check(['a']);
+    const [ticket] = await before.checkOrWait(['b']);
+    const known = await redis.client.hget(key.names.state, 'limits');
+    await key.lose();
+    await key.setTime(time);
+    const limits = { windowMillis: 1000, maxRequests: 5, maxRequestsInQueue: 20 };
+    const replica = key.replica('r1', { ...options, limits, history: { loaded: time } });
+    return {
+      replica,
+      settle: (millisToRoom) => replica.settle({ b: Number(ticket) }, millisToRoom, known!),
+    };
+  }
+
+  test('is full until its day ends, and takes the rules then', async () => {
+    const { replica, settle } = await loseBefore(HOUR);
+    expect((await settle(MIDNIGHT - HOUR)).putBack).toEqual(['b']);
+    await key.setTime(MIDNIGHT - 1);
+    expect(await replica.settle()).toMatchObject({ granted: [], millisToRoom: 1 });
+    await key.setTime(MIDNIGHT);
+    expect(await replica.settle()).toMatchObject({
+      granted: ['b'],
+      limits: RULES_WITHOUT_CALENDAR,
+    });
+  });
+
+  test('takes the rules at once if its day has ended', async () => {
+    const { replica, settle } = await loseBefore(MIDNIGHT + HOUR);
+    expect((await settle(-HOUR)).putBack).toEqual(['b']);
+    await key.setTime(MIDNIGHT + HOUR + RECOVERY_MILLIS);
+    expect(await replica.settle()).toMatchObject({
+      granted: ['b'],
+      limits: RULES_WITHOUT_CALENDAR,
+    });
+  });
 });
 
 test('the hits of an approval expire, also if those of all others were given back', async () => {
