@@ -13,6 +13,14 @@ import type { Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { Violation } from './violation.js';
 
+/** The window of a limit that has a calendar. Times are milliseconds by Redis's clock. */
+interface WindowOfLimit {
+  readonly name: string;
+  readonly calendar: KnownCalendar;
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
  * A call fails if Redis's time is in no window that its caller says of a calendar. It changes nothing then, and the caller
  * sends it again.
@@ -35,23 +43,44 @@ export function checkStale(run: ScriptRun, reply: unknown, { before, after }: Ch
   return true;
 }
 
-/** A window that a caller begins is a day of the calendar, if its rules have that. */
+/**
+ * A window that a caller begins is a day of the calendar, if its rules have that. If they have not, the window of a key that
+ * Redis has lost ends when the caller says.
+ */
 export function checkDays({ run, stored, after }: JudgedCall): void {
   const before = windowsIn(stored);
   const known = (run.batches.length > 0 ? run.batches : [run]).flatMap(({ rules }) =>
     calendarsIn(rules),
   );
-  for (const { name, calendar, start, end } of windowsIn(after)) {
+  for (const window of windowsIn(after)) {
+    const isItsCalendar = (calendar: KnownCalendar): boolean =>
+      isSameCalendar(calendar, window.calendar);
     const was = before.find(
-      (each) => each.name === name && isSameCalendar(each.calendar, calendar),
+      ({ name, calendar }) => name === window.name && isItsCalendar(calendar),
     );
-    if (was?.end === end || !known.some((each) => isSameCalendar(each, calendar))) continue;
-    const day = calendarNamed(calendar).windowAt(run.now);
-    if (end === day.end && (start === day.start || start === was?.start)) continue;
-    const [from, to] = [start, end].map((time) => time - day.start);
-    const detail = `from ${from} to ${to}, of ${day.end - day.start} ms`;
-    throw new Violation('a window of a calendar is a day', detail);
+    if (was?.end === window.end) continue;
+    if (known.some(isItsCalendar)) checkDay(window, run, was?.start);
+    else if (!stored.state) checkLostWindow(window, run);
   }
+}
+
+/** @param before the start of the window that the limit had before the call */
+function checkDay(
+  { calendar, start, end }: WindowOfLimit,
+  { now }: ScriptRun,
+  before: number | undefined,
+): void {
+  const day = calendarNamed(calendar).windowAt(now);
+  if (end === day.end && (start === day.start || start === before)) return;
+  const [from, to] = [start, end].map((time) => time - day.start);
+  const detail = `from ${from} to ${to}, of ${day.end - day.start} ms`;
+  throw new Violation('a window of a calendar is a day', detail);
+}
+
+function checkLostWindow({ end }: WindowOfLimit, { now, knownMillisToRoom }: ScriptRun): void {
+  if (knownMillisToRoom === undefined) return;
+  const late = end - now - Math.max(1, knownMillisToRoom);
+  if (late > 0) throw new Violation('a lost window ends when its caller says', `${late} ms later`);
 }
 
 /** The parts of a call that have a reply of their own, but for those that are sent again with all names. */
@@ -81,12 +110,7 @@ function saysWindowsFor({ said }: KnownCalendar, now: number): boolean {
 }
 
 /** The windows of limits with calendars, as if no report made them longer. */
-function windowsIn({ state }: Snapshot): {
-  readonly name: string;
-  readonly calendar: KnownCalendar;
-  readonly start: number;
-  readonly end: number;
-}[] {
+function windowsIn({ state }: Snapshot): WindowOfLimit[] {
   if (!state) return [];
   const further = state.further.map((limit) => ({ ...limit, window: limit.windowMillis }));
   return [{ ...state, name: '' }, ...further].flatMap((limit) => {

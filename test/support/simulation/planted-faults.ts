@@ -250,6 +250,12 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: 'return self:ends() + windows * self.window',
     },
     {
+      name: 'a lost day lasts as long as the longest if the rules have another limit',
+      aim: { fates: ['lose memory', 'algorithms'], shape: { algorithm: DAYS } },
+      lua: 'limits/calendar-window.restore_full',
+      body: 'self.used = millis_left > 0 and self.max or 0',
+    },
+    {
       name: 'the end of a day makes no room for those who wait',
       aim: { shape: { further: FURTHER_DAYS } },
       lua: 'limits/calendar-window.roll',

@@ -60,6 +60,8 @@ export interface ScriptRun {
   readonly lowestTicket: number;
   /** The maximum that a request had set before Redis lost the key, as far as the caller says. */
   readonly knownMaximum: number | undefined;
+  /** In how many milliseconds there was room before Redis lost the key, as far as the caller says. */
+  readonly knownMillisToRoom: number | undefined;
   /** Of a check: it may have run before. */
   readonly isSentAgain: boolean;
   /** Those of a check. */
@@ -88,6 +90,7 @@ export function readRun(
     requestIds: [],
     lowestTicket: Infinity,
     knownMaximum: undefined,
+    knownMillisToRoom: undefined,
     isSentAgain: false,
     batches: [],
     waiters: new Map(),
@@ -121,7 +124,7 @@ function rulesSaidIn(text: string): KeyLimits {
 
 function readSettle(
   replica: string,
-  [, knownLimits, ...asked]: readonly string[],
+  [millisToRoom, knownLimits, ...asked]: readonly string[],
 ): Partial<ScriptRun> {
   const waiters = new Map<string, WaiterRun>();
   for (let i = 0; i < asked.length; i += 2) {
@@ -139,6 +142,7 @@ function readSettle(
     requestIds: [...new Set([...waiters.values()].map(({ id }) => id))],
     lowestTicket: Math.min(...[...waiters.values()].map(({ ticket }) => ticket)),
     knownMaximum: overriddenMaximumIn(knownLimits),
+    knownMillisToRoom: numberIn(millisToRoom),
   };
 }
 
@@ -150,6 +154,7 @@ function readChecks(
   const texts = shapes === '' ? requestIds.map(() => '1') : shapes.split(' ');
   let lowestTicket = Infinity;
   let knownMaximum: number | undefined;
+  let knownMillisToRoom: number | undefined;
   let first = 0;
   const batches = texts.map((text) => {
     const [, size, limits, special = ''] = /^(\d+)=?([^/]*)\/?(.*)$/.exec(text) ?? [];
@@ -158,6 +163,7 @@ function readChecks(
     first += Number(size);
     lowestTicket = Math.min(lowestTicket, Number(said.ticket ?? Infinity));
     knownMaximum ??= overriddenMaximumIn(said.known_limits);
+    knownMillisToRoom ??= numberIn(said.millis_left);
     return {
       rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
       overrides: {
@@ -169,7 +175,8 @@ function readChecks(
     };
   });
   const isSentAgain = Number(flags) % 2 === 1;
-  return { requestIds, batches, lowestTicket, knownMaximum, isSentAgain };
+  const known = { lowestTicket, knownMaximum, knownMillisToRoom };
+  return { requestIds, batches, ...known, isSentAgain };
 }
 
 function readCheck(replica: string, id: string, i: number, said: NamedValues): CheckRun {
