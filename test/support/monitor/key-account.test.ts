@@ -1,6 +1,6 @@
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { leastMemoryMillis } from '../chaos/limits.js';
-import { KeyAccount } from './key-account.js';
+import { KeyAccount, parseSnapshot } from './key-account.js';
 import { rulesIn } from '../rules-in.js';
 
 const names = new KeyNaming('sluice:').namesOf('key');
@@ -76,6 +76,23 @@ test('a key that is made again with the limits that it had is told', () => {
   follow(1, hasMaximum(3));
   follow(2, [...hasMaximum(3), 'born', '2']);
   expect(limits).toEqual([3, 3]);
+});
+
+test('limits that a key was given before its state was known are told', () => {
+  const { account, limits } = openAccount();
+  const reply = ['0', [], [], -2, [], '500:5:0', '', [], '7', ''];
+  account.doubt();
+  account.adopt(parseSnapshot(reply));
+  expect(limits).toEqual([5]);
+});
+
+test.each([
+  ['made', '7', ''],
+  ['changed', '3', '7'],
+  ['made again after a loss', '7', '3'],
+])('a snapshot tells when the limits of a key came that was %s', (_, born, changed) => {
+  const reply = ['0', [], [], -2, [], '500:5:0', '', [], born, changed];
+  expect(parseSnapshot(reply).limitsSince).toBe(7);
 });
 
 test('a snapshot may have more than a lowered maximum, but not more than the highest maximum', () => {

@@ -45,7 +45,7 @@ type Limits = ForEachLimit<Limit>;
 export interface ObservedLimits {
   readonly at: number;
   readonly limits: Limits;
-  /** False if the key is made again with the limits that it had. */
+  /** False if the key is made again with the limits that it had, or if it had these limits when the account began. */
   readonly areOther: boolean;
 }
 
@@ -53,6 +53,8 @@ export interface ObservedLimits {
 export interface Snapshot {
   readonly start: number | undefined;
   readonly limits: Limits | undefined;
+  /** When a script gave the key these limits, in ms since 1970. */
+  readonly limitsSince?: number;
   /** When the windows of further limits began. */
   readonly furtherStarts?: ReadonlyMap<string, number>;
   readonly approved: readonly string[];
@@ -70,7 +72,7 @@ export interface KeyAccountEvents {
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number): void;
   onWindow(): void;
-  /** A script has changed the limits of the key, or has made it again. */
+  /** A script has changed the limits of the key, or has made it again, perhaps before the state was known. */
   onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
 }
@@ -160,10 +162,13 @@ export class KeyAccount {
 
   /** Adopts the state on the server at this point of its commands. */
   adopt(snapshot: Snapshot): void {
-    const { start, limits, approved, approvedBefore, queue } = snapshot;
+    const { start, limits, limitsSince, approved, approvedBefore, queue } = snapshot;
     const { queueExpiresAt, held = [], furtherStarts = new Map<string, number>() } = snapshot;
     this.#isKnown = true;
     this.#limits = limits;
+    if (limits && limitsSince !== undefined) {
+      this.events.onLimits({ at: limitsSince, limits, areOther: false });
+    }
     this.#inForce = inForceSince(Date.now(), limits ?? []);
     this.#limitStarts = furtherStarts;
     this.#held = new Set(held);
@@ -401,6 +406,8 @@ return {
   redis.call('HGET', KEYS[1], 'limits') or '',
   redis.call('HGET', KEYS[1], 'further') or '',
   redis.call('HKEYS', KEYS[4]),
+  redis.call('HGET', KEYS[1], 'born') or '',
+  redis.call('HGET', KEYS[1], 'changed') or '',
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
@@ -410,14 +417,28 @@ export function keysOfSnapshot(names: KeyNames): string[] {
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits, further, held] =
-    reply as [string, string[], string[], number, string[], string, string, string[]];
+  const [
+    start,
+    approved,
+    waiting,
+    queueExpiresAt,
+    approvedBefore,
+    limits,
+    further,
+    held,
+    ...since
+  ] = reply as [
+    ...[string, string[], string[], number, string[], string, string, string[]],
+    ...[born: string, changed: string],
+  ];
   const queue = waiting.flatMap((id, i) =>
     i % 2 === 0 ? [{ id, ticket: Number(waiting[i + 1]) }] : [],
   );
   return {
     start: start === '' ? undefined : Number(start),
     limits: limits === '' ? undefined : limitsIn(limits).limits,
+    // A lost key that is made again has limits that came into force before.
+    limitsSince: Math.max(...since.map(Number)),
     furtherStarts: startsIn(further),
     approved,
     held,

@@ -1,3 +1,4 @@
+import type { ObservedLimits } from '../../monitor/key-account.js';
 import { lossesIn, overlaps } from '../faults/fault.js';
 import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
@@ -23,27 +24,42 @@ export function highestMaximum(
 }
 
 /**
- * The maxima that a key may have kept like that at any time of a span. A server that was silent runs the calls that came
- * to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
+ * The maxima that a key may have kept like that at any time of a span.
  * @param name of a further limit whose maxima they are; undefined: those of the key
  */
 export function keptMaxima(
-  { account, limits: declared, faults }: Evidence,
+  evidence: Evidence,
   key: string,
   from: number,
   to: number,
   name?: string,
 ): number[] {
+  return keptLimits(evidence, key, from, to).flatMap(
+    (limits) => limits.find((each) => each.name === name)?.maximum ?? [],
+  );
+}
+
+/**
+ * The limits that a key may have kept like that at any time of a span. A server that was silent runs the calls that came
+ * to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
+ */
+export function keptLimits(
+  { account, limits: declared, faults }: Evidence,
+  key: string,
+  from: number,
+  to: number,
+): ObservedLimits['limits'][] {
   const ofKey = account.limits.filter((limits) => limits.key === key);
-  return ofKey.flatMap(({ at, limits }, i) => {
+  return ofKey.flatMap(({ at, limits }) => {
     // Most limits are of other times. Their faults need not be looked at.
     if (at > to || at + KEPT_MILLIS < from) return [];
-    const sure = ofKey.slice(i + 1).find((later) => !lossesIn(faults, later.at, later.at).length);
-    const until = Math.min(sure?.at ?? Infinity, at + KEPT_MILLIS);
+    const sure = ofKey.filter(
+      (other) => other.at > at && lossesIn(faults, other.at, other.at).length === 0,
+    );
+    const until = Math.min(at + KEPT_MILLIS, ...sure.map((later) => later.at));
     if (until < from) return [];
     const silences = faults.filter((fault) => fault.silencesRedis && overlaps(fault, at, at));
     const sentFrom = Math.min(at, ...silences.map(({ beganAt }) => beganAt));
-    const limit = limits.find((each) => each.name === name);
-    return limit && declared.isChangingIn(sentFrom, at) ? [limit.maximum] : [];
+    return declared.isChangingIn(sentFrom, at) ? [limits] : [];
   });
 }

@@ -1,4 +1,7 @@
+import { jest } from '@jest/globals';
+
 import { ownLimit } from '../../../../src/limiter/limits.js';
+import type { LimitsInForce } from '../declared/limits-in-force.js';
 import { LONGEST_MILLIS, periodAt } from '../declared/short-calendars.js';
 import type { FaultRecord } from '../faults/fault.js';
 import { FURTHER, KEYS } from '../limits.js';
@@ -36,6 +39,38 @@ test('an approval in the window of another period is found', () => {
 
 test('a window that begins inside of a period is found', () => {
   expect(judged(start + 2, start + 1)).toHaveLength(1);
+});
+
+describe('after the rules have lost the calendar', () => {
+  const changedAt = start - 2000;
+  beforeEach(() => {
+    jest.useFakeTimers({ now: changedAt });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  /** What is wrong with an approval inside of a period, in a window of a key that got its limits at another time. */
+  function judgedOf(givenAt: number): string[] {
+    const evidence = evidenceOf({
+      entries: [entry({ requestId: 'a', sentAt: start + 2, endedAt: start + 4 })],
+      approvals: [observed('a', start + 3, { limits: [own], start: start + 1 })],
+      limits: { key: own },
+      given: [{ key: 'key', at: givenAt, limits: [own], areOther: false }],
+    });
+    const isEverywhere = (evidence.limits as LimitsInForce).change({ key: ownLimit(500, 4) });
+    jest.setSystemTime(changedAt + 10);
+    isEverywhere();
+    return outOfPeriods(evidence);
+  }
+
+  test('a window of a key that keeps it may begin inside of a period', () => {
+    expect(judgedOf(changedAt + 5)).toEqual([]);
+  });
+
+  test('a window of a key that got it later is found', () => {
+    expect(judgedOf(changedAt + 11)).toHaveLength(1);
+  });
 });
 
 test('a report may keep a window of a limited key open', () => {
