@@ -14,20 +14,18 @@
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
-local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local look = require 'lib/look'
+local look_serving = require 'lib/look-serving'
 local named_requests = require 'lib/named-requests'
 local overrides = require 'lib/overrides'
 local pause = require 'lib/pause'
-local queue = require 'queue/queue'
-local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
-local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local turns = require 'lib/turns'
 local verdicts = require 'lib/verdicts'
 local weight = require 'lib/weight'
 
@@ -44,74 +42,10 @@ local function begin(keys, call)
   return state, tally
 end
 
-local function free_holds(state)
-  return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids
-end
-
--- Counts waiters that would be approved. `left`: what they leave of the limits.
-local function count_served(state, call, served, left)
-  for i, limit in ipairs(state.limits) do
-    limit:count(limit:free() - left.limits[i].free)
-  end
-  for _, waiter in ipairs(served) do
-    if waiter.hold then
-      local lapses = call.now_ms + waiter.hold
-      local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
-      state.held, state.held_ids = state.held + waiter.hits, state.held_ids + 1
-      holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
-    end
-  end
-  state.served = call.now_ms
-end
-
--- Approves waiters from the head of the queue in the state. Returns them, and whether the head needs more than is left.
-local function take_heads(keys, state, call, tally)
-  local left = { limits = key_limits.left(keys, state, call), holds = free_holds(state) }
-  local most, served, is_blocked = math.min(math.ceil(state.own:free()), serving.MOST_SERVED), {}, false
-  for _, waiter in ipairs(queue.first_waiters(keys, state, tally, call.now_ms, most, serving.MOST_TAKEN)) do
-    is_blocked = not queue.takes_its_room(state, left, waiter)
-    if is_blocked then
-      state.head_hits = waiter.hits
-      break
-    end
-    served[#served + 1] = waiter
-  end
-  if #served > 0 then
-    count_served(state, call, served, left)
-  end
-  return served, is_blocked
-end
-
--- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait.
-local function serve(keys, state, call, tally)
-  if tally.places > 0 then
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
-  local waiting = recovery.count_waiting(state, tally)
-  if waiting == 0 or room.is_closed(state) then
-    return waiting
-  end
-  key_limits.begin_serving(state)
-  local served, is_blocked = {}, false
-  if key_limits.fit(state, 1) then
-    served, is_blocked = take_heads(keys, state, call, tally)
-    waiting = waiting - #served
-  end
-  local has_room = key_limits.fit(state, 1)
-  if not has_room then
-    state.head_hits = nil
-  end
-  state.serves_more = waiting > 0 and has_room and not is_blocked
-  if waiting == 0 then
-    key_limits.end_serving(state)
-  end
-  return waiting
-end
-
 -- The verdict on a check. `waiting`: how many wait before it.
 local function decide(keys, state, call, waiting, hits, hold)
   local fits = key_limits.fit(state, hits)
-  local is_kept = (not hold or free_holds(state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
+  local is_kept = (not hold or look_serving.free_holds(state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
   if fits and is_kept and waiting == 0 and not room.is_closed(state) then
     return verdicts.APPROVED
   elseif hits > 1 and key_limits.is_any_below(state, hits) then
@@ -120,12 +54,6 @@ local function decide(keys, state, call, waiting, hits, hold)
     return verdicts.KEY_FULL
   end
   return pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
-end
-
--- With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
-local function micros_to_turn(keys, state, call, waiting, hits)
-  local micros = room.micros_to_turn(keys, state, call, waiting, hits)
-  return micros < math.huge and micros or room.micros_to(keys, state, call)
 end
 
 local function run(KEYS, ARGV)
@@ -143,8 +71,8 @@ local function run(KEYS, ARGV)
     overrides.configure(keys, state, call, { ceilings = ceilings }, state.is_new)
   end
   state.max_holds = hold and max_holds or state.max_holds
-  local waiting = serve(keys, state, call, tally)
+  local waiting = look_serving.serve(keys, state, call, tally)
   local verdict = decide(keys, state, call, waiting, hits, hold)
-  local turn = verdict == verdicts.APPROVED and 0 or micros_to_turn(keys, state, call, waiting, hits)
+  local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, waiting, hits)
   return { room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call), verdict, turn }
 end

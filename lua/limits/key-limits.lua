@@ -328,7 +328,7 @@ end
 -- What an approval that is not held takes of the first limit that has it; nil if none has.
 function key_limits.taken_by(keys, state, id)
   for _, limit in ipairs(state.limits) do
-    local taken = limit:taken_by(keys, state, id)
+    local taken = not limit.has_no_ids and limit:taken_by(keys, state, id)
     if taken then
       return taken
     end

@@ -23,18 +23,19 @@ function fifo_list.all(keys)
   return weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)
 end
 
-local function ticket_at(keys, index)
+-- The ticket of an entry; false if there is none.
+function fifo_list.ticket_at(keys, index)
   local entry = redis.call('LINDEX', keys.queue, index)
   return entry and tonumber(entries.ticket_of(entry))
 end
 
 -- The ticket of the head; false if there is none.
 function fifo_list.first_ticket(keys)
-  return ticket_at(keys, 0)
+  return fifo_list.ticket_at(keys, 0)
 end
 
 function fifo_list.last_ticket(keys)
-  return ticket_at(keys, -1)
+  return fifo_list.ticket_at(keys, -1)
 end
 
 function fifo_list.append(keys, new)

@@ -248,7 +248,7 @@ end
 
 -- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, owner, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
-local function read_entries(keys, state, texts, has_withdrawn)
+function queue.read_entries(keys, state, texts, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, text in ipairs(texts) do
     local ticket, request_id, replica_id, hits, hold = entries.split(text)
@@ -288,7 +288,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
   local ids, terms, claims, gone, left = {}, {}, {}, {}, {}
   local taken, has_terms, is_blocked, head_hits = 0, false, false, nil
-  for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
+  for _, entry in ipairs(queue.read_entries(keys, state, texts, length ~= tally.places)) do
     if #ids == most then
       break
     end
@@ -321,6 +321,12 @@ function queue.take_heads(keys, state, call, room, most, approve)
   return taken, is_blocked, head_hits
 end
 
+-- Whether an entry is of a waiter that counts: not of one of a dead replica, of which there is none in a recovery.
+function queue.counts(state, tally, entry, now_ms)
+  return entry.is_waiting
+    and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
+end
+
 -- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits and
 -- its hold.
 -- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
@@ -331,12 +337,11 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   end
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or looked_at)
-  for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
+  for _, entry in ipairs(queue.read_entries(keys, state, texts, length ~= tally.places)) do
     if #first == most then
       break
     end
-    local is_alive = recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
-    if entry.is_waiting and is_alive then
+    if queue.counts(state, tally, entry, now_ms) then
       local arrival = math.floor(tonumber(entry.ticket) / 1000)
       first[#first + 1] = { replica_id = entry.replica_id, arrival = arrival, hits = entry.hits, hold = entry.hold }
     end

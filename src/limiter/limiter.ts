@@ -198,6 +198,27 @@ export type Peek =
       readonly outagePolicy?: OutagePolicy;
     };
 
+/**
+ * What a request is now that waits, or that was approved. With a chosen request id, it is approved for as long as a check
+ * with the id gets the approval; otherwise, for as long as the approval counts.
+ */
+export type RequestStatus =
+  | {
+      readonly status: 'waiting';
+      /**
+       * In the queue: 1 is the head. Exact while at most 1,000 are before it; of those after them, requests that were
+       * withdrawn lately may count as well.
+       */
+      readonly position: number;
+      /** The least time until its turn, in milliseconds, as of a {@link Peek}. */
+      readonly turnMillis: number;
+    }
+  | {
+      readonly status: 'approved';
+      /** Milliseconds until its hold lapses; undefined if it is not held. */
+      readonly holdMillis?: number | undefined;
+    };
+
 /** `full`: the store has no room for new keys, and still decides existing keys. */
 export type StoreCondition = 'ok' | 'full';
 
@@ -323,6 +344,12 @@ export interface Limiter {
    *   without a change
    */
   peek(request: PeekRequest): Promise<Peek>;
+
+  /**
+   * Says what a request is now. Nothing changes, and nothing is kept for longer.
+   * @returns undefined if the id is unknown or was released, or its approval is over
+   */
+  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined>;
 
   /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

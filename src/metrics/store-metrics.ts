@@ -20,6 +20,7 @@ const SCRIPTS = [
   'inspect',
   'examine',
   'peek',
+  'status',
   'report',
 ];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;

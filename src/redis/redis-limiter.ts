@@ -22,6 +22,7 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
+  RequestStatus,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -204,6 +205,10 @@ export class RedisLimiter implements StoreLimiter {
 
   peek(request: PeekRequest): Promise<Peek> {
     return this.#scripts.peek(this.#naming.namesOf(request.key), request);
+  }
+
+  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    return this.#scripts.status(this.#naming.namesOf(key), requestId);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

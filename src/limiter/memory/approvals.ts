@@ -41,7 +41,10 @@ export class Approvals {
     this.takeFurther(now, further);
   }
 
-  /** Becomes a copy of others, in which windows and holds may end, and waiters be approved. The limits know no ids. */
+  /**
+   * Becomes a copy of others, in which windows and holds may end, and waiters be approved. It is valid until the others
+   * change, since its limits find their ids.
+   */
   copyFrom(original: Approvals): void {
     const window = original.#window.copy();
     this.#window = window;

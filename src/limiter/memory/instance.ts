@@ -8,6 +8,7 @@ import type {
   RejectedReport,
   Remaining,
   RemainingReport,
+  RequestStatus,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit } from '../limits.js';
@@ -143,10 +144,37 @@ export class Instance {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(copy.approvals, terms, copy);
-    const turn = decision === 'approved' ? 0 : copy.millisToTurn(now, terms.hits);
-    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
-    const turnMillis = turn < Infinity ? turn : millisUntil(copy.exactRoomAt, now);
+    const turnMillis = decision === 'approved' ? 0 : copy.#millisToTold(now, terms.hits);
     return { decision, quota: copy.quota(now), turnMillis };
+  }
+
+  /** Says what a request is now; undefined if it is unknown or over. Nothing changes. */
+  statusOf(now: number, requestId: string): RequestStatus | undefined {
+    const copy = this.#copy(now);
+    copy.#roll(now);
+    const { approvals } = copy;
+    const counts = approvals.counts(now, requestId);
+    const record = this.#known?.recordAt(now, requestId, counts);
+    if (record?.state === 'waiting') return copy.#placeOf(now, requestId, record);
+    const lapse = approvals.holds?.lapseOf(requestId);
+    const isOver = record
+      ? record.state === 'released' || (record.holdMillis !== undefined && lapse === undefined)
+      : !counts;
+    if (isOver) return undefined;
+    return lapse === undefined
+      ? { status: 'approved' }
+      : { status: 'approved', holdMillis: lapse - now };
+  }
+
+  /** Its place as it is, and its turn as a settle now would leave it, which this makes. */
+  #placeOf(now: number, requestId: string, { hits }: Terms): RequestStatus | undefined {
+    const position = this.#queue.positionOf(requestId);
+    if (position === undefined) return undefined;
+    this.#update(now);
+    const granted = this.#grant(now).length;
+    const before = position - 1 - granted;
+    const turnMillis = before < 0 ? 0 : this.#millisToTold(now, hits, before);
+    return { status: 'waiting', position, turnMillis };
   }
 
   /**
@@ -303,12 +331,18 @@ export class Instance {
   /**
    * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
    * before. Each that waits needs one hit at least.
+   * @param before how many wait before it
    */
-  millisToTurn(now: number, hits = 1): number {
-    const before = this.#queue.size;
+  millisToTurn(now: number, hits = 1, before = this.#queue.size): number {
     const laterMillis = this.#rules.laterMillis(this.#window);
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
     return Math.max(millisUntil(this.exactRoomAt, now), turn);
+  }
+
+  /** The same, to be told: with a maximum of 0 no turn ever comes. Then the limits say when they may have room. */
+  #millisToTold(now: number, hits: number | undefined, before?: number): number {
+    const turn = this.millisToTurn(now, hits, before);
+    return turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
   }
 
   /**
@@ -320,7 +354,7 @@ export class Instance {
     return maxWaitMillis === 0 || !this.approvals.expectRelease;
   }
 
-  /** A copy of what decides checks, for a peek. It tells nobody of approvals from the queue. */
+  /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
   #copy(now: number): Instance {
     const { bounds } = this.approvals;
     const { policy } = this.#rules;

@@ -51,6 +51,11 @@ export class KnownRequests {
     return decision;
   }
 
+  /** The record of a request. @param counts whether the request is approved and counts */
+  recordAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
+    return this.records.findAt(now, id, counts);
+  }
+
   /** These requests were approved from the queue. Some may have no record. */
   approve(now: number, ids: readonly string[]): void {
     for (const id of ids) this.records.approve(now, id);

@@ -25,6 +25,7 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
+  RequestStatus,
   StoreCondition,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
@@ -170,6 +171,12 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const isFound = entry?.instance.isIdle(now) === false;
     const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
     return peekOf(instance.peek(now, request));
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    if (this.#isClosed) throw new UnavailableError('shutting_down');
+    return this.#entryOf(key)?.instance.statusOf(this.#now(), requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

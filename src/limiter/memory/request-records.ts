@@ -61,6 +61,13 @@ export class RequestRecords {
     return this.#records.get(id);
   }
 
+  /** The record as `forget` would leave it. @param counts whether the request is approved and counts */
+  findAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
+    const record = this.#records.get(id);
+    const isOver = record?.lookAt !== undefined && !counts && this.#endOf(record) <= now;
+    return isOver ? undefined : record;
+  }
+
   /**
    * Adds the record of a request that waits, also if it is approved at the same moment.
    * @returns false if there is no memory for it, so that nothing has changed

@@ -16,6 +16,7 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
+  RequestStatus,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -139,6 +140,12 @@ export class OutageLimiter implements Limiter {
       if (this.#isClosing) throw new UnavailableError('shutting_down');
       return this.substitute.peek(request);
     }
+  }
+
+  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    return (
+      (await this.substitute.statusOf(key, requestId)) ?? this.primary.statusOf(key, requestId)
+    );
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

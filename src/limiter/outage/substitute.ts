@@ -11,6 +11,7 @@ import type {
   PeekRequest,
   RejectedAmendment,
   ReleaseOptions,
+  RequestStatus,
 } from '../limiter.js';
 
 /** Decides while the store is down. */
@@ -28,6 +29,8 @@ export interface Substitute {
     amendment: Amendment,
   ): Promise<Amended | RejectedAmendment | undefined>;
   peek(request: PeekRequest): Promise<Peek>;
+  /** @returns undefined also of a request that the store has */
+  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined>;
   close(): Promise<void>;
 }
 
@@ -43,6 +46,7 @@ export const allowAll: Substitute = {
   release: () => Promise.resolve(false),
   amend: () => Promise.resolve(undefined),
   peek: () => Promise.resolve({ outcome: 'approved', outagePolicy: 'allow' }),
+  statusOf: () => Promise.resolve(undefined),
   close: () => Promise.resolve(),
 };
 
@@ -60,6 +64,7 @@ export function decideLocally(limiter: Limiter): Substitute {
     release: (key, requestId, options) => limiter.release(key, requestId, options),
     amend: (key, requestId, amendment) => limiter.amend(key, requestId, amendment),
     peek: async (request) => ({ ...(await limiter.peek(request)), outagePolicy: 'local' }),
+    statusOf: (key, requestId) => limiter.statusOf(key, requestId),
     close: () => limiter.close(),
   };
 }

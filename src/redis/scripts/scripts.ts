@@ -9,6 +9,7 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
+  RequestStatus,
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
@@ -41,6 +42,7 @@ import {
   type Ticket,
 } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
+import { decodeStatus } from './status-codec.js';
 import { sendWithCalendars } from './stale-calendars.js';
 import { decodeWithdrawn, encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 
@@ -75,6 +77,7 @@ export class Scripts {
   readonly #inspect: Script;
   readonly #examine: Script;
   readonly #peek: Script;
+  readonly #status: Script;
   readonly #report: Script;
 
   constructor(
@@ -104,6 +107,7 @@ export class Scripts {
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
     this.#peek = load('peek', ['no-writes']);
+    this.#status = load('status', ['no-writes']);
     this.#report = load('report');
   }
 
@@ -195,6 +199,11 @@ export class Scripts {
     const { limitsOf, maxHoldsPerKey } = this.settings;
     const args = encodePeek(request, limitsOf(names.key), maxHoldsPerKey);
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
+  }
+
+  /** @returns undefined if the request is unknown, or over */
+  async status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
+    return decodeStatus(await this.#run(this.#status, names, [requestId], { isWrite: false }));
   }
 
   /**

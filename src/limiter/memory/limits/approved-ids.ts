@@ -41,7 +41,9 @@ export class ApprovedIds {
     return this.#hits;
   }
 
-  /** Returns a copy that knows how many ids there are, and finds none of them. Further ids may be added to it. */
+  /**
+   * Returns a copy that counts the ids, and finds them in the original. Further ids may be added to it, and are only counted.
+   */
   copy(): ApprovedIds {
     return new ApprovedIdCount(this);
   }
@@ -212,17 +214,20 @@ export class ApprovedIds {
   }
 }
 
-/** The number of ids, and their hits. */
+/** The number of the ids of another table, and their hits. */
 class ApprovedIdCount extends ApprovedIds {
+  /** Undefined once they are cleared. */
+  #original: ApprovedIds | undefined;
   #size: number;
   #hits: number;
   #hasHits: boolean;
 
-  constructor({ size, hits, hasHits }: ApprovedIds) {
+  constructor(original: ApprovedIds) {
     super(UNBOUNDED_BUDGET);
-    this.#size = size;
-    this.#hits = hits;
-    this.#hasHits = hasHits;
+    this.#original = original;
+    this.#size = original.size;
+    this.#hits = original.hits;
+    this.#hasHits = original.hasHits;
   }
 
   override get size(): number {
@@ -244,7 +249,12 @@ class ApprovedIdCount extends ApprovedIds {
     return true;
   }
 
+  override hitsOf(id: string): number | undefined {
+    return this.#original?.hitsOf(id);
+  }
+
   override clear(): void {
+    this.#original = undefined;
     this.#size = 0;
     this.#hits = 0;
     this.#hasHits = false;

@@ -102,7 +102,7 @@ export interface CountedLimit {
   endServing(): void;
 
   /**
-   * Returns a copy that may roll, and take what waiters need. It knows no ids, so that it costs little.
+   * Returns a copy that may roll, and take what waiters need. It finds ids in the original, so that it costs little.
    * @param key of the copy
    * @param window of the copy, if it is the key's; otherwise the copy has one of its own
    */

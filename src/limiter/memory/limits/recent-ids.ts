@@ -25,9 +25,12 @@ export class RecentIds {
     return this.#current.size + this.#before.size;
   }
 
-  /** Returns a copy that knows how many ids there are, and finds none of them. Further ids may be added to it. */
+  /**
+   * Returns a copy that counts the ids, and finds them in the original, those of ended generations included. Further ids may
+   * be added to it, and are only counted.
+   */
   copy(): RecentIds {
-    return new RecentIdCount(this.#current.size, this.#before.size, this.#generation);
+    return new RecentIdCount(this, this.#current.size, this.#before.size, this.#generation);
   }
 
   /** Drops the ids of the generations that are over. */
@@ -70,9 +73,11 @@ export class RecentIds {
   }
 }
 
-/** The number of ids of each generation. */
+/** The number of the ids of each generation. */
 class RecentIdCount extends RecentIds {
+  /** @param original undefined once they are cleared */
   constructor(
+    private original: RecentIds | undefined,
     private current: number,
     private before: number,
     private generation: number,
@@ -97,7 +102,12 @@ class RecentIdCount extends RecentIds {
     return true;
   }
 
+  override find(id: string): Taken | undefined {
+    return this.original?.find(id);
+  }
+
   override clear(): void {
+    this.original = undefined;
     this.current = 0;
     this.before = 0;
   }

@@ -45,6 +45,16 @@ export class FifoQueue implements WaitingQueue {
     return first;
   }
 
+  positionOf(requestId: string): number | undefined {
+    if (!this.#waiters?.has(requestId)) return undefined;
+    let position = 1;
+    for (const id of this.#waiters.keys()) {
+      if (id === requestId) break;
+      position += 1;
+    }
+    return position;
+  }
+
   /** The waiters, to be changed. */
   get #own(): Map<string, Queued> {
     if (this.#isShared || !this.#waiters) this.#waiters = new Map(this.#waiters);

@@ -20,6 +20,8 @@ export interface WaitingQueue {
    * @returns their ids, in this order
    */
   takeNext(approve: (waiter: Queued) => boolean): string[];
+  /** The place of a request: 1 is the head. Undefined if it does not wait. */
+  positionOf(requestId: string): number | undefined;
   /** Returns the requests whose turns come first, in this order. */
   first(most: number): Queued[];
 }

@@ -1,0 +1,66 @@
+-- What a request is now: whether it waits and where, or whether it is approved and until when it is held. Writes nothing.
+--
+-- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them, 7 request id
+-- Reply a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its position, as
+--       queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is held, 2 the
+--       ms until its hold lapses
+--
+-- Only a request whose caller has chosen its id has a record while it waits: nobody knows the ids of the others yet. Its
+-- place is as it is stored, and its turn as a settle would leave it: windows end, and who has room is served first.
+
+local calendars = require 'lib/calendars'
+local calls = require 'lib/calls'
+local holds = require 'lib/holds'
+local in_force = require 'lib/in-force'
+local key_limits = require 'limits/key-limits'
+local key_names = require 'lib/key-names'
+local look = require 'lib/look'
+local look_serving = require 'lib/look-serving'
+local named_requests = require 'lib/named-requests'
+local position = require 'queue/position'
+local turns = require 'lib/turns'
+local weight = require 'lib/weight'
+
+local function describe_place(keys, state, call, tally, record)
+  in_force.take_for_waiters(keys, state, call)
+  local _, served = look_serving.serve(keys, state, call, tally)
+  local place = position.of(keys, state, tally, call.now_ms, record.ticket)
+  local before = place - 1 - served
+  local micros = before < 0 and 0 or turns.micros_to(keys, state, call, before, record.hits)
+  return { 'waiting', place, micros }
+end
+
+-- The ms until the hold of an approval lapses; nil if it is not held. After the clock has gone back, it lapses within its
+-- length.
+local function hold_left(keys, state, call, id)
+  local lapses, millis = holds.read(keys, state, id)
+  if lapses and lapses > call.now_ms then
+    return math.min(lapses - call.now_ms, millis)
+  end
+end
+
+-- Whether there is the approval that a check with the id would get, or, without a record, one that counts.
+local function is_approved(keys, state, id, record, left)
+  if record then
+    return record.is == named_requests.APPROVED and (not record.hold or left ~= nil)
+  end
+  return left ~= nil or (state ~= nil and key_limits.taken_by(keys, state, id) ~= nil)
+end
+
+local function run(KEYS, ARGV)
+  local call, keys, id = calls.read(ARGV), key_names.read(KEYS, 1), ARGV[calls.FIRST_OWN]
+  weight.begin()
+  call.only_looks = true
+  calendars.require_current(call)
+  local state, tally = look.at(keys, call.now_us, call)
+  local record = named_requests.find(keys, id)
+  if record and record.is == named_requests.WAITING then
+    return state and describe_place(keys, state, call, tally, record) or {}
+  end
+  local left = state and hold_left(keys, state, call, id)
+  if not is_approved(keys, state, id, record, left) then
+    return {}
+  end
+  return left and { 'approved', left } or { 'approved' }
+end
