@@ -32,6 +32,24 @@ export const amendment = z
   })
   .meta({ id: 'Amendment' });
 
+/** The body of the answer to what a request is now. */
+export const requestStatus = z
+  .strictObject({
+    status: z.enum(['waiting', 'approved']),
+    position: z.int().min(1).optional().meta({
+      description:
+        'Of a request that waits: its place in the queue, where 1 is the head. Exact while at most 1,000 are before it.',
+    }),
+    waitMillis: count.optional().meta({
+      description:
+        'Of a request that waits: the least number of milliseconds until its turn, if nothing is released before.',
+    }),
+    holdMillis: count.optional().meta({
+      description: 'Of an approval: milliseconds until its hold lapses, if it is held.',
+    }),
+  })
+  .meta({ id: 'RequestStatus' });
+
 /** The body of the answer to a pause, or to a report of what remains of a limit. */
 export const keyChange = z
   .strictObject({

@@ -4,3 +4,10 @@ import { z } from 'zod';
 export function requestId() {
   return z.guid('a UUID').toLowerCase();
 }
+
+const SCHEMA = requestId();
+
+/** Whether a text is a UUID. */
+export function isRequestId(text: string): boolean {
+  return SCHEMA.safeParse(text).success;
+}

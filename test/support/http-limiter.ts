@@ -20,6 +20,7 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
+  RequestStatus,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
 import { algorithmOf } from '../../src/limiter/algorithms.js';
@@ -149,6 +150,18 @@ export class HttpLimiter implements Limiter {
     return left === undefined ? {} : { holdMillis: left };
   }
 
+  /** Over HTTP, the time until a turn is in whole milliseconds. */
+  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    const answer = await send(this.url, 'GET', approvalPath(key, requestId));
+    if (answer.status === 404) {
+      expectBody(answer, 404, { error: 'request not found', key });
+      return undefined;
+    }
+    const { waitMillis: turnMillis, ...status } = answer.json() as ToldStatus;
+    expectBody(answer, 200, answer.json() as object);
+    return (turnMillis === undefined ? status : { ...status, turnMillis }) as RequestStatus;
+  }
+
   async inspect(key: string): Promise<InstanceState | undefined> {
     const body = await debugState(this.url, key);
     return body.Found ? toInstance(body as KnownState, await this.inner.inspect(key)) : undefined;
@@ -175,6 +188,11 @@ export class HttpLimiter implements Limiter {
   close(): Promise<void> {
     return this.inner.close();
   }
+}
+
+interface ToldStatus {
+  readonly status: RequestStatus['status'];
+  readonly waitMillis?: number;
 }
 
 /** What the body leaves out if it is 0 or empty. */

@@ -9,6 +9,7 @@ import type {
   Peek,
   PeekRequest,
   Remaining,
+  RequestStatus,
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
@@ -69,6 +70,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   peek({ key }: PeekRequest): Promise<Peek> {
     return this.#answer(key, { outcome: 'approved' });
+  }
+
+  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    return this.#answer(key, requestId.startsWith('id ') ? { status: 'approved' } : undefined);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

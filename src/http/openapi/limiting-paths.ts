@@ -11,9 +11,10 @@ import {
   keyChange,
   peeked,
   releaseResults,
+  requestStatus,
 } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofAmendment, ofCheck, ofKeyChange, ofRelease } from './parameters.js';
+import { ofAmendment, ofCheck, ofKeyChange, ofRelease, ofStatus } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
@@ -48,6 +49,14 @@ const OF_RELEASE: readonly ErrorCode[] = [
   'REQUEST_NOT_FOUND',
   'STORE_UNAVAILABLE',
   'STORE_FULL',
+];
+const OF_STATUS: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'REQUEST_NOT_FOUND',
+  'STORE_UNAVAILABLE',
+  'SHUTTING_DOWN',
 ];
 const OF_KEY_CHANGE: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
@@ -130,6 +139,22 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       }),
     },
     '/rate/{key}/{requestId}': {
+      get: operation({
+        operationId: 'requestStatus',
+        tags: [CHECKS],
+        summary: 'Say what a request is now',
+        description:
+          'Whether it waits, where, and until when at least; or whether it is approved, and until when it is held. Nothing changes, and nothing is kept for longer. A request that waits is found by a request id that its caller has chosen.',
+        scope: 'check',
+        requestParams: ofStatus,
+        answer: {
+          description: 'The request waits, or is approved.',
+          headers: [...ALWAYS, 'Cache-Control'],
+          content: { 'application/json': { schema: requestStatus } },
+        },
+        errors: OF_STATUS,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
       delete: operation({
         operationId: 'release',
         tags: [CHECKS],

@@ -47,6 +47,12 @@ const requestId = z
   .string()
   .meta({ param: { id: 'RequestId' }, description: 'The `request_id` of the approval.' });
 
+/** Another text is a second part of a key, which gets a 405. */
+const uuid = z.guid().meta({
+  param: { id: 'RequestUuid' },
+  description: 'The `request_id` of the approval, or the `requestId` of the check.',
+});
+
 const requestHeaders = z.object({
   'X-Correlation-ID': z
     .string()
@@ -87,6 +93,9 @@ export const ofCheck = {
 
 /** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
+
+/** The parameters of a question what a request is now. */
+export const ofStatus = { ...ofRequest, path: z.object({ key, requestId: uuid }) };
 
 /** The parameters of a pause, or of a report of what remains of a limit. */
 export const ofKeyChange = {

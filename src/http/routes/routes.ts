@@ -3,6 +3,7 @@ import { parse as parseQuery } from 'node:querystring';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
+import { isRequestId } from '../../common/request-id.js';
 import type { Settings } from '../../config/settings.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
@@ -27,6 +28,7 @@ import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
+import { requestStatus } from './request-status.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
@@ -131,11 +133,15 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     });
     const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
     const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
-    route(app, '/rate/:key/:requestId', { DELETE: releaseOne, PUT: amendOne }, (method) =>
-      method === 'POST' || method === 'GET'
-        ? serviceError('CHECK_HAS_REQUEST_ID', { method })
-        : notAllowed(method),
-    );
+    const statusOne = guards.guard('check', requestStatus(limiter) as RequestHandler);
+    const changes = { DELETE: releaseOne, PUT: amendOne };
+    const ofRequest = byMethod({ GET: statusOne, ...changes }, refusalOfCheck);
+    const ofOther = byMethod(changes, refusalOfCheck);
+    // If the second part is no request id, a GET is a check whose key has a slash.
+    app.all('/rate/:key/:requestId', (request, response, next) => {
+      const handle = isRequestId(request.params.requestId) ? ofRequest : ofOther;
+      return handle(request, response, next);
+    });
   }
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
@@ -177,27 +183,35 @@ function routeReads(app: Express, path: string, handler: RequestHandler): void {
   route(app, path, { GET: handler, HEAD: handler });
 }
 
+type Handlers = Readonly<Record<string, RequestHandler>>;
+
+/** Routes the given methods, as `byMethod` does. */
+function route(app: Express, path: string, handlers: Handlers): void {
+  app.all(path, byMethod(handlers, notAllowed));
+}
+
 /**
- * Routes the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
+ * Handles the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
  * `/rate`.
  * @param handlers by method
  * @param refusalOf the error for another method
  */
-function route(
-  app: Express,
-  path: string,
-  handlers: Readonly<Record<string, RequestHandler>>,
-  refusalOf: (method: string) => ServiceError = notAllowed,
-): void {
+function byMethod(handlers: Handlers, refusalOf: (method: string) => ServiceError): RequestHandler {
   const allow = Object.keys(handlers).join(', ');
-  app.all(path, (request, response, next) => {
+  return (request, response, next) => {
     const handler = handlers[request.method];
     if (handler) return handler(request, response, next);
     response.setHeader('Allow', allow);
     throw refusalOf(request.method);
-  });
+  };
 }
 
 function notAllowed(method: string): ServiceError {
   return serviceError('METHOD_NOT_ALLOWED', { method });
+}
+
+function refusalOfCheck(method: string): ServiceError {
+  return method === 'POST' || method === 'GET'
+    ? serviceError('CHECK_HAS_REQUEST_ID', { method })
+    : notAllowed(method);
 }

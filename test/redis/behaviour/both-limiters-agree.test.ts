@@ -58,6 +58,8 @@ type Step =
       readonly holdMillis: number | undefined;
       readonly isChecked: boolean;
     }
+  /** Of one of the key's named requests, or of one of the approvals. */
+  | { readonly kind: 'status'; readonly which: number }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
   /** Of an approval, or of a request that waits and whose caller has chosen its id. */
@@ -139,6 +141,10 @@ const stepsOfRules = [
       holdMillis,
       isChecked: fc.boolean(),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('status' as const), which: fc.nat({ max: 6 }) }),
   },
   {
     weight: 3,
@@ -279,6 +285,7 @@ class Subject {
       const { hits, holdMillis, isChecked } = step;
       return this.#peek({ key: this.#keys[step.key]!, hits, holdMillis }, isChecked);
     }
+    if (step.kind === 'status') return this.#statusOf(step.which);
     if (step.kind === 'disconnect') {
       const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
       const disconnecting = undecided.at(-1 - step.which);
@@ -336,6 +343,25 @@ class Subject {
     await this.harness.quiet();
     expect(outcomeOf(said)).toEqual(outcomeOf(got));
     return said;
+  }
+
+  /** Returns what a request is by a question that changes nothing. */
+  async #statusOf(which: number): Promise<unknown> {
+    this.#noteUses();
+    const requests = this.#checks.flatMap(({ key, requestId, check: { settled } }) => {
+      const named = this.#ids.find(({ id }) => id === requestId);
+      if (requestId !== undefined) {
+        const isRemembered = named && this.#now < named.usedAt + REMEMBERED_MILLIS;
+        return isRemembered ? [{ key, requestId }] : [];
+      }
+      return settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [];
+    });
+    const chosen = requests.at(-1 - which);
+    if (!chosen) return undefined;
+    const before = await this.states();
+    const status = await this.harness.limiter.statusOf(chosen.key, chosen.requestId);
+    expect(await this.states()).toEqual(before);
+    return status;
   }
 
   /** Serves the waiters. Limits that wait for the end of a window come into force if it is over. */

@@ -7,6 +7,7 @@ import { describeLimiter } from './limiter-behaviour.js';
 import { describePauses } from './pauses.js';
 import { describePeeks } from './peeks.js';
 import { describeReports } from './reports.js';
+import { describeStatuses } from './statuses.js';
 import { describeWindowOverrides } from './window-overrides.js';
 
 /** The suites that every limiter has to pass, directly and over HTTP. */
@@ -18,6 +19,7 @@ export const LIMITER_BEHAVIOURS = [
   describePauses,
   describePeeks,
   describeReports,
+  describeStatuses,
   describeWindowOverrides,
   describeFurtherLimits,
   describeCalendars,
