@@ -14,6 +14,7 @@ import {
   isFound,
   isReleased,
   peekIn,
+  statusIn,
 } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
@@ -38,10 +39,11 @@ import {
   isAddress,
   type KeyElement,
   type PeekElement,
+  type RequestElement,
   Service,
   type WaitElement,
 } from './calls/service.js';
-import type { Approval, Decision, Peek } from './decision.js';
+import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
   AskOptions,
   CheckOptions,
@@ -72,6 +74,11 @@ export class SluiceClient {
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Handling<WaitElement, Decision, Decision>;
   readonly #peeks: Handling<PeekElement, Peek, Peek>;
+  readonly #statuses: Handling<
+    RequestElement,
+    RequestStatus | undefined,
+    RequestStatus | undefined
+  >;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #keyChanges: Handling<KeyElement, void, void>;
@@ -143,6 +150,12 @@ export class SluiceClient {
       send: (request) =>
         void sendAlone(request, peekIn, (signal) => service.peek(request.element, signal)),
     };
+    this.#statuses = {
+      ...changing,
+      read: (status) => status,
+      send: (request) =>
+        void sendAlone(request, statusIn, (signal) => service.status(request.element, signal)),
+    };
     this.#amendments = {
       ...changing,
       read: (wasFound) => wasFound,
@@ -195,6 +208,22 @@ export class SluiceClient {
     const wrong = faultIn(PEEK_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
     return new PendingRequest({ key, hits: options.hits }, this.#peeks, options).value;
+  }
+
+  /**
+   * Says what a request is now: whether it waits, where and for how long at least, or whether it is approved and until when
+   * it is held. Nothing changes.
+   * @returns undefined if the id is unknown or was released, or its approval is over
+   * @throws as `check`
+   */
+  requestStatus(
+    key: string,
+    requestId: string,
+    options: RequestOptions = NO_OPTIONS,
+  ): Promise<RequestStatus | undefined> {
+    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
+    if (wrong) return Promise.reject(wrong);
+    return new PendingRequest({ key, requestId }, this.#statuses, options).value;
   }
 
   /**

@@ -57,5 +57,20 @@ export interface Peek {
   readonly quota?: readonly Quota[];
 }
 
+/** What a request is now. */
+export type RequestStatus =
+  | {
+      readonly status: 'waiting';
+      /** In the queue: 1 is the head. Exact while at most 1,000 are before it. */
+      readonly position: number;
+      /** The least time until its turn. Rounded up to whole milliseconds. */
+      readonly waitMillis: number;
+    }
+  | {
+      readonly status: 'approved';
+      /** Milliseconds until its hold lapses; undefined if it is not held. */
+      readonly holdMillis?: number;
+    };
+
 /** The decision on a check. */
 export type Decision = Approval | Denial;

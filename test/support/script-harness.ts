@@ -8,6 +8,7 @@ import type {
   RejectedReport,
   Remaining,
   RemainingReport,
+  RequestStatus,
 } from '../../src/limiter/limiter.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
@@ -585,6 +586,10 @@ export class TestReplica {
       if (error instanceof UnavailableError && error.reason === 'key_full') return 'key full';
       throw error;
     }
+  }
+
+  status(requestId: string): Promise<RequestStatus | undefined> {
+    return this.scripts.status(this.harness.names, requestId);
   }
 
   async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {

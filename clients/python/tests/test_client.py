@@ -1,11 +1,14 @@
 import signal
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from sluice_client import (
     Approval,
+    Approved,
     AsyncSluiceClient,
     Denial,
     Peek,
@@ -16,6 +19,7 @@ from sluice_client import (
     SluicePermitLostError,
     SluiceTimeoutError,
     SluiceUnavailableError,
+    Waiting,
 )
 
 from .conftest import Service
@@ -54,6 +58,37 @@ def test_a_peek_says_what_a_check_would_get_and_counts_nothing(service: Service,
     with pytest.raises(SluiceError) as raised:
         sluice.peek(key, hits=4)
     assert raised.value.status == 400
+
+
+def test_the_status_of_a_request_says_whether_it_waits_or_is_approved(
+    service: Service, sluice: SluiceClient, key: str
+) -> None:
+    plain, waiting_id = approval(sluice, key), str(uuid.uuid4())
+    assert sluice.request_status(key, plain) == Approved(hold_millis=None)
+    with ThreadPoolExecutor() as threads:
+        query = f"?canWait=true&requestId={waiting_id}"
+        waiting = threads.submit(httpx.post, f"{service.url}/rate/{key}{query}", timeout=60)
+        service.wait_for(key, "NumWaiting", 1)
+        status = sluice.request_status(key, waiting_id)
+        assert isinstance(status, Waiting)
+        assert status.position == 1
+        assert 3_500_000 < status.wait_millis <= 3_600_000
+        sluice.release(key, plain)
+        assert waiting.result().status_code == 200
+    assert sluice.request_status(key, waiting_id) == Approved(hold_millis=None)
+    assert sluice.request_status(key, plain) is None
+    with pytest.raises(SluiceError) as raised:
+        sluice.request_status(key, "no-uuid")
+    assert raised.value.status == 405
+
+
+def test_the_status_of_a_held_request_says_until_when(sluice: SluiceClient, key: str) -> None:
+    decision = sluice.check(key, hold_millis=60_000)
+    assert isinstance(decision, Approval)
+    status = sluice.request_status(key, decision.request_id)
+    assert isinstance(status, Approved)
+    assert status.hold_millis is not None
+    assert 0 < status.hold_millis <= 60_000
 
 
 def test_a_wait_ends_with_a_release(service: Service, sluice: SluiceClient, key: str) -> None:

@@ -1,6 +1,6 @@
 import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
 import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
-import type { Decision, Peek } from '../decision.js';
+import type { Decision, Peek, RequestStatus } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
 import { quotaOf } from './quota.js';
@@ -16,6 +16,14 @@ const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
 
 /** A 404 with another message is not about an approval. */
 const NOT_FOUND: NotFoundMessage = 'request not found';
+
+/** What an answer says of a request. */
+interface Told {
+  readonly status: string;
+  readonly position: number;
+  readonly waitMillis: number;
+  readonly holdMillis: number;
+}
 
 interface ErrorAnswer {
   readonly status: number;
@@ -58,6 +66,18 @@ export function isFound(answer: Answer): boolean {
   const error = errorAnswerOf(answer);
   if (answer.status === 404 && error.error === NOT_FOUND) return false;
   throw errorOf(error);
+}
+
+/** What a request is now; undefined if there is no such request. @throws SluiceError for an error */
+export function statusIn(answer: Answer): RequestStatus | undefined {
+  if (!isFound(answer)) return undefined;
+  const body = parsed(answer) as Partial<Told> | null | undefined;
+  const { status, position, waitMillis, holdMillis } = body ?? {};
+  if (status === 'approved') return holdMillis === undefined ? { status } : { status, holdMillis };
+  if (status !== 'waiting' || typeof position !== 'number' || typeof waitMillis !== 'number') {
+    throw notFromSluice(answer);
+  }
+  return { status, position, waitMillis };
 }
 
 /** @throws SluiceError for an error */

@@ -35,10 +35,14 @@ export interface KeyElement {
   readonly limit?: string | undefined;
 }
 
-/** What changes about an approval. In any case its hold is renewed, if it is held. */
-export interface AmendElement {
+/** A request, by its id. */
+export interface RequestElement {
   readonly key: string;
   readonly requestId: string;
+}
+
+/** What changes about an approval. In any case its hold is renewed, if it is held. */
+export interface AmendElement extends RequestElement {
   readonly hits?: number | undefined;
   readonly holdMillis?: number | undefined;
 }
@@ -98,6 +102,10 @@ export class Service {
   peek({ key, ...parameters }: PeekElement, signal: AbortSignal): Promise<Answer> {
     const path = pathOf([key], { peek: true, ...parameters });
     return this.#call({ method: 'GET', path, signal });
+  }
+
+  status({ key, requestId }: RequestElement, signal: AbortSignal): Promise<Answer> {
+    return this.#call({ method: 'GET', path: pathOf([key, requestId], {}), signal });
   }
 
   changeKey({ key, ...changes }: KeyElement, signal: AbortSignal): Promise<Answer> {

@@ -73,6 +73,7 @@ describe('a user with access to only the eight keys and the channel', () => {
     await key.replica('r2', { client }).withdraw(['l', 'h']);
     await replica.inspect();
     await replica.peek();
+    await replica.status('g');
     // Ends a window, serves the queue, puts a lost waiter back.
     await key.setTime(6000);
     await replica.settle();
@@ -81,6 +82,7 @@ describe('a user with access to only the eight keys and the channel', () => {
     await key.setTime(60_000);
     await replica.inspect();
     await replica.peek();
+    await replica.status('g');
     await key.replica('r3', { client }).release('unknown');
     // Finds after a hold that all replicas are dead, and removes the key when it is idle again.
     await key.setTime(61_000);

@@ -4,34 +4,14 @@ import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { PeekRequest } from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
+import { contentsOfKey } from '../../support/key-contents.js';
 import { type TestReplica, useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 const key = useScriptHarness(redis);
 
-/** What Redis has under a name. A hash and a set have no order. */
-async function contentOf(name: string): Promise<unknown> {
-  const { client } = redis;
-  switch (await client.type(name)) {
-    case 'hash':
-      return client.hgetall(name);
-    case 'set':
-      return (await client.smembers(name)).sort();
-    case 'zset':
-      return client.zrange(name, '0', '-1', 'WITHSCORES');
-    default:
-      return client.lrange(name, 0, -1);
-  }
-}
-
-/** Everything that Redis holds of the key, with the time when it removes each name. */
-async function contents(): Promise<unknown[]> {
-  const names = (await redis.client.keys(`${key.names.state}*`)).sort();
-  return Promise.all(
-    names.map(async (name) => [name, await redis.client.pexpiretime(name), await contentOf(name)]),
-  );
-}
+const contents = (): Promise<unknown[]> => contentsOfKey(redis.client, key.names.state);
 
 /** Peeks, which must leave everything as it is. */
 async function peek(replica: TestReplica, request?: Omit<PeekRequest, 'key'>): Promise<string> {

@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
+
 import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../src/client/index.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { begin } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { tokenFile, writeTokens } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -52,6 +55,43 @@ describe('a peek', () => {
   test('is over when its signal is aborted', async () => {
     const signal = AbortSignal.abort(new Error('left'));
     await expect(client.peek('key', { signal })).rejects.toThrow('left');
+  });
+});
+
+describe('the status of a request', () => {
+  test('says that it is approved, until when it is held, or that there is none', async () => {
+    const key = uniqueKey();
+    const [plain, held] = [await permit(key), await permit(key, { holdMillis: 60_000 })];
+    expect(await client.requestStatus(key, plain)).toEqual({ status: 'approved' });
+    expect(await client.requestStatus(key, held)).toEqual({
+      status: 'approved',
+      holdMillis: expect.any(Number) as number,
+    });
+    await client.release(key, plain);
+    expect(await client.requestStatus(key, plain)).toBeUndefined();
+  });
+
+  test('says where it waits', async () => {
+    const key = uniqueKey();
+    await client.check(key, ONE);
+    const id = randomUUID();
+    const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true&requestId=${id}`);
+    await untilWaiting(app.url, key, 1);
+    const status = await client.requestStatus(key, id);
+    expect(status).toEqual({
+      status: 'waiting',
+      position: 1,
+      waitMillis: expect.any(Number) as number,
+    });
+    await client.release(key, id);
+    expect((await waiting.answer).status).toBe(409);
+  });
+
+  test('that Sluice rejects, and an unknown option, throw errors', async () => {
+    const noId = client.requestStatus('key', 'no-uuid');
+    await expect(noId).rejects.toMatchObject({ constructor: SluiceError, status: 405 });
+    const wrong = client.requestStatus('key', 'id', { hits: 1 } as object);
+    await expect(wrong).rejects.toThrow('unknown option hits');
   });
 });
 

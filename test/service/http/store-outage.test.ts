@@ -11,6 +11,7 @@ const REQUESTS: [what: string, method: string, path: (key: string) => string][] 
   ['a check by GET', 'GET', (key) => `/rate/${key}`],
   ['a check that can wait', 'POST', (key) => `/rate/${key}?canWait=true`],
   ['a peek', 'GET', (key) => `/rate/${key}?peek=true`],
+  ['the status of a request', 'GET', (key) => `/rate/${key}/${randomUUID()}`],
   ['a release', 'DELETE', (key) => `/rate/${key}/${randomUUID()}`],
   ['debug of one key', 'GET', (key) => `/debug/${key}`],
 ];

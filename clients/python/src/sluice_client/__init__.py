@@ -12,6 +12,7 @@ from ._limited_transports import AsyncLimitedTransport as AsyncLimitedTransport
 from ._limited_transports import LimitedTransport as LimitedTransport
 from ._permit import Permit as Permit
 from ._protocol import Approval as Approval
+from ._protocol import Approved as Approved
 from ._protocol import CheckOptions as CheckOptions
 from ._protocol import ClientOptions as ClientOptions
 from ._protocol import Decision as Decision
@@ -19,6 +20,8 @@ from ._protocol import Denial as Denial
 from ._protocol import Peek as Peek
 from ._protocol import PermitOptions as PermitOptions
 from ._protocol import Quota as Quota
+from ._protocol import RequestStatus as RequestStatus
+from ._protocol import Waiting as Waiting
 from ._protocol import WaitOptions as WaitOptions
 from ._remaining_reports import ReportedLimits as ReportedLimits
 from ._vendor_headers import VendorRemaining as VendorRemaining

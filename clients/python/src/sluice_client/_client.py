@@ -94,6 +94,7 @@ class SluiceClient:
     check = blocking(Core.check)
     wait = blocking(Core.wait)
     peek = blocking(Core.peek)
+    request_status = blocking(Core.request_status)
     release = blocking(Core.release)
     correct = blocking(Core.correct)
     renew = blocking(Core.renew)

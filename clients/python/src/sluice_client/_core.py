@@ -10,8 +10,8 @@ import httpx
 from ._addresses import Addresses, Url
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
-from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, Token, WaitOptions
-from ._protocol import decision_in, error_in, is_found, is_lost, peek_in, unanswered
+from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, RequestStatus
+from ._protocol import Token, WaitOptions, decision_in, error_in, is_found, is_lost, peek_in, status_in, unanswered
 from ._retries import Retries
 
 
@@ -43,6 +43,10 @@ class Core(ABC):
     async def peek(self, key: str, *, hits: int | None = None) -> Peek:
         """Says what a check would get now. Nothing is counted, and the answer promises nothing."""
         return peek_in(await self._send(Call("GET", (key,), {"peek": "true", "hits": hits}, self._timeout)))
+
+    async def request_status(self, key: str, request_id: str) -> RequestStatus | None:
+        """Says whether a request waits or is approved. Returns None if it is unknown, was released or is over."""
+        return status_in(await self._send(Call("GET", (key, request_id), {}, self._timeout)))
 
     async def release(self, key: str, request_id: str) -> bool:
         """Releases an approval. Returns False if it no longer exists."""

@@ -117,6 +117,29 @@ class Peek:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The request waits."""
+
+    position: int
+    """In the queue: 1 is the head. Exact while at most 1,000 are before it."""
+    wait_millis: int
+    """The least time until its turn."""
+    status: Literal["waiting"] = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The request is approved."""
+
+    hold_millis: int | None
+    """Until its hold lapses; None if it is not held."""
+    status: Literal["approved"] = "approved"
+
+
+RequestStatus = Waiting | Approved
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A request, and the longest time for its answer in seconds. None is for ever."""
 
@@ -179,6 +202,18 @@ def is_found(response: httpx.Response) -> bool:
         return True
     if response.status_code == 404 and _body(response).get("error") == "request not found":
         return False
+    raise error_in(response)
+
+
+def status_in(response: httpx.Response) -> RequestStatus | None:
+    """What a request is now; None if there is no such request."""
+    if not is_found(response):
+        return None
+    match _body(response):
+        case {"status": "waiting", "position": int(position), "waitMillis": int(wait_millis)}:
+            return Waiting(position, wait_millis)
+        case {"status": "approved", **more}:
+            return Approved(more.get("holdMillis"))
     raise error_in(response)
 
 
