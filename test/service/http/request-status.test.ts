@@ -108,7 +108,8 @@ test('the status of a request needs the scope and the key of a check, and no rul
     { name: 'one', token: 'token-of-one-worker', scopes: ['check'], key_patterns: ['mine'] },
     { name: 'reader', token: 'token-of-a-reader', scopes: ['debug', 'release'] },
   ];
-  const app = await start({ UNKNOWN_KEYS: 'deny' }, { tokens });
+  const rules = [{ key_pattern: 'ruled' }];
+  const app = await start({ UNKNOWN_KEYS: 'deny' }, { tokens, rules });
   const get = (key: string, token: string) =>
     send(app.url, 'GET', `/rate/${key}/${randomUUID()}`, bearer({ token }));
   const errorOf = (answer: Answer) => [answer.status, (answer.json() as { error?: string }).error];
