@@ -1,8 +1,8 @@
 -- Where a waiter stands in a key's queue: 1 is the head.
 --
--- The list has entries that do not count: of withdrawn waiters, and of those of dead replicas. WALKED entries before the
--- waiter's are read to leave these out, so the position is exact while at most so many are before it. All entries
--- after them count. A binary search by ticket finds the entry: it reads few entries, however long the list is.
+-- The list has entries that do not count: of withdrawn waiters, and of waiters of dead replicas. The first WALKED entries
+-- are read to leave these out. So the position is exact while at most WALKED entries are before it. Entries behind these
+-- all count. A binary search by ticket finds the waiter's entry, however long the list is.
 
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'

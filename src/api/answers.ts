@@ -38,7 +38,7 @@ export const requestStatus = z
     status: z.enum(['waiting', 'approved']),
     position: z.int().min(1).optional().meta({
       description:
-        'Of a request that waits: its place in the queue, where 1 is the head. Exact while at most 1,000 are before it.',
+        'Of a request that waits: its place in the queue, where 1 is the head. Exact while at most 1,000 are before it, with those that were withdrawn lately.',
     }),
     waitMillis: count.optional().meta({
       description:

@@ -61,7 +61,7 @@ export interface Peek {
 export type RequestStatus =
   | {
       readonly status: 'waiting';
-      /** In the queue: 1 is the head. Exact while at most 1,000 are before it. */
+      /** In the queue: 1 is the head. Exact while at most 1,000 are before it, with those withdrawn lately. */
       readonly position: number;
       /** The least time until its turn. Rounded up to whole milliseconds. */
       readonly waitMillis: number;

@@ -206,8 +206,8 @@ export type RequestStatus =
   | {
       readonly status: 'waiting';
       /**
-       * In the queue: 1 is the head. Exact while at most 1,000 are before it; of those after them, requests that were
-       * withdrawn lately may count as well.
+       * In the queue: 1 is the head. Exact while at most 1,000 are before it, with those that were withdrawn lately.
+       * Behind the first 1,000, withdrawn requests may also count.
        */
       readonly position: number;
       /** The least time until its turn, in milliseconds, as of a {@link Peek}. */

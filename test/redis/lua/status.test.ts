@@ -10,7 +10,7 @@ import { useRedis } from '../../support/use-redis.js';
 const redis = useRedis();
 
 const WINDOW = 60_000;
-/** So many entries before a waiter's are read one by one. */
+/** The first entries, as many as this, are read one by one. */
 const WALKED = 1000;
 const limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 9000 };
 const APPROVED = { status: 'approved' };
@@ -127,7 +127,7 @@ describe('in a long queue', () => {
     expect(await positions()).toEqual(named.map((i) => i + 1));
   });
 
-  test('those who have left do not count among the first, and count behind them', async () => {
+  test('withdrawn requests do not count among the first 1000, and count behind them', async () => {
     await r1.withdraw(['w2', 'w500', 'w999', 'w1002', 'w2000']);
     expect(await positions()).toEqual([1, 2, WALKED - 2, WALKED - 1, 2498, 4997]);
   });
@@ -163,7 +163,7 @@ describe('an approval', () => {
     expect(await statusOf(r1, 'a')).toEqual({ ...APPROVED, holdMillis: 5000 });
   });
 
-  test('whose hold has lapsed is over, also before anybody has noticed', async () => {
+  test('is over once its hold has lapsed, also before anybody has noticed', async () => {
     await r1.checkHold('a', 5000);
     await r1.checkHold('b', 5000, { number: 1 });
     await key.setTime(4999);

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { send } from '../../support/http-client.js';
@@ -67,6 +69,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/rate', 'POST, DELETE', ['HEAD', 'GET', 'PUT', 'PATCH', 'OPTIONS', 'PURGE']],
     ['/rate/{key}', 'GET, POST, PUT', ['HEAD', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE']],
     ['/rate/{key}/id', 'DELETE, PUT', ['HEAD', 'GET', 'POST', 'PATCH', 'OPTIONS']],
+    [`/rate/{key}/${randomUUID()}`, 'GET, DELETE, PUT', ['HEAD', 'POST', 'PATCH', 'OPTIONS']],
     ['/debug/{key}', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/healthz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],

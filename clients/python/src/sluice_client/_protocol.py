@@ -121,7 +121,7 @@ class Waiting:
     """The request waits."""
 
     position: int
-    """In the queue: 1 is the head. Exact while at most 1,000 are before it."""
+    """In the queue: 1 is the head. Exact while at most 1,000 are before it, with those withdrawn lately."""
     wait_millis: int
     """The least time until its turn."""
     status: Literal["waiting"] = "waiting"
