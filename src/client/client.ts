@@ -17,7 +17,7 @@ import {
   statusIn,
 } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
-import { type Handling, PendingRequest } from './calls/pending-request.js';
+import { type Handling, type HandlingAlone, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
 import {
   CHECK_OPTIONS,
@@ -74,11 +74,7 @@ export class SluiceClient {
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Handling<WaitElement, Decision, Decision>;
   readonly #peeks: Handling<PeekElement, Peek, Peek>;
-  readonly #statuses: Handling<
-    RequestElement,
-    RequestStatus | undefined,
-    RequestStatus | undefined
-  >;
+  readonly #statuses: HandlingAlone<RequestElement, RequestStatus | undefined>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #keyChanges: Handling<KeyElement, void, void>;

@@ -60,6 +60,13 @@ export class Approvals {
     return this.#window;
   }
 
+  /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
+  get idleAt(): number {
+    let at = this.#window.idleAt;
+    for (const { countsUntil } of this.#limits.slice(1)) at = Math.max(at, countsUntil);
+    return at;
+  }
+
   get holds(): Holds | undefined {
     return this.#holds;
   }
@@ -118,6 +125,14 @@ export class Approvals {
     if (this.#holds.add(now, id, hits, holdMillis)) return true;
     for (const limit of this.#limits) limit.giveBack(id, true);
     return false;
+  }
+
+  /**
+   * Approves a waiter if it fits. Without memory for its id it keeps waiting, as in a full window.
+   * @returns whether it is approved
+   */
+  addWaiter(now: number, id: string, terms: Terms): boolean {
+    return !this.areFull(terms) && this.fitAlone(terms) && this.add(now, id, terms);
   }
 
   /**

@@ -12,16 +12,18 @@ import type {
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit } from '../limits.js';
+import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
 import { KnownRequests } from './known-requests.js';
-import { millisUntil, roomForWaiters } from './limits/room-at.js';
+import { millisUntil } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import { roomForQueue } from './room-for-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -62,7 +64,7 @@ export class Instance {
   ) {
     this.#rules = new RulesInForce(policy);
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
-    this.#expires = this.#idleAt;
+    this.#expires = this.approvals.idleAt;
     known?.continueWith(this.approvals, this.#queue);
     this.#known = known;
   }
@@ -88,17 +90,8 @@ export class Instance {
 
   /** The same to the microsecond. */
   get exactRoomAt(): number {
-    const { limits } = this.approvals;
-    const waited = {
-      hits: this.#headHits,
-      pausedUntil: this.#pausedUntil,
-      servedAt: this.#servedAt,
-    };
-    const roomAt = roomForWaiters(limits, waited);
-    // The rules that come into force at the boundary may not have the limit that is full.
-    const mayChange = limits.length > 1 || !this.#rules.hasLatestAlgorithm;
-    if (!mayChange || !this.#rules.awaitBoundary(this.#window)) return roomAt;
-    return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
+    const { approvals } = this;
+    return roomForQueue(approvals, this.#rules, this.#queue, this.#pausedUntil, this.#servedAt);
   }
 
   isIdle(now: number): boolean {
@@ -152,22 +145,15 @@ export class Instance {
   statusOf(now: number, requestId: string): RequestStatus | undefined {
     const copy = this.#copy(now);
     copy.#roll(now);
-    const { approvals } = copy;
-    const counts = approvals.counts(now, requestId);
+    const counts = copy.approvals.counts(now, requestId);
     const record = this.#known?.recordAt(now, requestId, counts);
-    if (record?.state === 'waiting') return copy.#placeOf(now, requestId, record);
-    const lapse = approvals.holds?.lapseOf(requestId);
-    const isOver = record
-      ? record.state === 'released' || (record.holdMillis !== undefined && lapse === undefined)
-      : !counts;
-    if (isOver) return undefined;
-    return lapse === undefined
-      ? { status: 'approved' }
-      : { status: 'approved', holdMillis: lapse - now };
+    return record?.state === 'waiting'
+      ? copy.#placeOf(now, requestId, record.hits)
+      : approvalStatus(now, requestId, copy.approvals, record);
   }
 
   /** Its place as it is, and its turn as a settle now would leave it, which this makes. */
-  #placeOf(now: number, requestId: string, { hits }: Terms): RequestStatus | undefined {
+  #placeOf(now: number, requestId: string, hits?: number): RequestStatus | undefined {
     const position = this.#queue.positionOf(requestId);
     if (position === undefined) return undefined;
     this.#update(now);
@@ -187,7 +173,7 @@ export class Instance {
     // It may be the length that the window has already.
     if (this.#rules.overrideWindow(this.#window, request, this.#isNew)) this.#takeMaxima(now);
     this.#isNew = false;
-    this.#expires = this.#idleAt;
+    this.#expires = this.approvals.idleAt;
     this.#rules.override(request);
     this.approvals.own.maximum = this.#rules.maximum;
     return this.#grant(now);
@@ -249,7 +235,7 @@ export class Instance {
     const limit = this.approvals.limits[index];
     if (limit?.report(now, report)) {
       this.#isNew = false;
-      this.#expires = this.#idleAt;
+      this.#expires = this.approvals.idleAt;
     }
     this.#serveQueue(now);
     const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
@@ -313,10 +299,7 @@ export class Instance {
     return {
       ...this.inspect(now),
       ...placesIn(this.#queue, now, mostQueued),
-      overridden: {
-        ...this.#rules.overridden,
-        windowMillis: this.#window.hasOverride,
-      },
+      overridden: this.#rules.overriddenOf(this.#window),
       isRecovering: false,
       names: [],
     };
@@ -367,12 +350,6 @@ export class Instance {
     return copy;
   }
 
-  /** What the head of the queue needs, if only that keeps it waiting. */
-  get #headHits(): number {
-    if (this.isPaused || !this.approvals.fit({ hits: 1 })) return 1;
-    return this.#queue.first(1)[0]?.hits ?? 1;
-  }
-
   /** Ends what is over, and takes the rules as they are now. */
   #update(now: number): void {
     this.#roll(now);
@@ -396,13 +373,6 @@ export class Instance {
     this.#expires = Math.max(this.#expires, this.#rules.takeLatest(now, this.approvals));
   }
 
-  /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
-  get #idleAt(): number {
-    let at = this.#window.idleAt;
-    for (const { countsUntil } of this.approvals.limits.slice(1)) at = Math.max(at, countsUntil);
-    return at;
-  }
-
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     this.#rules.dropEndedOverride(now, this.#window);
@@ -414,7 +384,7 @@ export class Instance {
     this.approvals.own.maximum = this.#rules.maximum;
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
-    if (this.#queue.size > 0) this.#expires = this.#idleAt;
+    if (this.#queue.size > 0) this.#expires = this.approvals.idleAt;
   }
 
   /**
@@ -430,18 +400,14 @@ export class Instance {
   #grant(now: number): readonly string[] {
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     this.approvals.beginServing();
-    // Without memory for its id the head keeps waiting, as in a full window.
-    const granted = this.#queue.takeNext(
-      (waiter) =>
-        !this.approvals.areFull(waiter) &&
-        this.approvals.fitAlone(waiter) &&
-        this.approvals.add(now, waiter.requestId, waiter),
+    const granted = this.#queue.takeNext((waiter) =>
+      this.approvals.addWaiter(now, waiter.requestId, waiter),
     );
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;
     this.#known?.approve(now, granted);
     // The limits that they count in may be newer than the last check.
-    this.#expires = Math.max(this.#expires, this.#idleAt);
+    this.#expires = Math.max(this.#expires, this.approvals.idleAt);
     this.#servedAt = Math.floor(now);
     return granted;
   }

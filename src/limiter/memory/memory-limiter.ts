@@ -34,6 +34,7 @@ import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { decisionOf, peekOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
+import { KeyMap } from './key-map.js';
 import type { KnownRequests } from './known-requests.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
@@ -52,12 +53,9 @@ interface Entry<Policy extends KeyLimits> {
 
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
-  readonly #entries = new Map<string, Entry<Policy>>();
+  readonly #entries = new KeyMap<Entry<Policy>>();
   readonly #waiters: Waiters<Entry<Policy>>;
   readonly #approvals: ApprovalBatches;
-  /** The last look-up. */
-  #lastKey: string | undefined;
-  #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
   readonly #sweep: Sweep<Entry<Policy>>;
@@ -114,7 +112,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   /** What applies to a key as of now. For an existing key, this takes one look-up in a map. */
   policyOf(key: string): Policy {
-    const entry = this.#entryOf(key);
+    const entry = this.#entries.get(key);
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
@@ -167,7 +165,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   async peek(request: PeekRequest): Promise<Peek> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
-    const entry = this.#entryOf(request.key);
+    const entry = this.#entries.get(request.key);
     const isFound = entry?.instance.isIdle(now) === false;
     const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
     return peekOf(instance.peek(now, request));
@@ -176,7 +174,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
-    return this.#entryOf(key)?.instance.statusOf(this.#now(), requestId);
+    return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {
@@ -220,7 +218,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#sweep.stop();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
-    this.#lastKey = undefined;
     this.#waiters.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
@@ -230,17 +227,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Math.floor(this.clock.now());
   }
 
-  /** A request asks for its key more than once, and a look-up in a large map is not cheap. */
-  #entryOf(key: string): Entry<Policy> | undefined {
-    if (key !== this.#lastKey) {
-      this.#lastKey = key;
-      this.#lastEntry = this.#entries.get(key);
-    }
-    return this.#lastEntry;
-  }
-
   #find(key: string, now: number): Entry<Policy> | undefined {
-    const entry = this.#entryOf(key);
+    const entry = this.#entries.get(key);
     if (!entry?.instance.isIdle(now)) return entry;
     this.#free(key, entry);
     return undefined;
@@ -271,14 +259,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const instance = new Instance(key, now, policy, this.#bounds, this.#budget, onGrant, known);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
-    this.#lastKey = undefined;
     this.#sweep.start();
     return entry;
   }
 
   /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
   #takeKnown(key: string): KnownRequests | undefined {
-    const idle = this.#entryOf(key);
+    const idle = this.#entries.get(key);
     const known = idle?.instance.takeKnown();
     if (idle) this.#remove(key, idle);
     return known;
@@ -297,7 +284,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     entry.instance.clear();
     this.#budget.giveBack(bytesOf(key));
     this.#entries.delete(key);
-    this.#lastKey = undefined;
   }
 
   #wait(

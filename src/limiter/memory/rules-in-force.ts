@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { CheckRequest, KeyLimits } from '../limiter.js';
+import type { CheckRequest, InstanceDetail, KeyLimits } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
 import type { Window } from './limits/window.js';
@@ -51,11 +51,12 @@ export class RulesInForce {
     return this.#overriddenQueueMax ?? this.#rules.maxRequestsInQueue;
   }
 
-  /** Which maxima requests have set. */
-  get overridden(): { readonly maxRequests: boolean; readonly maxRequestsInQueue: boolean } {
+  /** Which limits requests have set. @param window of the key */
+  overriddenOf(window: Window): InstanceDetail['overridden'] {
     return {
       maxRequests: this.#overriddenMax !== undefined,
       maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
+      windowMillis: window.hasOverride,
     };
   }
 
@@ -105,6 +106,15 @@ export class RulesInForce {
     if (!this.hasLatestAlgorithm) return true;
     const own = this.latestOwn;
     return hasSettableWindow(own) && own.windowMillis !== window.millis && !window.isOverridden;
+  }
+
+  /**
+   * When the latest rules come into force, under which another limit may be full; Infinity if no rules wait for that.
+   * @param limits how many limits are in force
+   */
+  limitsChangeAt(window: Window, limits: number): number {
+    const mayChange = limits > 1 || !this.hasLatestAlgorithm;
+    return mayChange && this.awaitBoundary(window) ? window.end : Infinity;
   }
 
   /** Whether another own limit waits for the end of the window. */
