@@ -8,12 +8,13 @@ import {
   amendment,
   approval,
   checkResults,
+  endedHold,
   keyChange,
   peeked,
   releaseResults,
 } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofAmendment, ofCheck, ofKeyChange, ofRelease } from './parameters.js';
+import { ofAmendment, ofCheck, ofHoldEnd, ofKeyChange, ofRelease } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
@@ -46,6 +47,14 @@ const OF_RELEASE: readonly ErrorCode[] = [
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'REQUEST_NOT_FOUND',
+  'STORE_UNAVAILABLE',
+  'STORE_FULL',
+];
+const OF_HOLD_END: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'HOLDER_NOT_FOUND',
   'STORE_UNAVAILABLE',
   'STORE_FULL',
 ];
@@ -160,6 +169,24 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: amendment } },
         },
         errors: OF_AMENDMENT,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
+    },
+    '/rate/{key}/holders/{handle}': {
+      delete: operation({
+        operationId: 'endHold',
+        tags: [CHECKS],
+        summary: 'End the hold of another caller',
+        description:
+          'Releases the held approval. Its holder notices at the next renewal, which is answered 404; its work may go on until then.',
+        scope: 'configure',
+        requestParams: ofHoldEnd,
+        answer: {
+          description: 'Ended.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: endedHold } },
+        },
+        errors: OF_HOLD_END,
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },

@@ -24,6 +24,7 @@ import { changeKey } from './change-key.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
+import { endHold } from './end-hold.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
@@ -131,6 +132,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     });
     const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
     const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
+    const endOne = guards.guard('configure', endHold(limiter) as RequestHandler);
+    route(app, '/rate/:key/holders/:handle', { DELETE: endOne });
     route(app, '/rate/:key/:requestId', { DELETE: releaseOne, PUT: amendOne }, (method) =>
       method === 'POST' || method === 'GET'
         ? serviceError('CHECK_HAS_REQUEST_ID', { method })
