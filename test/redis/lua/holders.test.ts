@@ -123,7 +123,7 @@ describe('a waiter with a holder', () => {
 
   test('leaves nothing when its replica is dead', async () => {
     await key.setTime(50_000);
-    await key.replica('r2', { limits }).check(['z']);
+    await key.replica('r2', { limits, history: { since: -10 } }).check(['z']);
     expect(await key.storedHolders()).toEqual(NOTHING);
   });
 
@@ -140,10 +140,13 @@ describe('a waiter with a holder', () => {
 
   test('keeps it when Redis has lost the state alone', async () => {
     await key.lose('state');
-    await replica.settle();
-    await key.setTime(2000);
-    await replica.settle();
-    expect(await key.storedHolders()).toMatchObject({ waiting: {} });
+    await replica.check(['z']);
+    for (const millis of [600, 1600]) {
+      await key.setTime(millis);
+      await replica.settle();
+    }
+    const { held, waiting } = await key.storedHolders();
+    expect([Object.keys(held), waiting]).toEqual([['a'], {}]);
     expect(await heldOf(replica)).toMatchObject([{ requestId: 'a', holder: 'host:1' }]);
   });
 });
