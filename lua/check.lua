@@ -26,6 +26,7 @@
 --         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
 --         holds          the length in ms of the hold of each check, or '', with a comma between two
 --         max_holds      with `holds`: the most holds that the key may have
+--         holders        with `holds`: who holds the approval of each check, percent-encoded, or '', with a comma between two
 --         numbers        with a comma between two, for each check whose caller has chosen its request id: the number of the
 --                        check among those of the replica; '' for the others
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
@@ -38,9 +39,9 @@
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
---       -6 failed because Redis is full, -7 rejected because the request with its id was released, -8 or -9 because that
---       has other hits or another hold, -10 denied because it has ended the wait of that request, -11 less the microseconds
---       until its turn: denied because that is later than it can wait,
+--       -6 failed because Redis is full, -7 rejected because the request with its id was released, -8, -9 or -11
+--       because that has other hits, another hold or another holder, -10 denied because it has ended the wait of that
+--       request, -12 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false, and so has each batch after those that take long (lib/weight): it is left to the

@@ -8,7 +8,8 @@
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
---       its approval will be held, and `#<number>` of its check if the caller has chosen its id
+--       its approval will be held, `#<number>` of its check if the caller has chosen its id, and `@` and the holder if its
+--       check has named one
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
@@ -65,10 +66,12 @@ local function run(KEYS, ARGV)
 
   local ids, waiters, named = {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, number = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)#?(%d*)$')
+    local ticket, hits, hold, number, holder =
+      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)#?(%d*)@?(.*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold),
+      holder = holder ~= '' and holder or nil,
       owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then

@@ -1,7 +1,8 @@
-// One key: its window, its limits and their sources, its waiters, and its names in Redis.
+// One key: its window, its limits and their sources, its waiters and holders, and its names in Redis.
 
 import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
+import { forgetHolders, showHolders } from './holders-view.js';
 import { limitFillOf, limitText, noteRow, SPARKS, usageText } from './keys-view.js';
 import { drawSpark } from './spark.js';
 import { ago, algorithmText, count, duration, moment, plural, rate, reason } from './text.js';
@@ -15,7 +16,9 @@ export function openDetail(key) {
   setText(byId('detail-title'), key);
   byId('detail-live').hidden = true;
   byId('detail-queue').hidden = true;
+  byId('detail-holders').hidden = true;
   byId('detail-names').hidden = true;
+  forgetHolders();
   for (const id of ['limits', 'matches']) keepList(byId(id), []);
   setText(byId('overrides'), '');
   setText(byId('detail-state'), 'loading …');
@@ -30,6 +33,7 @@ export function showDetail(detail) {
   setText(byId('detail-state'), stateText(detail));
   byId('detail-live').hidden = !detail.found;
   byId('detail-queue').hidden = !detail.found;
+  byId('detail-holders').hidden = !detail.found;
   byId('detail-names').hidden = !detail.found || detail.names.length === 0;
   showLimits(detail);
   clearInterval(windowTimer);
@@ -38,6 +42,7 @@ export function showDetail(detail) {
   moveWindow(detail);
   showGauges(detail);
   showWaiting(detail);
+  showHolders(detail);
   keepList(
     byId('names'),
     detail.names,

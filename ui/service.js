@@ -27,7 +27,7 @@ export function read(path, query, signal) {
 }
 
 /**
- * Checks, waits or releases.
+ * Checks, waits, releases, or ends a hold.
  * @param signal gives up the place in the queue
  */
 export function attempt(path, query, signal) {

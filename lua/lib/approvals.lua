@@ -1,7 +1,8 @@
 -- The approvals of a key: those that count in its limits (limits/key-limits), and among them those that are held
 -- (lib/holds).
 --
--- The terms of an approval are its hits and, if it is held, the length of its hold in ms.
+-- The terms of an approval are its hits and, if it is held, the length of its hold in ms, and who holds it if its check has
+-- said so.
 
 local chunks = require 'lib/chunks'
 local given_back = require 'lib/given-back'
@@ -37,7 +38,7 @@ function approvals.add(keys, state, call, ids, terms)
   for i, id in ipairs(ids) do
     local hits, hold = terms[i].hits, terms[i].hold
     if hold then
-      holds.add(keys, state, call, id, hits, hold)
+      holds.add(keys, state, call, id, hits, hold, terms[i].holder)
     else
       key_limits.take(keys, state, call, id, hits, false)
     end

@@ -4,6 +4,7 @@ local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
+local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
@@ -69,10 +70,11 @@ local function owner_of(call, batch, i)
   return number and call.replica .. '#' .. digits(number) or nil
 end
 
--- The hits of a check, and the length of its hold in ms if its approval is to be held.
+-- The hits of a check, the length of its hold in ms if its approval is to be held, and who holds it then, if it says so.
 local function terms_of(batch, i)
   local terms = batch.terms
-  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i] or nil
+  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i] or nil,
+    terms.holders and terms.holders[i] or nil
 end
 
 -- Whether one more approval is kept: among the held ones, and in each limit.
@@ -104,7 +106,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   -- With a maximum of 0 no turn ever comes.
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local id, hits, hold = batch.ids[i], terms_of(batch, i)
+    local id, hits, hold, holder = batch.ids[i], terms_of(batch, i)
     local waits = waits_of(batch, i)
     local reply
     if decided[id] then
@@ -126,7 +128,9 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         or queue.next_ticket(keys, state, call)
       if reply > verdicts.APPROVED then
         local owner = owner_of(call, batch, i)
-        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold, owner = owner }
+        joining[#joining + 1] = {
+          request_id = id, ticket = reply, hits = hits, hold = hold, holder = holder, owner = owner,
+        }
         if owner then
           known_requests.begin(keys, id)
         end
@@ -159,10 +163,10 @@ local function named_check(call, batch, i)
   if not owner then
     return nil
   end
-  local hits, hold = terms_of(batch, i)
+  local hits, hold, holder = terms_of(batch, i)
   local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
   return {
-    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold,
+    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold, holder = holder,
     can_wait = waits ~= WAITS_NOT and not (longest_waits and longest_waits[i] == 0),
     has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
@@ -171,7 +175,7 @@ end
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
-    local id, hits, hold = batch.ids[i], terms_of(batch, i)
+    local id, hits, hold, holder = batch.ids[i], terms_of(batch, i)
     local named = named_check(call, batch, i)
     if named then
       decided[id] = known_requests.answer(keys, state, call, named)
@@ -184,7 +188,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
       if named then
         known_requests.begin(keys, id)
       end
-      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold } })
+      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder } })
       if named then
         named_requests.write(keys, state, call, named_requests.APPROVED, { named })
       end
@@ -202,6 +206,18 @@ local function read_numbers(text)
     numbers[#numbers + 1] = tonumber(number) or false
   end
   return numbers
+end
+
+-- A text for each check of a batch, which is percent-encoded; false for a check without one.
+local function read_texts(text)
+  local texts = {}
+  for encoded in string.gmatch(text .. ',', '([^,]*),') do
+    local decoded = string.gsub(encoded, '%%(%x%x)', function(hex)
+      return string.char(tonumber(hex, 16))
+    end)
+    texts[#texts + 1] = decoded ~= '' and decoded
+  end
+  return texts
 end
 
 -- The values of a text of `<name>=<value>;`, by their names.
@@ -226,6 +242,7 @@ local function read_terms(special)
     longest_waits = said.longest_waits and read_numbers(said.longest_waits),
     hits = said.hits and read_numbers(said.hits),
     numbers = said.numbers and read_numbers(said.numbers),
+    holders = said.holders and read_texts(said.holders),
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
@@ -251,6 +268,9 @@ function checks.decide(call, batch, values)
   local keys = key_names.read(batch.names, batch.first_key)
   if terms.numbers then
     named_requests.require_names(keys)
+  end
+  if terms.holders then
+    holders.require_names(keys)
   end
   call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))

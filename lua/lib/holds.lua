@@ -17,6 +17,7 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
+local holders = require 'lib/holders'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
 local stored = require 'lib/stored'
@@ -112,8 +113,8 @@ function holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   state.set_at = call.now_ms
 end
 
--- Holds an approval, unless it is held already.
-function holds.add(keys, state, call, id, hits, millis)
+-- Holds an approval, unless it is held already. `holder`: who holds it, if its check has said so.
+function holds.add(keys, state, call, id, hits, millis, holder)
   if not stored.has_holds(state) then
     stored.remove_leftover(holds.name(keys))
     stored.remove_leftover(holds.order_name(keys))
@@ -122,6 +123,9 @@ function holds.add(keys, state, call, id, hits, millis)
     return
   end
   holds.write(keys, state, call, id, call.now_ms + millis, millis, hits)
+  if holder then
+    holders.add(keys, state, call, id, holder)
+  end
   if state.held_ids == holds.FEW and not state.orders_holds then
     local _, _, _, _, order = holds.read_all(keys, 0)
     holds.begin_order(keys, state, order)
@@ -148,6 +152,7 @@ function holds.release(keys, state, id)
   if hits then
     holds.call_order(keys, state, 'ZREM', holds.member(id, hits))
     redis.call('HDEL', holds.name(keys), id)
+    holders.end_holds(keys, state, { id })
     local is_last = redis.call('EXISTS', holds.name(keys)) == 0
     holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.first_lapse)
   end
@@ -215,12 +220,14 @@ function holds.end_lapsed(keys, state, call)
   if first == math.huge then
     last_lapsed = #ids > 0 and last_lapsed or holds.last_lapse(keys, state)
     redis.call('UNLINK', holds.name(keys), holds.order_name(keys))
+    holders.end_all_holds(keys, state)
   elseif order then
     holds.begin_order(keys, state, order)
   elseif #ids > 0 then
     holds.call_order(keys, state, 'ZREMRANGEBYSCORE', '-inf', digits(call.now_ms))
   end
   chunks.call('HDEL', holds.name(keys), ids)
+  holders.end_holds(keys, state, ids)
   if #ids > 0 or held_ids < state.held_ids then
     given_back.note(state, call)
     -- A lapse may be noticed late.

@@ -5,6 +5,7 @@ local calendars = require 'lib/calendars'
 local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
 local full_memory = require 'lib/full-memory'
+local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
@@ -70,6 +71,7 @@ local function remove_idle(keys, state, call)
   end
   redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
   named_requests.drop_waiting(keys, state)
+  holders.remove_all(keys, state)
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
     named_requests.remove_all(keys, state)
@@ -127,6 +129,9 @@ function instance.open(keys, call, state)
     return nil
   end
   key_limits.take_calendars(state, call)
+  if state.has_holders == 1 then
+    holders.require_names(keys)
+  end
   full_memory.write_first(keys.state, call, state)
   -- Replicas with waiters know this time, or an earlier one. Without a ticket nobody has waited.
   state.known_room_at = state.ticket > 0 and room.at(state, call)
@@ -196,6 +201,7 @@ function instance.new(keys, call, idle, rules)
     more.set(state, 'unsorted', 1)
     more.set(state, 'ticket', queue.last_ticket(keys, state))
     named_requests.find_leftovers(keys, state, call)
+    holders.find_leftovers(keys, state)
   end
   return state
 end
@@ -212,6 +218,7 @@ local function write_expiry(keys, state, call)
   redis.call('PEXPIREAT', keys.state, expire_at)
   past_requests.expire(keys, state, call, expire_at)
   named_requests.expire(keys, state, expire_at)
+  holders.expire(keys, state, expire_at)
   if stored.has_holds(state) then
     redis.call('PEXPIREAT', holds.name(keys), expire_at)
     if state.orders_holds then
@@ -230,6 +237,9 @@ end
 function instance.close(keys, state, call)
   if state.stored_expires ~= stored.expires_to_store(state) then
     more.changed(state)
+  end
+  if state.has_holders == 1 and not stored.has_holds(state) and queue.read(keys, state, call).places == 0 then
+    holders.remove_all(keys, state)
   end
   -- Before the state is written: a queue that is repaired begins a recovery, which may change whether there is news,
   -- and the state has the number of the last wake.

@@ -1,6 +1,7 @@
 -- What a check gets whose caller has chosen its request id, if the request is known: the answer that it has already, or the
 -- place in which it waits.
 
+local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
@@ -42,23 +43,36 @@ local function take_place(keys, state, call, check, record)
   return record.ticket
 end
 
--- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, owner,
--- can_wait and has_no_place.
+-- Whether an approval was released, or its hold has lapsed. `record`: of its request.
+local function is_over(keys, state, record)
+  return record.is == named_requests.RELEASED
+    or (record.is == named_requests.APPROVED and record.hold and not holds.read(keys, state, record.request_id))
+end
+
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, holder,
+-- owner, can_wait and has_no_place.
 function known_requests.answer(keys, state, call, check)
   local record = named_requests.find(keys, check.request_id)
   if not record and is_approved_without_record(keys, state, check.request_id) then
-    record = { is = named_requests.APPROVED, hits = check.hits, hold = check.hold }
+    record = {
+      request_id = check.request_id, is = named_requests.APPROVED, hits = check.hits, hold = check.hold,
+      holder = check.holder,
+    }
   elseif not record then
     return nil
+  elseif record.hold then
+    record.holder = holders.of(keys, state, check.request_id, record.is == named_requests.WAITING)
   end
   if record.hits ~= check.hits then
     return verdicts.OTHER_HITS
   elseif record.hold ~= check.hold then
     return verdicts.OTHER_HOLD
+  elseif is_over(keys, state, record) then
+    return verdicts.ID_USED
+  elseif record.holder ~= check.holder then
+    return verdicts.OTHER_HOLDER
   elseif record.is == named_requests.WAITING then
     return take_place(keys, state, call, check, record)
-  elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.request_id)) then
-    return verdicts.ID_USED
   end
   named_requests.write(keys, state, call, named_requests.APPROVED, { check })
   return verdicts.APPROVED

@@ -9,8 +9,9 @@
 --                                         while `expires` does not follow from the window, and while an approval has
 --                                         more than one hit or is held, in a pause, while a vendor's report is in
 --                                         force or a request has set the next window's length, while requests with ids
---                                         of their callers are remembered, and in a key with further limits or a
---                                         calendar. A field that says nothing is 0
+--                                         of their callers are remembered, while a check has said who holds its
+--                                         approval, and in a key with further limits or a calendar. A field that says
+--                                         nothing is 0
 
 local digits = require 'lib/digits'
 local key_limits = require 'limits/key-limits'
@@ -26,6 +27,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
+  'has_holders',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -37,6 +39,7 @@ local NO_MORE = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
+    has_holders = 0,
   },
 }
 

@@ -15,8 +15,9 @@ local verdicts = {
   OTHER_HITS = -8,
   OTHER_HOLD = -9,
   WAIT_EXPIRED = -10,
+  OTHER_HOLDER = -11,
   -- Less the microseconds until the turn of the check.
-  TURN_TOO_LATE = -11,
+  TURN_TOO_LATE = -12,
 }
 
 return verdicts

@@ -12,6 +12,7 @@
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
+local holders = require 'lib/holders'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
 local named_requests = require 'lib/named-requests'
@@ -47,6 +48,7 @@ end
 function queue.drop(keys, state, tally)
   redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
   named_requests.drop_waiting(keys, state)
+  holders.drop_waiting(keys, state)
   replicas.forget(tally)
 end
 
@@ -144,11 +146,12 @@ function queue.compact(keys, state, now_ms)
   end)
   chunks.call('HDEL', keys.waiting, dead)
   named_requests.forget_waiting(keys, state, dead)
+  holders.forget_waiting(keys, state, dead)
   state.changed = true
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, and its owner
--- if its caller has chosen the id.
+-- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, its
+-- holder if its check has named one, and its owner if its caller has chosen the id.
 function queue.join(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
   local tickets, new, named = {}, {}, {}
@@ -162,6 +165,7 @@ function queue.join(keys, state, call, waiters)
     end
   end
   named_requests.write(keys, state, call, named_requests.WAITING, named)
+  holders.join_queue(keys, state, waiters)
   local count = chunks.call('HSET', keys.waiting, tickets)
   fifo_list.append(keys, new)
   queue.renew_lease(state, tally, call)
@@ -220,6 +224,7 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   end
   replicas.add_places(tally, replica_id, -withdrawn, call.now_ms)
   named_requests.forget_waiting(keys, state, ids)
+  holders.forget_waiting(keys, state, ids)
   state.changed = true
   if tally.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
@@ -309,6 +314,9 @@ function queue.take_heads(keys, state, call, room, most, approve)
       has_terms = has_terms or entry.hits ~= 1 or entry.hold ~= nil
     end
   end
+  if has_terms then
+    holders.resolve(keys, state, terms)
+  end
   approve(ids, has_terms and terms or nil, claims)
   named_requests.leave_queue(keys, state, call, left)
   if tally.places == 0 or (taken == 0 and not is_blocked) then
@@ -316,6 +324,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
     queue.drop(keys, state, tally)
   elseif taken > 0 then
     chunks.call('HDEL', keys.waiting, gone)
+    holders.forget_waiting(keys, state, gone)
     fifo_list.remove_first(keys, taken)
   end
   return taken, is_blocked, head_hits

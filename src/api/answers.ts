@@ -50,6 +50,11 @@ export const requestStatus = z
   })
   .meta({ id: 'RequestStatus' });
 
+/** The body of the answer to the end of a hold. */
+export const endedHold = z
+  .strictObject({ key: z.string(), handle: z.string() })
+  .meta({ id: 'EndedHold' });
+
 /** The body of the answer to a pause, or to a report of what remains of a limit. */
 export const keyChange = z
   .strictObject({

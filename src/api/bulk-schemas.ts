@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { holder } from '../common/holder.js';
 import { requestId } from '../common/request-id.js';
 import { wholeNumber } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
@@ -27,6 +28,7 @@ export const checkElement = z
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
       hits: wholeNumber(BOUNDS.hits).optional(),
       holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
+      holder: holder().optional(),
     },
     'an object',
   )

@@ -2,7 +2,8 @@ import { z } from 'zod';
 
 import { ALGORITHM_NAMES } from '../limiter/algorithms.js';
 import { CALENDAR_UNITS } from '../limiter/calendar/calendar.js';
-import type { InstanceState } from '../limiter/limiter.js';
+import { MOST_HOLDINGS } from '../limiter/holdings.js';
+import type { Holding, InstanceState } from '../limiter/limiter.js';
 import type { LimitState, NamedAlgorithm } from '../limiter/limits.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
@@ -71,6 +72,39 @@ export const instance = z
   })
   .meta({ id: 'Instance' });
 
+/** A held approval. */
+const holderShown = z
+  .strictObject({
+    Handle: z.string().meta({
+      description: 'Names it for `DELETE /rate/{key}/holders/{handle}`. Not its request id.',
+    }),
+    Holder: z
+      .string()
+      .optional()
+      .meta({ description: 'Who holds it. Left out if its check has not said.' }),
+    HeldMillis: count
+      .optional()
+      .meta({ description: 'Milliseconds since its hold began. Left out without `Holder`.' }),
+    LapseMillis: count.meta({
+      description: 'Milliseconds until its hold lapses, if it is not renewed.',
+    }),
+    Hits: count,
+  })
+  .meta({ id: 'Holder' });
+
+/** A key with an instance, and who holds its approvals. */
+export const instanceDetail = instance
+  .extend({
+    Holders: z
+      .array(holderShown)
+      .max(MOST_HOLDINGS)
+      .optional()
+      .meta({
+        description: `The held approvals, at most ${MOST_HOLDINGS}, in the order of their lapses. Left out if there are none.`,
+      }),
+  })
+  .meta({ id: 'InstanceDetail' });
+
 /** A key without an instance. */
 export const missingInstance = z
   .strictObject({ Key: z.string(), Found: z.literal(false) })
@@ -88,6 +122,7 @@ export const listing = z
   .meta({ id: 'Listing' });
 
 export type Instance = z.infer<typeof instance>;
+export type InstanceDetail = z.infer<typeof instanceDetail>;
 export type MissingInstance = z.infer<typeof missingInstance>;
 
 /** The body of a key with an instance. */
@@ -115,6 +150,24 @@ export function debugBody({
     ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
     ...(further.length > 0 ? { Limits: further.map(toLimit) } : {}),
     Found: true,
+  };
+}
+
+/** The body of a key with an instance and its held approvals. */
+export function debugDetailBody(
+  state: InstanceState,
+  holdings: readonly Holding[],
+): InstanceDetail {
+  const body = debugBody(state);
+  return holdings.length > 0 ? { ...body, Holders: holdings.map(toHolder) } : body;
+}
+
+function toHolder({ handle, holder, heldMillis, lapseMillis, hits }: Holding) {
+  return {
+    Handle: handle,
+    ...(holder === undefined ? {} : { Holder: holder, HeldMillis: heldMillis }),
+    LapseMillis: lapseMillis,
+    Hits: hits,
   };
 }
 

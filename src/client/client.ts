@@ -19,6 +19,7 @@ import {
 import { Batcher } from './calls/batcher.js';
 import { type Handling, type HandlingAlone, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
+import { Holder } from './calls/holder.js';
 import {
   CHECK_OPTIONS,
   CLIENT_OPTIONS,
@@ -70,6 +71,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
+  readonly #holder: Holder;
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Handling<WaitElement, Decision, Decision>;
@@ -79,13 +81,14 @@ export class SluiceClient {
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #keyChanges: Handling<KeyElement, void, void>;
 
-  /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small */
+  /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
     const given = givenOptions(options);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     demandAboveZero({ timeoutMillis, maxCalls });
     const { retries = DEFAULT_RETRIES } = given;
     if (!(retries >= 0)) throw new RangeError(`retries must be at least 0, not ${retries}`);
+    this.#holder = new Holder(given.holder);
     const service = new Service(given);
     const retrying = { retries, addresses: service.addresses };
 
@@ -176,10 +179,11 @@ export class SluiceClient {
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
     const wrong = faultIn(CHECK_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    const element = elementOf(key, options);
-    return options.quota
-      ? new PendingRequest(element, this.#loneChecks, options).value
-      : new PendingRequest(element, this.#checks, options).value;
+    return this.#holder.ask(elementOf(key, options), (element) =>
+      options.quota
+        ? new PendingRequest(element, this.#loneChecks, options).value
+        : new PendingRequest(element, this.#checks, options).value,
+    );
   }
 
   /**
@@ -191,8 +195,10 @@ export class SluiceClient {
     const wrong = faultIn(WAIT_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
     const { maxWaitMillis } = options;
-    const element = { ...elementOf(key, options), maxWaitMillis };
-    return new PendingRequest(element, this.#waits, options).value;
+    return this.#holder.ask(
+      { ...elementOf(key, options), maxWaitMillis },
+      (element) => new PendingRequest(element, this.#waits, options).value,
+    );
   }
 
   /**

@@ -68,7 +68,9 @@ export type RequestIdConflict =
   /** The request with this id asks for other hits. */
   | 'other_hits'
   /** The request with this id asks for another hold, or for none. */
-  | 'other_hold';
+  | 'other_hold'
+  /** The request with this id names another holder, or none. */
+  | 'other_holder';
 
 /** A check says something about a request id that the limiter knows otherwise. */
 export class RequestIdConflictError extends Error {

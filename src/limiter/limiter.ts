@@ -67,6 +67,8 @@ export interface CheckRequest {
    * since the approval or its last renewal. Undefined: the approval counts in its window only.
    */
   readonly holdMillis?: number | undefined;
+  /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */
+  readonly holder?: string | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
   /** The length of the key's windows, from the next one on; of a key that begins, at once. */
@@ -242,6 +244,19 @@ export interface QueuedRequest {
   readonly waitedMillis: number;
 }
 
+/** A held approval as it is shown: without its id, which would allow anyone to release it. */
+export interface Holding {
+  /** Names it among those of its key, see `handleOf`. */
+  readonly handle: string;
+  /** Who holds it; undefined if its check has not said. */
+  readonly holder: string | undefined;
+  /** How long it has been held. Undefined without a holder. */
+  readonly heldMillis: number | undefined;
+  /** Until its hold lapses, unless that is renewed. */
+  readonly lapseMillis: number;
+  readonly hits: number;
+}
+
 /** A replica that has places in a key's queue. */
 export interface QueueingReplica {
   /** Undefined if there is only one. */
@@ -359,6 +374,18 @@ export interface Limiter {
    * @param mostQueued how many requests of the queue to name
    */
   examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined>;
+
+  /**
+   * The approvals of a key that are held, in the order of their lapses.
+   * @returns at most `MOST_HOLDINGS`; none if no such key exists
+   */
+  holdings(key: string): Promise<readonly Holding[]>;
+
+  /**
+   * Releases a held approval by its handle.
+   * @returns false if there is none
+   */
+  endHold(key: string, handle: string): Promise<boolean>;
 
   /**
    * Every key, in no order and in pages. A key that is created or removed meanwhile may be missing. A key may

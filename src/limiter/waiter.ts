@@ -20,6 +20,8 @@ export class Waiter {
   readonly hits: number;
   /** Undefined if its approval will not be held. */
   readonly holdMillis: number | undefined;
+  /** Undefined unless its check has named one. */
+  readonly holder: string | undefined;
   readonly #maxWaitMillis: number | undefined;
 
   constructor(
@@ -27,13 +29,15 @@ export class Waiter {
     {
       hits = 1,
       holdMillis,
+      holder,
       maxWaitMillis,
-    }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
+    }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'holder' | 'maxWaitMillis'> = {},
     /** Of its claim, if its caller has chosen the request id. */
     readonly claimNumber?: number,
   ) {
     this.hits = hits;
     this.holdMillis = holdMillis;
+    this.holder = holder;
     this.#maxWaitMillis = maxWaitMillis;
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;

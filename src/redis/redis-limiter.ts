@@ -12,6 +12,7 @@ import type {
   Amendment,
   CheckRequest,
   Decision,
+  Holding,
   InstanceDetail,
   InstanceState,
   LimitsOf,
@@ -37,17 +38,22 @@ import {
   lapsedBeforeAnswer,
   mayHaveLapsed,
 } from './checks/check-replies.js';
+import { type HeldApproval, handleOf, MOST_LOOKED_AT, toHoldings } from '../limiter/holdings.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
+import { FIRST_PAGE, type PageOfHolds } from './scripts/holders-codec.js';
 import type { Replacements } from './scripts/script-loader.js';
 import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './shared/store-observer.js';
 import { redisMutexes } from './waiting/redis-mutex.js';
 import { WaitingRoom } from './waiting/waiting-room.js';
 import type { WakeMessages } from './waiting/wake-channel.js';
+
+/** A larger page would block other callers of Redis for too long. */
+const HOLDS_PER_PAGE = 250;
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -223,6 +229,23 @@ export class RedisLimiter implements StoreLimiter {
     return reply && { key, ...reply, names: storedNames(names, reply.limits) };
   }
 
+  async holdings(key: string): Promise<readonly Holding[]> {
+    const held: HeldApproval[] = [];
+    for await (const page of this.#pagesOfHolds(key)) {
+      held.push(...page);
+      if (held.length >= MOST_LOOKED_AT) break;
+    }
+    return toHoldings(key, held);
+  }
+
+  async endHold(key: string, handle: string): Promise<boolean> {
+    for await (const page of this.#pagesOfHolds(key)) {
+      const found = page.find(({ requestId }) => handleOf(key, requestId) === handle);
+      if (found) return this.release(key, found.requestId);
+    }
+    return false;
+  }
+
   list(): AsyncIterable<readonly InstanceState[]> {
     return this.#listing.pages();
   }
@@ -241,6 +264,15 @@ export class RedisLimiter implements StoreLimiter {
       );
     } catch (error) {
       throw new StoreUnavailableError({ cause: error });
+    }
+  }
+
+  async *#pagesOfHolds(key: string): AsyncIterable<readonly HeldApproval[]> {
+    const names = this.#naming.namesOf(key);
+    for (let cursor: string | undefined = FIRST_PAGE; cursor !== undefined;) {
+      const page: PageOfHolds = await this.#scripts.holders(names, cursor, HOLDS_PER_PAGE);
+      yield page.held;
+      cursor = page.next;
     }
   }
 

@@ -138,6 +138,11 @@ export const ERRORS = {
     message: 'request not found',
     when: 'the request id is unknown or counts no longer: it was released before, its windows have ended, or its hold has lapsed; or a renewal is for an approval that is not held',
   },
+  HOLDER_NOT_FOUND: {
+    kind: 'reject',
+    message: 'no such holder',
+    when: 'no held approval of the key has the handle: it was released, its hold has lapsed, or it was ended before',
+  },
   PATH_NOT_FOUND: {
     kind: 'reject',
     message: 'no such path: {path}',
@@ -176,7 +181,7 @@ export const ERRORS = {
   REQUEST_ID_CONFLICT: {
     kind: 'reject',
     message: '{parameter} must be the same in all checks with this requestId',
-    when: 'an earlier check with the same `requestId` has other `hits` or another `holdMillis`',
+    when: 'an earlier check with the same `requestId` has other `hits`, another `holdMillis` or another `holder`',
   },
   REQUEST_TIMEOUT: {
     kind: 'reject',

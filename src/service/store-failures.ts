@@ -89,6 +89,7 @@ const CONFLICTS: Readonly<Record<RequestIdConflict, ServiceError>> = {
   withdrawn: serviceError('PLACE_WITHDRAWN', {}),
   other_hits: serviceError('REQUEST_ID_CONFLICT', { parameter: 'hits' }),
   other_hold: serviceError('REQUEST_ID_CONFLICT', { parameter: 'holdMillis' }),
+  other_holder: serviceError('REQUEST_ID_CONFLICT', { parameter: 'holder' }),
 };
 
 function kindOf(error: unknown): keyof typeof STORE_FAILURES {

@@ -22,6 +22,15 @@ export interface DebugLimit extends DebugAlgorithm {
   readonly NumApprovedThisWindow: number;
 }
 
+/** A held approval in the body of `GET /debug/{key}`. */
+export interface DebugHolder {
+  readonly Handle: string;
+  readonly Holder?: string;
+  readonly HeldMillis?: number;
+  readonly LapseMillis: number;
+  readonly Hits: number;
+}
+
 /** The body of `GET /debug/{key}`. */
 export interface DebugState extends DebugAlgorithm {
   readonly Key: string;
@@ -37,6 +46,7 @@ export interface DebugState extends DebugAlgorithm {
   readonly NumHeld?: number;
   readonly PausedMillis?: number;
   readonly Limits?: readonly DebugLimit[];
+  readonly Holders?: readonly DebugHolder[];
 }
 
 /** @param headers such as a token's */

@@ -10,6 +10,7 @@ import type {
   Amendment,
   CheckRequest,
   Decision,
+  Holding,
   InstanceDetail,
   InstanceState,
   Limiter,
@@ -50,13 +51,14 @@ export class HttpLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis } = request;
+    const { key, requestId, canWait, hits, holdMillis, holder, maxWaitMillis } = request;
     const { maxRequests, maxRequestsInQueue, windowMillis } = request;
     const query = queryOf({
       requestId,
       canWait: canWait || undefined,
       hits,
       holdMillis,
+      holder: holder === undefined ? undefined : encodeURIComponent(holder),
       maxWaitMillis,
       maxRequests,
       maxRequestsInQueue,
@@ -171,6 +173,24 @@ export class HttpLimiter implements Limiter {
     return this.inner.examine(key, mostQueued);
   }
 
+  async holdings(key: string): Promise<readonly Holding[]> {
+    const { Holders = [] } = await debugState(this.url, key);
+    return Holders.map(({ Handle, Holder, HeldMillis, LapseMillis, Hits }) => ({
+      handle: Handle,
+      holder: Holder,
+      heldMillis: HeldMillis,
+      lapseMillis: LapseMillis,
+      hits: Hits,
+    }));
+  }
+
+  async endHold(key: string, handle: string): Promise<boolean> {
+    const answer = await send(this.url, 'DELETE', `${ratePath(key)}/holders/${handle}`);
+    if (answer.status === 404) expectBody(answer, 404, { error: 'no such holder', key });
+    else expectBody(answer, 200, { key, handle });
+    return answer.status === 200;
+  }
+
   async *list(): AsyncIterable<readonly InstanceState[]> {
     const answer = await send(this.url, 'GET', '/debug');
     const body = answer.json() as { Instances: Record<string, KnownState> };
@@ -196,7 +216,7 @@ interface ToldStatus {
 }
 
 /** What the body leaves out if it is 0 or empty. */
-type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits' | keyof DebugAlgorithm;
+type LeftOut = 'Holders' | 'NumHeld' | 'PausedMillis' | 'Limits' | keyof DebugAlgorithm;
 type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
 function queryOf(
@@ -229,6 +249,7 @@ function conflictIn({ json }: Answer): RequestIdConflict {
   if (error === messageOf('PLACE_WITHDRAWN', {})) return 'withdrawn';
   if (error === messageOf('REQUEST_ID_CONFLICT', { parameter: 'hits' })) return 'other_hits';
   if (error === messageOf('REQUEST_ID_CONFLICT', { parameter: 'holdMillis' })) return 'other_hold';
+  if (error === messageOf('REQUEST_ID_CONFLICT', { parameter: 'holder' })) return 'other_holder';
   throw new Error(error);
 }
 

@@ -68,6 +68,7 @@ export type Verdict =
   | 'id used'
   | 'other hits'
   | 'other hold'
+  | 'other holder'
   | 'wait expired'
   | `turn in ${number} ms`
   | number;
@@ -113,6 +114,13 @@ export interface ReplicaOptions {
   readonly replacements?: Readonly<Record<string, string>>;
 }
 
+/** Those of a waiter that needs more than one hit, or a hold. */
+export interface WaiterTerms {
+  readonly hits?: number;
+  readonly holdMillis?: number;
+  readonly holder?: string;
+}
+
 /** What a replica knows of a key whose lease it renews. */
 export interface RenewalOptions {
   readonly wakeNumber?: number;
@@ -127,7 +135,15 @@ const NOT_THERE = -2;
 
 /** What Redis has under a name of its own for a key. */
 export type NameInRedis =
-  'state' | 'requests' | 'queue' | 'waiting' | 'replicas' | 'holds' | 'holdsByLapse';
+  | 'state'
+  | 'requests'
+  | 'queue'
+  | 'waiting'
+  | 'replicas'
+  | 'holds'
+  | 'holdsByLapse'
+  | 'holders'
+  | 'holdersWaiting';
 
 /** Checks of one key as the scripts take them. */
 export function checkBatchOf(
@@ -303,6 +319,23 @@ export class ScriptHarness {
     );
   }
 
+  /** By id, who holds each stored hold, and since when in ms after the start; and who waits for one. */
+  async storedHolders(): Promise<{
+    held: Record<string, string>;
+    waiting: Record<string, string>;
+  }> {
+    const held = Object.entries(await this.client.hgetall(this.names.holders));
+    return {
+      held: Object.fromEntries(
+        held.map(([id, holder]) => [
+          id,
+          holder.replace(/^\d+/, (since) => String(Number(since) - this.startMillis)),
+        ]),
+      ),
+      waiting: await this.client.hgetall(this.names.holdersWaiting),
+    };
+  }
+
   /**
    * When Redis removes each key that exists, but for those of windows and generations of ids.
    * @throws Error where one never would be removed
@@ -322,7 +355,8 @@ export class ScriptHarness {
       if (at !== undefined) expiry[name] = at;
     }
     await this.pastExpiry();
-    for (const name of [this.names.records, ...this.names.outcomes]) await this.#expiryOf(name);
+    const { records, outcomes, holders, holdersWaiting } = this.names;
+    for (const name of [records, ...outcomes, holders, holdersWaiting]) await this.#expiryOf(name);
     await this.recentExpiry(undefined);
     for (const name of this.#limits) await this.recentExpiry(name);
     return expiry;
@@ -500,7 +534,7 @@ export class TestReplica {
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
-    terms: Readonly<Record<string, { readonly hits?: number; readonly holdMillis?: number }>> = {},
+    terms: Readonly<Record<string, WaiterTerms>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -510,6 +544,7 @@ export class TestReplica {
         ticket: this.harness.absoluteTicket(ticket),
         hits: terms[claim]?.hits ?? 1,
         holdMillis: terms[claim]?.holdMillis,
+        holder: terms[claim]?.holder,
       })),
     );
     await this.harness.expiry();
@@ -609,6 +644,7 @@ export class TestReplica {
     if (verdict === VERDICT.idUsed) return 'id used';
     if (verdict === VERDICT.otherHits) return 'other hits';
     if (verdict === VERDICT.otherHold) return 'other hold';
+    if (verdict === VERDICT.otherHolder) return 'other holder';
     if (verdict === VERDICT.waitExpired) return 'wait expired';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;

@@ -4,6 +4,7 @@ import type {
   Amended,
   CheckRequest,
   Decision,
+  Holding,
   InstanceDetail,
   InstanceState,
   Peek,
@@ -84,6 +85,14 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, { ...instance(key), ...NOTHING_MORE });
   }
 
+  holdings(key: string): Promise<readonly Holding[]> {
+    return this.#answer(key, [HOLDING]);
+  }
+
+  endHold(key: string, handle: string): Promise<boolean> {
+    return this.#answer(key, handle === HOLDING.handle);
+  }
+
   list(): AsyncIterable<readonly InstanceState[]> {
     return this.pages();
   }
@@ -138,6 +147,15 @@ const NOTHING_MORE = {
   queue: [],
   replicas: [],
   names: [],
+};
+
+/** What is held of each key in the stub's store. */
+export const HOLDING: Holding = {
+  handle: 'f00d',
+  holder: 'host:1',
+  heldMillis: 5,
+  lapseMillis: 95,
+  hits: 1,
 };
 
 /** A key's state in the stub's store. */

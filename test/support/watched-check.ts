@@ -13,7 +13,10 @@ export interface WatchedCheck {
 }
 
 /** What a check that waits may ask for. */
-export type WaitTerms = Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis' | 'requestId'>;
+export type WaitTerms = Pick<
+  CheckRequest,
+  'maxWaitMillis' | 'hits' | 'holdMillis' | 'holder' | 'requestId'
+>;
 
 export function startCheck(
   limiter: Limiter,

@@ -47,6 +47,7 @@ export const CLIENT_OPTIONS: Names<ClientOptions> = {
   correlationId: true,
   maxCalls: true,
   retries: true,
+  holder: true,
   fetch: true,
 };
 

@@ -5,7 +5,7 @@ import { parseKey } from '../../service/keys.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from './array-elements.js';
-import { quoted } from './parameters.js';
+import { demandHoldOf, quoted } from './parameters.js';
 
 /** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -24,6 +24,7 @@ export function parseCheckElement(element: unknown, order: CheckOrder): CheckReq
     return { key: parseElementKey(plainKey), canWait: false, order };
   }
   const { key, ...overrides } = parse(checkElement, element);
+  demandHoldOf(overrides);
   return { key: parseElementKey(key), canWait: false, order, ...overrides };
 }
 

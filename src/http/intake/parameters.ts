@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
+import { holder } from '../../common/holder.js';
 import { requestId } from '../../common/request-id.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type {
@@ -25,13 +26,20 @@ const checkSchema = z.object({
   windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
   hits: wholeNumber(BOUNDS.hits).optional(),
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
+  holder: holder().optional(),
 });
 
 /** The query of a check, or of a peek at what one would get. */
 export const querySchema = checkSchema.extend({ peek: yesOrNo().optional() });
 
 /** The parameters that no peek has: it changes nothing, and keeps nothing. */
-const NOT_OF_PEEK = ['requestId', 'maxRequests', 'maxRequestsInQueue', 'windowMillis'] as const;
+const NOT_OF_PEEK = [
+  'requestId',
+  'maxRequests',
+  'maxRequestsInQueue',
+  'windowMillis',
+  'holder',
+] as const;
 
 /** The query of an amendment. Without parameters it renews a hold. */
 export const amendmentSchema = z.object({
@@ -74,10 +82,23 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   rejectUnknown(query, PARAMETERS);
   const { canWait = false, maxWaitMillis, ...overrides } = parse(checkSchema, query);
+  demandHoldOf(overrides);
   if (canWait) return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
   const must = 'be used with canWait=true';
   throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+}
+
+/**
+ * Rejects a check with a holder and no hold: nobody would be shown.
+ * @throws ServiceError INVALID_PARAMETER
+ */
+export function demandHoldOf({
+  holder: named,
+  holdMillis,
+}: Pick<CheckRequest, 'holder' | 'holdMillis'>): void {
+  if (named === undefined || holdMillis !== undefined) return;
+  throw serviceError('INVALID_PARAMETER', { parameter: 'holder', must: 'be used with holdMillis' });
 }
 
 /**

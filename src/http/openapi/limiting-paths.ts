@@ -8,13 +8,14 @@ import {
   amendment,
   approval,
   checkResults,
+  endedHold,
   keyChange,
   peeked,
   releaseResults,
   requestStatus,
 } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofAmendment, ofCheck, ofKeyChange, ofRelease, ofStatus } from './parameters.js';
+import { ofAmendment, ofCheck, ofHoldEnd, ofKeyChange, ofRelease, ofStatus } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
@@ -58,6 +59,14 @@ const OF_STATUS: readonly ErrorCode[] = [
   'CHECK_HAS_REQUEST_ID',
   'STORE_UNAVAILABLE',
   'SHUTTING_DOWN',
+];
+const OF_HOLD_END: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'HOLDER_NOT_FOUND',
+  'STORE_UNAVAILABLE',
+  'STORE_FULL',
 ];
 const OF_KEY_CHANGE: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
@@ -186,6 +195,24 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: amendment } },
         },
         errors: OF_AMENDMENT,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
+    },
+    '/rate/{key}/holders/{handle}': {
+      delete: operation({
+        operationId: 'endHold',
+        tags: [CHECKS],
+        summary: 'End the hold of another caller',
+        description:
+          'Releases the held approval. Its holder notices at the next renewal, which is answered 404; its work may go on until then.',
+        scope: 'configure',
+        requestParams: ofHoldEnd,
+        answer: {
+          description: 'Ended.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: endedHold } },
+        },
+        errors: OF_HOLD_END,
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },

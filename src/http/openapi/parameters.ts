@@ -19,9 +19,11 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
   holdMillis:
     'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',
+  holder:
+    'With `holdMillis`: who holds the approval, for people who look at the key. `Holders` of `/debug/{key}` shows it.',
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
-  peek: 'Only says what a check would get that does not wait: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `maxRequests`, `maxRequestsInQueue` and `windowMillis`.',
+  peek: 'Only says what a check would get that does not wait: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `maxRequests`, `maxRequestsInQueue`, `windowMillis` and `holder`.',
 };
 
 const key = z
@@ -96,6 +98,18 @@ export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
 
 /** The parameters of a question what a request is now. */
 export const ofStatus = { ...ofRequest, path: z.object({ key, requestId: uuid }) };
+
+/** The parameters of the end of a hold. */
+export const ofHoldEnd = {
+  ...ofRequest,
+  path: z.object({
+    key,
+    handle: z.string().meta({
+      param: { id: 'Handle' },
+      description: 'The `Handle` of a held approval, from `/debug/{key}`.',
+    }),
+  }),
+};
 
 /** The parameters of a pause, or of a report of what remains of a limit. */
 export const ofKeyChange = {

@@ -2,7 +2,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
 import { FOR_BROWSERS, headersOf } from './answer-headers.js';
-import { instance, listing, missingInstance } from '../../api/debug-body.js';
+import { instanceDetail, listing, missingInstance } from '../../api/debug-body.js';
 import { PAGE_FILE_NAMES } from './page.js';
 import { type DescribedSettings, operationMaker, read } from './operation.js';
 import { ofInstance, ofRequest } from './parameters.js';
@@ -44,7 +44,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         answer: {
           description: 'The instance as of now, or `Found: false`.',
           headers: FOR_BROWSERS,
-          content: { 'application/json': { schema: z.union([instance, missingInstance]) } },
+          content: { 'application/json': { schema: z.union([instanceDetail, missingInstance]) } },
         },
         errors: ['STORE_UNAVAILABLE'],
         errorsWithTokens: ['KEY_NOT_ALLOWED'],

@@ -35,6 +35,7 @@ export const HTTP_ERRORS = {
   CORRECTION_TOO_LARGE: { status: 403 },
   KEY_UNKNOWN: { status: 403 },
   REQUEST_NOT_FOUND: { status: 404 },
+  HOLDER_NOT_FOUND: { status: 404 },
   PATH_NOT_FOUND: { status: 404, body: 'without key' },
   SLASH_IN_KEY: { status: 404, body: 'without key' },
   METHOD_NOT_ALLOWED: { status: 405, header: 'Allow' },

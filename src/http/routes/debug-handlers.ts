@@ -7,7 +7,12 @@ import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
 import { inSlices } from '../../service/deciding/in-slices.js';
 import type { Slices } from '../../service/deciding/slices.js';
-import { debugBody, type Instance, type MissingInstance } from '../../api/debug-body.js';
+import {
+  debugBody,
+  debugDetailBody,
+  type InstanceDetail,
+  type MissingInstance,
+} from '../../api/debug-body.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead, writePart } from '../replies/reply.js';
 
@@ -59,9 +64,9 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   return async (request, response) => {
     // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
-    const instance = await limiter.inspect(key);
-    const body: Instance | MissingInstance = instance
-      ? debugBody(instance)
+    const [instance, holdings] = await Promise.all([limiter.inspect(key), limiter.holdings(key)]);
+    const body: InstanceDetail | MissingInstance = instance
+      ? debugDetailBody(instance, holdings)
       : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };

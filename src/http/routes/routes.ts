@@ -25,6 +25,7 @@ import { changeKey } from './change-key.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
+import { endHold } from './end-hold.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
@@ -133,6 +134,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     });
     const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
     const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
+    const endOne = guards.guard('configure', endHold(limiter) as RequestHandler);
+    route(app, '/rate/:key/holders/:handle', { DELETE: endOne });
     const statusOne = guards.guard('check', requestStatus(limiter) as RequestHandler);
     const changes = { DELETE: releaseOne, PUT: amendOne };
     const ofRequest = byMethod({ GET: statusOne, ...changes }, refusalOfCheck);

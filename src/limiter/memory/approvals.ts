@@ -7,7 +7,7 @@ import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 
 /** What an approval takes. */
-export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis'>;
+export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis' | 'holder'>;
 
 /** How much a limiter keeps of each key. */
 export interface InstanceBounds {
@@ -113,7 +113,7 @@ export class Approvals {
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
-  add(now: number, id: string, { hits = 1, holdMillis }: Terms): boolean {
+  add(now: number, id: string, { hits = 1, holdMillis, holder }: Terms): boolean {
     const isHeld = holdMillis !== undefined;
     for (const [i, limit] of this.#limits.entries()) {
       if (limit.take(id, hits, isHeld)) continue;
@@ -122,7 +122,7 @@ export class Approvals {
     }
     if (!isHeld) return true;
     this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, hits, holdMillis)) return true;
+    if (this.#holds.add(now, id, hits, holdMillis, holder)) return true;
     for (const limit of this.#limits) limit.giveBack(id, true);
     return false;
   }

@@ -1,8 +1,11 @@
+import type { HeldApproval } from '../holdings.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;
+/** What it takes besides if it has a holder, at most: a text of 64 bytes. */
+const BYTES_PER_HOLDER = 100;
 /** How many moments of holds that were released or renewed may be left, besides one for each hold. */
 const MOST_OUTDATED = 100;
 
@@ -11,6 +14,13 @@ interface Hold {
   /** Its length. */
   readonly millis: number;
   readonly lapsesAt: number;
+  readonly holding: Holding | undefined;
+}
+
+/** Who holds an approval, and since when, if its check has said so. */
+interface Holding {
+  readonly holder: string;
+  readonly since: number;
 }
 
 /** The changes of a hold. An undefined one changes nothing. */
@@ -65,11 +75,27 @@ export class Holds {
    * Holds an approval, unless it is held already.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(now: number, id: string, hits: number, millis: number): boolean {
+  add(now: number, id: string, hits: number, millis: number, holder?: string): boolean {
     if (this.#holds.has(id)) return true;
-    if (!this.budget.take(BYTES_PER_HOLD)) return false;
-    this.#put(id, { hits, millis, lapsesAt: now + millis });
+    const holding = holder === undefined ? undefined : { holder: copyOf(holder), since: now };
+    const hold = { hits, millis, lapsesAt: now + millis, holding };
+    if (!this.budget.take(bytesOf(hold))) return false;
+    this.#put(id, hold);
     return true;
+  }
+
+  /** The holds that have not lapsed. */
+  *held(now: number): Iterable<HeldApproval> {
+    for (const [requestId, { hits, lapsesAt, holding }] of this.#holds) {
+      if (lapsesAt <= now) continue;
+      yield {
+        requestId,
+        holder: holding?.holder,
+        heldMillis: holding && now - holding.since,
+        lapseMillis: lapsesAt - now,
+        hits,
+      };
+    }
   }
 
   release(id: string): boolean {
@@ -101,7 +127,7 @@ export class Holds {
     if (!isRenewed && changes.hits === undefined) return 'too_long';
     const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
     this.#hits -= hold.hits;
-    this.#put(id, { hits, millis, lapsesAt });
+    this.#put(id, { hits, millis, lapsesAt, holding: hold.holding });
     return lapsesAt - now;
   }
 
@@ -160,12 +186,21 @@ export class Holds {
     return Infinity;
   }
 
-  #remove(id: string, { hits }: Hold): void {
+  #remove(id: string, hold: Hold): void {
     this.#holds.delete(id);
-    this.#hits -= hits;
-    this.budget.giveBack(BYTES_PER_HOLD);
+    this.#hits -= hold.hits;
+    this.budget.giveBack(bytesOf(hold));
     if (this.#holds.size > 0) return;
     this.#firstLapse = Infinity;
     this.#order.clear();
   }
+}
+
+function bytesOf({ holding }: Hold): number {
+  return BYTES_PER_HOLD + (holding ? BYTES_PER_HOLDER : 0);
+}
+
+/** A text that is a part of a URL keeps the whole URL in memory. */
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
 }

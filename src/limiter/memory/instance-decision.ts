@@ -38,7 +38,8 @@ export type RecordDecision =
   | 'wait_expired'
   | 'used'
   | 'other_hits'
-  | 'other_hold';
+  | 'other_hold'
+  | 'other_holder';
 
 /**
  * Returns what the caller of a check that does not wait is told.
@@ -77,6 +78,7 @@ export function decisionOf(
     case 'used':
     case 'other_hits':
     case 'other_hold':
+    case 'other_holder':
       throw new RequestIdConflictError(decision);
   }
 }

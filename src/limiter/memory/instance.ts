@@ -10,6 +10,7 @@ import type {
   RemainingReport,
   RequestStatus,
 } from '../limiter.js';
+import type { HeldApproval } from '../holdings.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit } from '../limits.js';
 import { approvalStatus } from './approval-status.js';
@@ -180,8 +181,8 @@ export class Instance {
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
-    const { hits = 1, holdMillis } = request;
-    const terms = { hits, holdMillis };
+    const { hits = 1, holdMillis, holder } = request;
+    const terms = { hits, holdMillis, holder };
     const decision = decideAtOnce(this.approvals, terms, this);
     if (decision === 'approved') {
       return this.approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
@@ -303,6 +304,11 @@ export class Instance {
       isRecovering: false,
       names: [],
     };
+  }
+
+  /** The approvals that are held. */
+  held(now: number): Iterable<HeldApproval> {
+    return this.approvals.holds?.held(now) ?? [];
   }
 
   /** As of the last operation. */

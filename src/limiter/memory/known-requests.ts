@@ -43,8 +43,8 @@ export class KnownRequests {
     const record = this.records.find(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
     if (this.records.isFull) return 'key_full';
-    const { hits = 1, holdMillis } = request;
-    if (!this.records.add(id, { hits, holdMillis }, number)) return 'store_full';
+    const { hits = 1, holdMillis, holder } = request;
+    if (!this.records.add(id, { hits, holdMillis, holder }, number)) return 'store_full';
     const decision = decideNew();
     if (decision === 'approved') this.records.approve(now, id);
     else if (decision !== 'waiting') this.records.remove(id);
@@ -100,12 +100,13 @@ export class KnownRequests {
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { hits = 1, holdMillis, canWait, maxWaitMillis, noPlace = false } = request;
+    const { hits = 1, holdMillis, holder, canWait, maxWaitMillis, noPlace = false } = request;
     if (hits !== record.hits) return 'other_hits';
     if (holdMillis !== record.holdMillis) return 'other_hold';
     const isOver =
       record.holdMillis !== undefined && this.approvals.holds?.hitsOf(id) === undefined;
     if (record.state === 'released' || (record.state === 'approved' && isOver)) return 'used';
+    if (holder !== record.holder) return 'other_holder';
     const isWaiting = record.state === 'waiting';
     if (isWaiting && (!canWait || maxWaitMillis === 0)) {
       this.#withdraw(id);

@@ -7,11 +7,13 @@ import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
+import { handleOf, MOST_LOOKED_AT, toHoldings } from '../holdings.js';
 import type {
   Amended,
   Amendment,
   CheckRequest,
   Decision,
+  Holding,
   InstanceDetail,
   InstanceState,
   KeyLimits,
@@ -187,6 +189,21 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Promise.resolve(this.#find(key, now)?.instance.examine(now, mostQueued));
   }
 
+  holdings(key: string): Promise<readonly Holding[]> {
+    const now = this.#now();
+    const held = this.#find(key, now)?.instance.held(now) ?? [];
+    return Promise.resolve(toHoldings(key, firstOf(held, MOST_LOOKED_AT)));
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async endHold(key: string, handle: string): Promise<boolean> {
+    const now = this.#now();
+    for (const { requestId } of this.#find(key, now)?.instance.held(now) ?? []) {
+      if (handleOf(key, requestId) === handle) return this.#release(key, requestId);
+    }
+    return false;
+  }
+
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async *list(): AsyncIterable<readonly InstanceState[]> {
     let page: InstanceState[] = [];
@@ -359,4 +376,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     entry.instance.settle(this.#now());
     this.#settleWhenRoom(entry);
   }
+}
+
+function firstOf<Item>(items: Iterable<Item>, most: number): Item[] {
+  const first: Item[] = [];
+  for (const item of items) {
+    if (first.length === most) break;
+    first.push(item);
+  }
+  return first;
 }

@@ -72,13 +72,14 @@ export class RequestRecords {
    * Adds the record of a request that waits, also if it is approved at the same moment.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(id: string, { hits, holdMillis }: Required<Terms>, owner: number): boolean {
+  add(id: string, { hits, holdMillis, holder }: Required<Terms>, owner: number): boolean {
     if (!this.budget.take(BYTES_PER_RECORD)) return false;
     const changedAt = -Infinity;
     this.#records.set(id, {
       state: 'waiting',
       hits,
       holdMillis,
+      holder,
       owner,
       changedAt,
       lookAt: undefined,

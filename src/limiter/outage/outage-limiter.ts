@@ -6,6 +6,7 @@ import type {
   Amendment,
   CheckRequest,
   Decision,
+  Holding,
   InstanceDetail,
   InstanceState,
   Limiter,
@@ -162,6 +163,19 @@ export class OutageLimiter implements Limiter {
     } catch (error) {
       return this.#inSubstitute(error).examine(key, mostQueued);
     }
+  }
+
+  async holdings(key: string): Promise<readonly Holding[]> {
+    try {
+      return await this.primary.holdings(key);
+    } catch (error) {
+      return this.#inSubstitute(error).holdings(key);
+    }
+  }
+
+  async endHold(key: string, handle: string): Promise<boolean> {
+    const isEnded = await this.substitute.limiter?.endHold(key, handle);
+    return isEnded === true || this.primary.endHold(key, handle);
   }
 
   async *list(): AsyncIterable<readonly InstanceState[]> {

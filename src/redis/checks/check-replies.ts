@@ -131,6 +131,7 @@ const CONFLICTS: ReadonlyMap<number, RequestIdConflict> = new Map([
   [VERDICT.idUsed, 'used'],
   [VERDICT.otherHits, 'other_hits'],
   [VERDICT.otherHold, 'other_hold'],
+  [VERDICT.otherHolder, 'other_holder'],
 ]);
 
 /** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */

@@ -35,8 +35,9 @@ export const VERDICT = {
   idUsed: -7,
   otherHits: -8,
   otherHold: -9,
+  otherHolder: -11,
   waitExpired: -10,
-  turnTooLate: -11,
+  turnTooLate: -12,
 } as const;
 
 export interface BatchedCheck {
@@ -52,6 +53,8 @@ export interface BatchedCheck {
   readonly hits?: number | undefined;
   /** Undefined if the approval is not held. */
   readonly holdMillis?: number | undefined;
+  /** With `holdMillis`: who holds the approval. */
+  readonly holder?: string | undefined;
 }
 
 export interface Overrides {
@@ -220,6 +223,7 @@ function encodeSpecial(
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
     say('max_holds', maxHoldsPerKey);
+    if (checks.some(hasHolder)) say('holders', checks.map(encodeHolder).join(','));
   }
   return special;
 }
@@ -245,6 +249,15 @@ function hasHits({ hits = 1 }: BatchedCheck): boolean {
 
 function isHeld({ holdMillis }: BatchedCheck): boolean {
   return holdMillis !== undefined;
+}
+
+function hasHolder({ holder }: BatchedCheck): boolean {
+  return holder !== undefined;
+}
+
+/** The script reads texts without spaces and separators. */
+function encodeHolder({ holder = '' }: BatchedCheck): string {
+  return encodeURIComponent(holder);
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {

@@ -22,6 +22,7 @@ import {
   type InspectReply,
   keysToInspect,
 } from './inspect-codec.js';
+import { decodeHolders, keysOfHolders, type PageOfHolds } from './holders-codec.js';
 import { decodeExamined, type ExaminedKey, keysToExamine } from './examine-codec.js';
 import {
   argumentsToRenew,
@@ -78,6 +79,7 @@ export class Scripts {
   readonly #examine: Script;
   readonly #peek: Script;
   readonly #status: Script;
+  readonly #holders: Script;
   readonly #report: Script;
 
   constructor(
@@ -108,6 +110,7 @@ export class Scripts {
     this.#examine = load('examine', ['no-writes']);
     this.#peek = load('peek', ['no-writes']);
     this.#status = load('status', ['no-writes']);
+    this.#holders = load('holders', ['no-writes']);
     this.#report = load('report');
   }
 
@@ -250,19 +253,19 @@ export class Scripts {
     });
   }
 
+  /**
+   * @param cursor of the page
+   * @param size about how many holds a page has
+   */
+  holders(names: KeyNames, cursor: string, size: number): Promise<PageOfHolds> {
+    const call = { script: this.#holders, keys: keysOfHolders(names), args: [cursor, size] };
+    return this.#look(call, names, decodeHolders);
+  }
+
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
     const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
-    return this.guard.run({
-      script: this.#examine.name,
-      operation: this.#operation,
-      name: names.state,
-      size: 1,
-      isWrite: false,
-      isRepeatable: true,
-      send: async (_attempt, isWanted) =>
-        decodeExamined(await this.#client.sendWithOthers(call, isWanted)),
-    });
+    return this.#look(call, names, decodeExamined);
   }
 
   /**
@@ -280,6 +283,19 @@ export class Scripts {
       isWrite: true,
       isRepeatable: true,
       send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
+    });
+  }
+
+  /** Sends a script that looks at one key, and needs nothing of the caller. */
+  #look<Seen>(call: ScriptCall, names: KeyNames, decode: (reply: unknown) => Seen): Promise<Seen> {
+    return this.guard.run({
+      script: call.script.name,
+      operation: this.#operation,
+      name: names.state,
+      size: 1,
+      isWrite: false,
+      isRepeatable: true,
+      send: async (_attempt, isWanted) => decode(await this.#client.sendWithOthers(call, isWanted)),
     });
   }
 

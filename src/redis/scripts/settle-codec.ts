@@ -8,6 +8,7 @@ export interface Ticket {
   readonly ticket: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
+  readonly holder: string | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -54,12 +55,13 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ claim, ticket, hits, holdMillis }) => {
+  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder }) => {
     const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;
-    return [requestId, `${ticket}${ofHits}${ofHold}${ofCheck}`];
+    const ofHolder = holder === undefined ? '' : `@${holder}`;
+    return [requestId, `${ticket}${ofHits}${ofHold}${ofCheck}${ofHolder}`];
   });
 }
 

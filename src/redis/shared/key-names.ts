@@ -49,6 +49,16 @@ export class KeyNames {
     return `${this.holds}:order`;
   }
 
+  /** Who holds the held approvals. */
+  get holders(): string {
+    return `${this.state}:holders`;
+  }
+
+  /** Who will hold the approvals of waiters. */
+  get holdersWaiting(): string {
+    return `${this.holders}:waiting`;
+  }
+
   /** The waiters, in the order of their arrival. */
   get queue(): string {
     return `${this.state}:queue`;
@@ -117,6 +127,8 @@ export function storedNames(
     { content: 'hits of approvals', name: names.hits },
     { content: 'held approvals', name: names.holds },
     { content: 'held approvals by the time of their lapse', name: names.holdsByLapse },
+    { content: 'holders of held approvals', name: names.holders },
+    { content: 'holders that wait', name: names.holdersWaiting },
     ...limits.flatMap((limit) =>
       namesOfIds(names, limit).map((name) => ({
         content: limit.name === undefined ? 'what counts' : `approvals in the limit ${limit.name}`,

@@ -139,8 +139,8 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { hits, holdMillis } = place.waiter;
-      taken.push({ claim, ticket: place.ticket, hits, holdMillis });
+      const { hits, holdMillis, holder } = place.waiter;
+      taken.push({ claim, ticket: place.ticket, hits, holdMillis, holder });
     }
     this.#doubted -= taken.length;
     return taken;

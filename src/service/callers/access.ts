@@ -12,6 +12,8 @@ export interface Access {
   enterMetrics(context: RequestContext): void;
   /** @throws ServiceError SCOPE_MISSING if the caller lacks one more scope */
   demand(scope: Scope, context: RequestContext): void;
+  /** Whether the caller has a scope. */
+  has(scope: Scope, context: RequestContext): boolean;
   /** @throws ServiceError KEY_NOT_ALLOWED if the caller may not touch the key */
   demandKey(key: string, context: RequestContext): void;
   /** Whether the caller may see a key. */
@@ -32,6 +34,7 @@ export function openAccess(): Access {
     enter: () => undefined,
     enterMetrics: () => undefined,
     demand: () => undefined,
+    has: () => true,
     demandKey: () => undefined,
     mayUse: () => true,
     mayUseAll: () => true,

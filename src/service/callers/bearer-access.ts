@@ -37,8 +37,11 @@ export function bearerAccess(
     throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
   };
 
-  const demand = (scope: Scope, { caller }: RequestContext): void => {
-    if (caller?.scopes.includes(scope)) return;
+  const has = (scope: Scope, { caller }: RequestContext): boolean =>
+    caller?.scopes.includes(scope) ?? false;
+
+  const demand = (scope: Scope, context: RequestContext): void => {
+    if (has(scope, context)) return;
     throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
@@ -55,6 +58,7 @@ export function bearerAccess(
       enter('debug', context, (token) => tokens.current.readerOf(token));
     },
     demand,
+    has,
     demandKey: (key, { caller }) => {
       if (caller?.mayUse(key)) return;
       throw rejection('key_not_allowed', 'KEY_NOT_ALLOWED', {});

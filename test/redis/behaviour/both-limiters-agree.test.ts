@@ -7,11 +7,13 @@ import { UnavailableError } from '../../../src/limiter/errors.js';
 import type {
   Amendment,
   Decision,
+  Holding,
   InstanceDetail,
   Peek,
   PeekRequest,
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
+import { handleOf } from '../../../src/limiter/holdings.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -46,6 +48,8 @@ type Step =
       readonly maxWaitMillis: number | undefined;
       readonly hits: number | undefined;
       readonly holdMillis: number | undefined;
+      /** Counts only with a hold. */
+      readonly holder: string | undefined;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
       readonly windowMillis: number | undefined;
@@ -65,6 +69,8 @@ type Step =
   /** Of an approval, or of a request that waits and whose caller has chosen its id. */
   | { readonly kind: 'release'; readonly which: number }
   | { readonly kind: 'giveBack'; readonly which: number }
+  /** Of an approval, which may not be held. */
+  | { readonly kind: 'endHold'; readonly which: number }
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
   | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
@@ -127,6 +133,7 @@ const stepsOfRules = [
       ),
       hits,
       holdMillis,
+      holder: fc.constantFrom(undefined, 'a', 'a', 'b'),
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
       windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
@@ -151,7 +158,12 @@ const stepsOfRules = [
     arbitrary: fc.oneof(
       fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
       fc.record({
-        kind: fc.constantFrom('release' as const, 'release' as const, 'giveBack' as const),
+        kind: fc.constantFrom(
+          'release' as const,
+          'release' as const,
+          'giveBack' as const,
+          'endHold' as const,
+        ),
         which: fc.nat({ max: 4 }),
       }),
       fc.record({
@@ -275,8 +287,9 @@ class Subject {
     }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
+      const holder = step.holdMillis === undefined ? undefined : step.holder;
       const requestId = step.named === undefined ? undefined : this.#idOf(step.key, step.named);
-      const check = startCheck(limiter, { ...step, key, requestId });
+      const check = startCheck(limiter, { ...step, key, requestId, holder });
       this.#checks.push({ key, requestId, check });
       await this.harness.quiet();
       return undefined;
@@ -306,6 +319,11 @@ class Subject {
       limiter.giveBack(chosen.key, chosen.claim ?? chosen.requestId);
       await this.harness.quiet();
       return undefined;
+    }
+    if (step.kind === 'endHold') {
+      const isEnded = await limiter.endHold(chosen.key, handleOf(chosen.key, chosen.requestId));
+      await this.harness.quiet();
+      return isEnded;
     }
     const isFound =
       step.kind === 'amend'
@@ -385,7 +403,11 @@ class Subject {
     const states = this.#keys.map(async (key) => {
       const state = await limiter.inspect(key);
       const detail = await limiter.examine(key, MOST_QUEUED);
-      return [state && { ...state, key: undefined }, detail && withoutNames(detail)];
+      return [
+        state && { ...state, key: undefined },
+        detail && withoutNames(detail),
+        comparable(await limiter.holdings(key)),
+      ];
     });
     return Promise.all(states);
   }
@@ -407,6 +429,11 @@ function outcomeOf(result: Peek | Decision | Error): unknown {
   return result.outcome === 'denied'
     ? { reason: result.reason, quota: result.quota }
     : result.outcome;
+}
+
+/** Leaves out the handles, which differ as the request ids do, and the order that follows from them. */
+function comparable(holdings: readonly Holding[]): string[] {
+  return holdings.map((holding) => JSON.stringify({ ...holding, handle: undefined })).sort();
 }
 
 /** Leaves out what only one of the limiters has: the names of the key, of replicas and in the store, and leases. */

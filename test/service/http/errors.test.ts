@@ -179,6 +179,10 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/unknown`),
     values: nothing,
   },
+  HOLDER_NOT_FOUND: {
+    provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/holders/unknown`),
+    values: nothing,
+  },
   PATH_NOT_FOUND: {
     provoke: (app, key) => send(app.url, 'GET', `/${key}`),
     values: (key) => ({ path: `/${key}` }),

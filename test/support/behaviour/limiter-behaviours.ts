@@ -1,5 +1,6 @@
 import { describeCalendars } from './calendars.js';
 import { describeFurtherLimits } from './further-limits.js';
+import { describeHolders } from './holders.js';
 import { describeHits } from './hits.js';
 import { describeHolds } from './holds.js';
 import { describeLimitedWaits } from './limited-waits.js';
@@ -15,6 +16,7 @@ export const LIMITER_BEHAVIOURS = [
   describeLimiter,
   describeLimitedWaits,
   describeHolds,
+  describeHolders,
   describeHits,
   describePauses,
   describePeeks,

@@ -18,6 +18,7 @@ function isTrue(world: World, client: SimulatedClient): boolean {
     case 'other_hits':
       return others.some((check) => check.askedHits !== askedHits);
     case 'other_hold':
+    case 'other_holder':
       return others.some((check) => check.askedHold !== askedHold);
     case 'withdrawn':
       // Redis does not remember why a place has ended that a later check has ended.

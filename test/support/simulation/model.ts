@@ -58,7 +58,7 @@ export class Model {
     this.#records = new RequestRecords(approvals, Infinity, budget);
     for (const [id, { is, hits, holdMillis, owner }] of known) {
       if (is === 'waiting') continue;
-      this.#records.add(uuidOf(id), { hits, holdMillis }, numberOf(owner));
+      this.#records.add(uuidOf(id), { hits, holdMillis, holder: undefined }, numberOf(owner));
       // Redis says how long they are remembered.
       this.#records.approve(FOREVER, uuidOf(id));
       if (is === 'released') this.#records.release(FOREVER, uuidOf(id));
@@ -140,8 +140,8 @@ export class Model {
   recordOf(id: string): RequestRecord | undefined {
     const record = this.#records.find(uuidOf(id));
     if (!record) return undefined;
-    const { state, hits, holdMillis, owner } = record;
-    return { state, hits, holdMillis, owner };
+    const { state, hits, holdMillis, holder, owner } = record;
+    return { state, hits, holdMillis, holder, owner };
   }
 
   release(now: number, id: string, isUnused: boolean): boolean {

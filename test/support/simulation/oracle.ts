@@ -48,6 +48,7 @@ const VERDICTS_BY_RECORD = {
   used: VERDICT.idUsed,
   other_hits: VERDICT.otherHits,
   other_hold: VERDICT.otherHold,
+  other_holder: VERDICT.otherHolder,
 } as const;
 
 type Waiter = ModelWaiter & { readonly ticket: number };
@@ -510,7 +511,7 @@ function ticketIn(reply: unknown): number | undefined {
 function ownedBy(request: StoredRequest | undefined): unknown {
   if (!request) return undefined;
   const { is, hits, holdMillis, owner } = request;
-  return { state: is, hits, holdMillis, owner: numberOf(owner) };
+  return { state: is, hits, holdMillis, holder: undefined, owner: numberOf(owner) };
 }
 
 function shown(

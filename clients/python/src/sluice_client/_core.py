@@ -9,6 +9,7 @@ import httpx
 
 from ._addresses import Addresses, Url
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
+from ._holder import Holder, Name
 from ._permit import Permit, Renewals
 from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, RequestStatus
 from ._protocol import Token, WaitOptions, decision_in, error_in, is_found, is_lost, peek_in, status_in, unanswered
@@ -18,11 +19,14 @@ from ._retries import Retries
 class Core(ABC):
     """What both clients do. The one for threads runs it without ever suspending it."""
 
-    def __init__(self, url: Url, token: Token = None, timeout: float = 5.0, retries: int = 3) -> None:
+    def __init__(
+        self, url: Url, token: Token = None, timeout: float = 5.0, retries: int = 3, holder: Name = None
+    ) -> None:
         self._addresses = Addresses(url)
         self._token = token
         self._timeout = timeout
         self._retries = retries
+        self._holder = Holder(holder)
 
     @abstractmethod
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
@@ -88,6 +92,16 @@ class Core(ABC):
         is_found(await self._send(Call("PUT", (key,), parameters, timeout), retries))
 
     async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
+        named = self._holder.named(parameters)
+        try:
+            return await self._ask(key, named, timeout)
+        except SluiceError as error:
+            if named is parameters or not self._holder.is_unknown(error):
+                raise
+        # The rejected check has counted nothing.
+        return await self._ask(key, parameters, timeout)
+
+    async def _ask(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
         return decision_in(await self._send(Call("POST", (key,), parameters, timeout)))
 
     async def _approval(self, key: str, options: AskingOptions) -> Approval:

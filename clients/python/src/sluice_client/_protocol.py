@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
+from ._holder import Name
 from ._structured import structured_items, whole_number
 
 CONNECT_SECONDS = 2.0
@@ -34,11 +35,16 @@ Token = str | Callable[[], str] | None
 
 
 class ClientOptions(TypedDict, total=False):
-    """How to ask: the token, the time limit in seconds, and how often to try again if nothing can have counted."""
+    """How to ask: the token, the time limit in seconds, and how often to try again if nothing can have counted.
+
+    `holder` is who holds the approvals that are held, shown with their key: host and process by default. With False
+    nobody is named.
+    """
 
     token: Token
     timeout: float
     retries: int
+    holder: Name
 
 
 class CheckOptions(TypedDict, total=False):

@@ -5,6 +5,7 @@ import type { Guards } from '../../auth/guards.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { PLAIN_TEXT, send } from '../../replies/reply.js';
 import type { CheckRate } from '../check-rate.js';
+import { answerHoldEnd } from '../end-hold.js';
 import { answerRelease } from '../release-request.js';
 import { keyDetail } from './key-detail.js';
 import { overview, type OverviewParts } from './overview.js';
@@ -27,8 +28,8 @@ const toDashboard: RequestHandler = (_request, response) => {
 const PAGE = 'index.html';
 
 /**
- * The paths of the dashboard. Checks and releases can also be tried on the admin port, which has no `/rate`: the page
- * may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
+ * The paths of the dashboard. Checks and releases can also be tried, and holds ended, on the admin port, which has no
+ * `/rate`: the page may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
  * @param check as on `/rate`
  * @param release as on `/rate`
  */
@@ -37,7 +38,7 @@ export function dashboardRoutes(
   check: CheckRate,
   release: Release,
 ): [string, Handlers][] {
-  const { guards } = parts;
+  const { guards, limiter } = parts;
   const reads = (handler: RequestHandler): Handlers => ({ GET: handler, HEAD: handler });
   const files = [...pageFileHandlers()].map(([name, handler]): [string, Handlers] => [
     name === PAGE ? '/ui' : `/ui/${name}`,
@@ -52,11 +53,14 @@ export function dashboardRoutes(
     const requestId = parseText(query, 'request_id');
     return answerRelease(release, parseText(query, 'key'), requestId, response);
   };
+  const endHold: RequestHandler = ({ query }, response) =>
+    answerHoldEnd(limiter, parseText(query, 'key'), parseText(query, 'handle'), response);
   return [
     ['/', reads(toDashboard)],
     ...files,
     ['/ui/data', reads(guards.guard('debug', overview(parts)))],
     ['/ui/data/key', reads(guards.guard('debug', keyDetail(parts)))],
+    ['/ui/holds/end', { POST: guards.guard('configure', endHold) }],
     ['/ui/try/check', { POST: guards.guard('check', tryCheck) }],
     ['/ui/try/release', { POST: guards.guard('release', tryRelease) }],
   ];

@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 
 import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import type { Rules } from '../../../rules/rules.js';
+import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { explainKey } from './explain-key.js';
@@ -14,18 +15,20 @@ const MOST_QUEUED = 50;
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
 interface DetailParts {
-  readonly limiter: Pick<Limiter, 'examine'>;
+  readonly limiter: Pick<Limiter, 'examine' | 'holdings'>;
+  readonly access: Pick<Access, 'has'>;
   readonly rules: Pick<Rules, 'current'>;
   readonly fleet: Pick<Fleet, 'look'>;
   readonly replica: string;
 }
 
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail({ limiter, rules, fleet, replica }: DetailParts): RequestHandler {
+export function keyDetail({ limiter, access, rules, fleet, replica }: DetailParts): RequestHandler {
   return async (request, response) => {
     const key = parseKeyIn(request.query);
-    const [detail, { denied }] = await Promise.all([
+    const [detail, holdings, { denied }] = await Promise.all([
       limiter.examine(key, MOST_QUEUED),
+      limiter.holdings(key),
       fleet.look(),
     ]);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
@@ -34,6 +37,8 @@ export function keyDetail({ limiter, rules, fleet, replica }: DetailParts): Requ
       found: detail !== undefined,
       replica,
       ...(detail && named(detail, replica)),
+      holdings,
+      mayEndHolds: access.has('configure', response.locals.context),
       recentDenials: denied.find((one) => one.key === key),
       explained,
     };

@@ -23,7 +23,7 @@ const DENIED_SHOWN = 8;
 export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Pick<Access, 'mayUse' | 'mayUseAll'>;
+  readonly access: Pick<Access, 'has' | 'mayUse' | 'mayUseAll'>;
   readonly fleet: Pick<Fleet, 'look'>;
   readonly slices: Pick<Slices, 'next'>;
   readonly logger: Logger;

@@ -22,6 +22,7 @@ export const UI_PARAMETERS: readonly string[] = [
   ...Object.keys(listSchema.shape),
   'key',
   'request_id',
+  'handle',
 ];
 
 /** Which keys the page shows, and in which order. */

@@ -1,0 +1,49 @@
+"""Who holds the approvals that are held, for people who look at a key."""
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from time import monotonic
+from typing import Literal
+
+from ._errors import SluiceError
+
+# In UTF-8. Sluice rejects a longer text.
+MOST_BYTES = 64
+# How Sluice of a version without holders rejects one.
+UNKNOWN = re.compile("unknown parameter holder;")
+# After that, a rollout of Sluice may be over.
+UNNAMED_SECONDS = 60.0
+
+Name = str | Literal[False] | None
+
+
+class Holder:
+    """Names the holder of approvals that are held, if Sluice knows holders: by default host and process."""
+
+    def __init__(self, name: Name) -> None:
+        if isinstance(name, str) and not 1 <= len(name.encode()) <= MOST_BYTES:
+            raise ValueError(f"holder must be 1 to {MOST_BYTES} bytes of UTF-8, not {len(name.encode())}")
+        self._name = name
+        self._unnamed_until = 0.0
+
+    def named(self, parameters: Mapping[str, object]) -> Mapping[str, object]:
+        """The parameters of a check with the holder, if its approval is to be held."""
+        is_held = parameters.get("hold_millis") is not None
+        if not is_held or self._name is False or monotonic() < self._unnamed_until:
+            return parameters
+        return {**parameters, "holder": self._name or _host_and_process()}
+
+    def is_unknown(self, error: SluiceError) -> bool:
+        """Whether Sluice does not know holders. Then none is named for a while."""
+        if error.status != 400 or not UNKNOWN.match(str(error)):
+            return False
+        self._unnamed_until = monotonic() + UNNAMED_SECONDS
+        return True
+
+
+def _host_and_process() -> str:
+    of_process = f":{os.getpid()}"
+    host = re.sub(r"[^\x21-\x7e]", "_", socket.gethostname())
+    return host[: MOST_BYTES - len(of_process)] + of_process
