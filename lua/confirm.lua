@@ -7,9 +7,9 @@
 --       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then per approval of all keys its request id and, after a `#`, the number of its check
--- Reply per key a text with a character for each approval: 1 the caller may be told, 0 the approval has lapsed or was lost, or
---       - the request belongs to another check or was withdrawn; or the error with which the key failed. The first key has a
---       reply at least. Keys after those that take long have none, and are left to the next call (lib/weight)
+-- Reply per key a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or the
+--       request belongs to another check or was withdrawn, as a settle tells; or the error with which the key failed. The first
+--       key has a reply at least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local calls = require 'lib/calls'
 local errors = require 'lib/errors'
@@ -22,27 +22,24 @@ local stored = require 'lib/stored'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
 local weight = require 'lib/weight'
 
-local CLAIMED, LOST, OTHERS = '1', '0', '-'
+local CLAIMED, NOT_CLAIMED = '1', '0'
 
 local function confirm_one(keys, state, call, record, owner)
-  if not record then
-    return LOST
-  elseif record.owner ~= owner or record.is == named_requests.RELEASED then
-    return OTHERS
+  if not record or record.owner ~= owner then
+    return NOT_CLAIMED
   elseif record.is == named_requests.GRANTED then
     unclaimed_approvals.claim(keys, state, call, record, owner)
-  elseif record.is ~= named_requests.APPROVED then
-    return LOST
+    return CLAIMED
   end
   -- It is approved already if the call is sent again.
-  return CLAIMED
+  return record.is == named_requests.APPROVED and CLAIMED or NOT_CLAIMED
 end
 
 local function confirm(call, keys, claims)
   named_requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
-    return string.rep(LOST, #claims)
+    return string.rep(NOT_CLAIMED, #claims)
   end
   local ids, owners, replies = {}, {}, {}
   for i, claim in ipairs(claims) do

@@ -68,7 +68,7 @@ end
 
 -- Nobody has claimed approvals among these in time.
 local function end_unclaimed(keys, state, named)
-  for _, record in ipairs(named_requests.take_granted(keys, state, named)) do
+  for _, record in ipairs(named_requests.find_granted(keys, state, named)) do
     unclaimed_approvals.end_released(state, record)
     unclaimed_approvals.note_lapse(state)
   end

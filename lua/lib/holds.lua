@@ -206,10 +206,11 @@ function holds.find_lapsed(keys, state, now_ms)
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
--- and may be approved again. Returns them.
+-- and may be approved again. Returns them as far as they are known, which they need not be if no hold remains; nil if none
+-- may have lapsed.
 function holds.end_lapsed(keys, state, call)
   if not stored.has_holds(state) or call.now_ms < state.first_lapse then
-    return {}
+    return nil
   end
   local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
   if first == math.huge then

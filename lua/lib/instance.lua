@@ -144,7 +144,10 @@ function instance.open(keys, call, state)
   recovery.note_call(state, call)
   recovery.end_past(state, call.now_ms)
   pause.end_past(state, call.now_ms)
-  unclaimed_approvals.end_lapsed(keys, state, holds.end_lapsed(keys, state, call))
+  local lapsed = holds.end_lapsed(keys, state, call)
+  if lapsed then
+    unclaimed_approvals.end_lapsed(keys, state, lapsed)
+  end
   if is_idle(keys, state, call) then
     remove_idle(keys, state, call)
     return nil, state

@@ -245,14 +245,25 @@ function named_requests.find_granted(keys, state, ids)
   return found
 end
 
--- The same, and forgets them.
-function named_requests.take_granted(keys, state, ids)
-  local found, gone = named_requests.find_granted(keys, state, ids), {}
-  for i, record in ipairs(found) do
-    gone[i] = record.request_id
+-- The records of all unclaimed approvals.
+function named_requests.find_all_granted(keys, state)
+  local found = {}
+  if state.named > 0 then
+    local all = weight.add(redis.call('HGETALL', granted_name(keys)), 2)
+    for i = 1, #all, 2 do
+      found[#found + 1] = parse(all[i], all[i + 1])
+    end
   end
-  chunks.call('HDEL', granted_name(keys), gone)
   return found
+end
+
+-- Forgets unclaimed approvals, by their records.
+function named_requests.forget_granted(keys, records)
+  local ids = {}
+  for i, record in ipairs(records) do
+    ids[i] = record.request_id
+  end
+  chunks.call('HDEL', granted_name(keys), ids)
 end
 
 -- What wakes and replies call a request: by its id, and with a record also by its owner.

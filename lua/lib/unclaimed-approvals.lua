@@ -47,13 +47,23 @@ function unclaimed_approvals.note_lapse(state)
   more.set(state, 'lapsed_unclaimed', state.lapsed_unclaimed + 1)
 end
 
--- Holds with these ids have lapsed. Nobody has got the approvals among them that were unclaimed, so that they count in no limit.
+-- The unclaimed approvals among those whose holds have lapsed. `ids`: from `holds.end_lapsed`.
+local function find_lapsed(keys, state, ids)
+  if stored.has_holds(state) then
+    return named_requests.find_granted(keys, state, ids)
+  end
+  return named_requests.find_all_granted(keys, state)
+end
+
+-- Holds have lapsed. Nobody has got the approvals among them that were unclaimed, so that they count in no limit.
 function unclaimed_approvals.end_lapsed(keys, state, ids)
-  for _, record in ipairs(named_requests.take_granted(keys, state, ids)) do
+  local lapsed = find_lapsed(keys, state, ids)
+  for _, record in ipairs(lapsed) do
     key_limits.give_back(keys, state, record.request_id, true, true)
     note_end(state, record)
     unclaimed_approvals.note_lapse(state)
   end
+  named_requests.forget_granted(keys, lapsed)
   if not stored.has_holds(state) and state.unclaimed > 0 then
     -- A version that does not know them has ended some.
     more.set(state, 'unclaimed', 0)
@@ -62,7 +72,7 @@ end
 
 -- The same for a call that only looks.
 function unclaimed_approvals.leave_out_lapsed(keys, state, ids)
-  for _, record in ipairs(named_requests.find_granted(keys, state, ids)) do
+  for _, record in ipairs(find_lapsed(keys, state, ids)) do
     note_end(state, record)
   end
 end

@@ -24,6 +24,8 @@ local queue = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
+-- So many entries are looked at to count who waits before a waiter.
+local MOST_COUNTED = 1000
 -- Waiters of dead replicas stay while they are up to this many more than twice the places.
 local DEAD_SLACK = 100
 
@@ -331,8 +333,8 @@ function queue.take_heads(keys, state, call, room, most, approve)
   return taken, is_blocked, head_hits
 end
 
--- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits, its
--- hold, and for how many ms its place is kept.
+-- The waiters whose turns come first, at most this number: of each its replica, its ticket as a text, its arrival in ms since
+-- 1970, its hits, its hold, and for how many ms its place is kept.
 -- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
 function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   local first = {}
@@ -348,12 +350,24 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
     local is_alive = recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
     if entry.is_waiting and is_alive then
       first[#first + 1] = {
-        replica_id = replicas.split_id(entry.replica_id), arrival = math.floor(tonumber(entry.ticket) / 1000),
+        replica_id = replicas.split_id(entry.replica_id),
+        ticket = entry.ticket, arrival = math.floor(tonumber(entry.ticket) / 1000),
         hits = entry.hits, hold = entry.hold, keep = entry.keep,
       }
     end
   end
   return first
+end
+
+-- How many wait before the waiter with a ticket, a text: exactly, if no more than MOST_COUNTED entries are before it. Of the
+-- entries after those, it counts the withdrawn ones as well.
+function queue.count_before(keys, state, tally, now_ms, ticket)
+  local before = 0
+  for _, waiter in ipairs(queue.first_waiters(keys, state, tally, now_ms, MOST_COUNTED, MOST_COUNTED)) do
+    before = before + (waiter.ticket < ticket and 1 or 0)
+  end
+  local further = fifo_list.count_below(keys, ticket) - MOST_COUNTED
+  return math.min(before + math.max(0, further), math.max(0, tally.places - 1))
 end
 
 -- Every ticket below the one returned is out of the queue, unless its replica was assumed dead.

@@ -1,7 +1,7 @@
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
-import type { Withdrawal } from '../../../src/redis/scripts/withdraw-codec.js';
+import type { KeyClaims } from '../../../src/redis/scripts/key-claims-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
@@ -102,7 +102,7 @@ export class ScriptedStore implements WaitingStore {
     });
   }
 
-  withdraw(withdrawals: readonly Withdrawal[]): Promise<number[]> {
+  withdraw(withdrawals: readonly KeyClaims[]): Promise<number[]> {
     for (const { claims } of withdrawals) this.withdrawn.push([...claims]);
     return Promise.resolve(withdrawals.map(({ claims }) => claims.length));
   }
