@@ -17,6 +17,8 @@ export const BOUNDS = {
   holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of the text that says who holds an approval. */
   holderBytes: { min: 1, max: 64 },
+  /** 0 keeps no place. */
+  keepMillis: { min: 0, max: 10 * 60 * 1000 },
   /** 0 ends a pause. */
   pauseMillis: { min: 0, max: 24 * 60 * 60 * 1000 },
   /** What a vendor says remains of a limit. */

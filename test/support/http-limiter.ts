@@ -51,7 +51,8 @@ export class HttpLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const { key, requestId, canWait, hits, holdMillis, holder, maxWaitMillis } = request;
+    const { key, requestId, canWait, hits, holdMillis, holder, maxWaitMillis, keepMillis } =
+      request;
     const { maxRequests, maxRequestsInQueue, windowMillis } = request;
     const query = queryOf({
       requestId,
@@ -60,11 +61,14 @@ export class HttpLimiter implements Limiter {
       holdMillis,
       holder: holder === undefined ? undefined : encodeURIComponent(holder),
       maxWaitMillis,
+      keepMillis,
       maxRequests,
       maxRequestsInQueue,
       windowMillis,
     });
-    const pending = begin(this.url, 'POST', ratePath(key) + query);
+    const { answerMillis } = request;
+    const headers = answerMillis === undefined ? {} : { prefer: `wait=${answerMillis / 1000}` };
+    const pending = begin(this.url, 'POST', ratePath(key) + query, headers);
     if (caller) {
       caller.onDisconnect = () => {
         pending.disconnect();
@@ -74,8 +78,10 @@ export class HttpLimiter implements Limiter {
     try {
       answer = await pending.answer;
     } catch (error) {
-      if (caller?.isDisconnected) return { outcome: 'withdrawn' };
-      throw error;
+      if (!caller?.isDisconnected) throw error;
+      return keepMillis === undefined || requestId === undefined
+        ? { outcome: 'withdrawn' }
+        : { outcome: 'waiting', requestId, place: undefined };
     }
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
     if (answer.status === 409) throw new RequestIdConflictError(conflictIn(answer));
@@ -205,6 +211,10 @@ export class HttpLimiter implements Limiter {
     return this.inner.ping();
   }
 
+  handOver(): void {
+    this.inner.handOver();
+  }
+
   close(): Promise<void> {
     return this.inner.close();
   }
@@ -238,6 +248,7 @@ function expectBody(answer: Answer, status: number, body: object): void {
 function reasonIn({ json }: Answer): UnavailableReason {
   const { error } = json() as { error: string };
   if (error === 'shutting down') return 'shutting_down';
+  if (error === messageOf('HANDED_OVER', {})) return 'handed_over';
   if (error === 'too many approvals of the key') return 'key_full';
   throw new Error(error);
 }

@@ -114,17 +114,19 @@ export interface ReplicaOptions {
   readonly replacements?: Readonly<Record<string, string>>;
 }
 
-/** Those of a waiter that needs more than one hit, or a hold. */
-export interface WaiterTerms {
-  readonly hits?: number;
-  readonly holdMillis?: number;
-  readonly holder?: string;
-}
-
 /** What a replica knows of a key whose lease it renews. */
 export interface RenewalOptions {
   readonly wakeNumber?: number;
+  readonly keepsAny?: boolean;
   readonly lookFor?: ThereWhileWaiting;
+}
+
+/** What a replica says of a waiter that it asks about, besides its ticket. */
+export interface TermsOfWaiter {
+  readonly hits?: number;
+  readonly holdMillis?: number;
+  readonly holder?: string;
+  readonly keepMillis?: number;
 }
 
 /** After anything that a test does. */
@@ -178,6 +180,7 @@ export class ScriptHarness {
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
   readonly #scripts = new Map<string | TestReplica, Scripts>();
   #nowMillis = 0;
+  #unclaimed = 0;
 
   /** Before it is used, it begins. */
   constructor(private readonly redis: Pick<RedisForTests, 'client'>) {}
@@ -195,6 +198,7 @@ export class ScriptHarness {
     this.#startMillis = startMillis;
     this.#time ??= controlledRedisTime(this.client);
     this.#limits.clear();
+    this.#unclaimed = 0;
     await this.setTimeInSilence(0);
   }
 
@@ -264,6 +268,11 @@ export class ScriptHarness {
         maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
         maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
         historyOf: () => this.#history(options.history),
+        observer: {
+          unclaimed: (count) => {
+            this.#unclaimed += count;
+          },
+        },
         timeOf: () => this.startMillis + (options.knownMillis ?? this.#nowMillis),
         replacements: options.replacements
           ? { ...this.replacements, ...options.replacements }
@@ -336,6 +345,13 @@ export class ScriptHarness {
     };
   }
 
+  /** How many unclaimed approvals have lapsed since this was asked last, as replies told it. */
+  takeUnclaimed(): number {
+    const count = this.#unclaimed;
+    this.#unclaimed = 0;
+    return count;
+  }
+
   /**
    * When Redis removes each key that exists, but for those of windows and generations of ids.
    * @throws Error where one never would be removed
@@ -355,8 +371,10 @@ export class ScriptHarness {
       if (at !== undefined) expiry[name] = at;
     }
     await this.pastExpiry();
-    const { records, outcomes, holders, holdersWaiting } = this.names;
-    for (const name of [records, ...outcomes, holders, holdersWaiting]) await this.#expiryOf(name);
+    const { records, granted, outcomes, holders, holdersWaiting } = this.names;
+    for (const name of [records, granted, ...outcomes, holders, holdersWaiting]) {
+      await this.#expiryOf(name);
+    }
     await this.recentExpiry(undefined);
     for (const name of this.#limits) await this.recentExpiry(name);
     return expiry;
@@ -534,7 +552,7 @@ export class TestReplica {
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
-    terms: Readonly<Record<string, WaiterTerms>> = {},
+    terms: Readonly<Record<string, TermsOfWaiter>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -545,6 +563,7 @@ export class TestReplica {
         hits: terms[claim]?.hits ?? 1,
         holdMillis: terms[claim]?.holdMillis,
         holder: terms[claim]?.holder,
+        keepMillis: terms[claim]?.keepMillis,
       })),
     );
     await this.harness.expiry();
@@ -558,10 +577,10 @@ export class TestReplica {
    */
   async renew(
     places: number,
-    { wakeNumber = 0, lookFor = 'queue' }: RenewalOptions = {},
+    { wakeNumber = 0, keepsAny = false, lookFor = 'queue' }: RenewalOptions = {},
   ): Promise<boolean> {
     const { names } = this.harness;
-    const notRenewed = await this.scripts.renew([{ names, places, wakeNumber, lookFor }]);
+    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber, lookFor }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }
@@ -601,6 +620,14 @@ export class TestReplica {
     const [reply] = await this.scripts.withdraw([{ names: this.harness.names, claims }]);
     await this.harness.expiry();
     if (reply instanceof Error) throw reply;
+  }
+
+  /** @returns whether the caller of each may be told */
+  async confirm(claims: readonly string[]): Promise<readonly boolean[]> {
+    const [reply] = await this.scripts.confirm([{ names: this.harness.names, claims }]);
+    await this.harness.expiry();
+    if (reply instanceof Error) throw reply;
+    return reply!;
   }
 
   async inspect(): Promise<WithUsed<InspectReply> | undefined> {

@@ -15,7 +15,7 @@ export interface WatchedCheck {
 /** What a check that waits may ask for. */
 export type WaitTerms = Pick<
   CheckRequest,
-  'maxWaitMillis' | 'hits' | 'holdMillis' | 'holder' | 'requestId'
+  'maxWaitMillis' | 'hits' | 'holdMillis' | 'holder' | 'requestId' | 'keepMillis' | 'answerMillis'
 >;
 
 export function startCheck(

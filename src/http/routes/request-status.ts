@@ -22,6 +22,6 @@ export function requestStatus(
 
 function bodyOf(status: RequestStatus): object {
   if (status.status === 'approved') return status;
-  const { position, turnMillis } = status;
-  return { status: 'waiting', position, waitMillis: Math.ceil(turnMillis) };
+  const { position, waitMillis } = status;
+  return { status: 'waiting', position, waitMillis: Math.ceil(waitMillis) };
 }

@@ -4,6 +4,7 @@ import type {
   InstanceDetail,
   InstanceState,
   KeyLimits,
+  PlaceInQueue,
   Quota,
   RejectedReport,
   Remaining,
@@ -17,7 +18,7 @@ import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
-import { KnownRequests } from './known-requests.js';
+import { type ClaimOutcome, KnownRequests, noRecords } from './known-requests.js';
 import { millisUntil } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
@@ -62,6 +63,8 @@ export class Instance {
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
     known?: KnownRequests,
+    /** Called when an approval has lapsed that was held for its caller. */
+    private readonly onUnclaimed: () => void = () => undefined,
   ) {
     this.#rules = new RulesInForce(policy);
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
@@ -125,7 +128,11 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= new KnownRequests(this.approvals, this.#queue);
+    this.#known ??= new KnownRequests(
+      this.approvals,
+      this.#queue,
+      noRecords(this.approvals, this.onUnclaimed),
+    );
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -153,6 +160,12 @@ export class Instance {
       : approvalStatus(now, requestId, copy.approvals, record);
   }
 
+  /** Says where a request waits; undefined if it does not. Nothing changes. */
+  placeOf(now: number, requestId: string): PlaceInQueue | undefined {
+    const status = this.statusOf(now, requestId);
+    return status?.status === 'waiting' ? status : undefined;
+  }
+
   /** Its place as it is, and its turn as a settle now would leave it, which this makes. */
   #placeOf(now: number, requestId: string, hits?: number): RequestStatus | undefined {
     const position = this.#queue.positionOf(requestId);
@@ -160,8 +173,8 @@ export class Instance {
     this.#update(now);
     const granted = this.#grant(now).length;
     const before = position - 1 - granted;
-    const turnMillis = before < 0 ? 0 : this.#millisToTold(now, hits, before);
-    return { status: 'waiting', position, turnMillis };
+    const waitMillis = before < 0 ? 0 : this.#millisToTold(now, hits, before);
+    return { status: 'waiting', position, waitMillis };
   }
 
   /**
@@ -197,8 +210,21 @@ export class Instance {
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.add({ requestId, arrival: now, ...terms });
+    this.#queue.add({ requestId, arrival: now, keepMillis: request.keepMillis, ...terms });
     return 'waiting';
+  }
+
+  /** How long a request has waited that does. */
+  waitedMillis(now: number, requestId: string): number {
+    return now - (this.#queue.find(requestId)?.arrival ?? now);
+  }
+
+  /** The check with this number gets the approval of its request, which was held for it. */
+  claim(now: number, requestId: string, number: number): ClaimOutcome {
+    this.#roll(now);
+    const claimed = this.#known?.claim(now, requestId, number) ?? 'lapsed';
+    this.#serveQueue(now);
+    return claimed;
   }
 
   /** Takes the rules as they are now, and serves the queue. */
@@ -247,7 +273,10 @@ export class Instance {
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
     const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
-    const amended = this.approvals.amend(now, requestId, { ...amendment, maxHits });
+    // Its caller does not know of an approval that was granted, and may not change it.
+    const amended = this.#known?.isGranted(requestId)
+      ? 'unknown'
+      : this.approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#known?.noteRenewal(now, requestId);
     this.#serveQueue(now);
     return amended;
@@ -407,7 +436,7 @@ export class Instance {
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     this.approvals.beginServing();
     const granted = this.#queue.takeNext((waiter) =>
-      this.approvals.addWaiter(now, waiter.requestId, waiter),
+      this.approvals.addWaiter(now, waiter.requestId, waiter, waiter.keepMillis),
     );
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;

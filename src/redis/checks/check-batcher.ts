@@ -106,7 +106,15 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
     number?: number,
   ): void {
-    const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis, holder } = request;
+    const {
+      canWait,
+      noPlace = false,
+      maxWaitMillis,
+      hits,
+      holdMillis,
+      holder,
+      keepMillis,
+    } = request;
     // A spread takes longer.
     this.#add(request, {
       requestId,
@@ -117,6 +125,7 @@ export class CheckBatcher {
       hits,
       holdMillis,
       holder,
+      keepMillis,
       onReply,
       onFailed,
     });

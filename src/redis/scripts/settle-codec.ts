@@ -9,6 +9,8 @@ export interface Ticket {
   readonly hits: number;
   readonly holdMillis: number | undefined;
   readonly holder: string | undefined;
+  /** Undefined if its place ends with its check. */
+  readonly keepMillis?: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -40,6 +42,8 @@ export interface SettleReply {
   readonly used: UsedOfLimits;
   /** When Redis ran this call, by its clock, in milliseconds since 1970. */
   readonly at: number;
+  /** How many unclaimed approvals have lapsed since a reply told it. */
+  readonly unclaimed: number;
   /** The claims of the waiters that were put back in the queue. This call may have approved them then. */
   readonly putBack: readonly string[];
   /** The claims approved by this call, and those asked about that were approved before, in any window. */
@@ -55,31 +59,35 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder }) => {
+  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder, keepMillis }) => {
     const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
+    const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;
     const ofHolder = holder === undefined ? '' : `@${holder}`;
-    return [requestId, `${ticket}${ofHits}${ofHold}${ofCheck}${ofHolder}`];
+    return [requestId, `${ticket}${ofHits}${ofHold}${ofKeep}${ofCheck}${ofHolder}`];
   });
 }
 
 /** @param replicaId of the caller */
 export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
-  const [micros, wakeNumber, waiting, limits, used, microsToLook, at, places, missing, ...ids] =
-    reply as [
-      number,
-      number,
-      number,
-      string,
-      UsedOfLimits,
-      number,
-      number,
-      number,
-      number,
-      ...string[],
-    ];
+  const [micros, wakeNumber, waiting, limits, used, ...others] = reply as [
+    number,
+    number,
+    number,
+    string,
+    UsedOfLimits,
+    ...unknown[],
+  ];
+  const [microsToLook, at, places, unclaimed, missing, ...ids] = others as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    ...string[],
+  ];
   const heard = ids.slice(missing);
   const granted = heard
     .filter((text) => !text.includes('!'))
@@ -97,6 +105,7 @@ export function decodeSettleReply(reply: unknown, replicaId: string): SettleRepl
     limits,
     used,
     at,
+    unclaimed,
     putBack: ids.slice(0, missing).flatMap((claim) => claimHere(claim, replicaId) ?? []),
     granted: granted.map(([claim]) => claim),
     ended: endedHere(

@@ -11,7 +11,7 @@ export function decodeStatus(reply: unknown): RequestStatus | undefined {
   const [status, ...values] = reply as StatusReply;
   if (status === 'waiting') {
     const [position = 1, microsToTurn = 0] = values;
-    return { status, position, turnMillis: microsToTurn / 1000 };
+    return { status, position, waitMillis: microsToTurn / 1000 };
   }
   const [holdMillis] = values;
   return status && (holdMillis === undefined ? { status } : { status, holdMillis });

@@ -127,7 +127,7 @@ test('the status of a request needs the scope and the key of a check, and no rul
 test('a turn is at the next whole millisecond', async () => {
   const limiter = {
     waiting: 0,
-    statusOf: () => Promise.resolve({ status: 'waiting', position: 3, turnMillis: 0.2 }),
+    statusOf: () => Promise.resolve({ status: 'waiting', position: 3, waitMillis: 0.2 }),
   } as Partial<Limiter>;
   const app = await serve(httpAppOver(limiter as Limiter));
   const answer = await send(app.url, 'GET', `/rate/key/${randomUUID()}`);

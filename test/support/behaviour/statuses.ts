@@ -34,7 +34,7 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       Promise.all(
         ids.map(async (id) => {
           const status = await statusOf(id);
-          return status?.status === 'waiting' ? [status.position, status.turnMillis] : status;
+          return status?.status === 'waiting' ? [status.position, status.waitMillis] : status;
         }),
       );
 
