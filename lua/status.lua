@@ -19,6 +19,7 @@ local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
 local named_requests = require 'lib/named-requests'
 local position = require 'queue/position'
+local stored = require 'lib/stored'
 local turns = require 'lib/turns'
 local weight = require 'lib/weight'
 
@@ -55,7 +56,9 @@ local function run(KEYS, ARGV)
   call.only_looks = true
   calendars.require_current(call)
   local state, tally = look.at(keys, call.now_us, call)
-  local record = named_requests.find(keys, id)
+  -- An idle key still remembers requests.
+  local known = state or stored.read(keys.state)
+  local record = known and known.named > 0 and named_requests.find(keys, id) or nil
   if record and record.is == named_requests.WAITING then
     return state and describe_place(keys, state, call, tally, record) or {}
   end

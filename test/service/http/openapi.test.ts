@@ -43,7 +43,10 @@ function operationsOf({ paths = {} }: Document) {
 
 /** A target for a path of the document. */
 function targetOf(path: string): string {
-  return path.replace('{file}', 'start.js').replace('{requestId}', randomUUID()).replace('{key}', 'k');
+  return path
+    .replace('{file}', 'start.js')
+    .replace('{requestId}', randomUUID())
+    .replace('{key}', 'k');
 }
 
 function responseOf({ components }: Document, response: object): oas31.ResponseObject {
