@@ -9,7 +9,6 @@ import type {
   Remaining,
   RemainingReport,
 } from '../limiter.js';
-import type { HeldApproval } from '../holdings.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
@@ -293,11 +292,6 @@ export class Instance {
       isRecovering: false,
       names: [],
     };
-  }
-
-  /** The approvals that are held. */
-  held(now: number): Iterable<HeldApproval> {
-    return this.approvals.holds?.held(now) ?? [];
   }
 
   /** As of the last operation. */

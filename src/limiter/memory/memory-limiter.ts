@@ -7,7 +7,7 @@ import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
-import { handleOf, MOST_LOOKED_AT, toHoldings } from '../holdings.js';
+import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
 import type {
   Amended,
   Amendment,
@@ -32,17 +32,16 @@ import type {
 import { rejectionOf } from '../rejected-report.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
+import { Entries } from './entries.js';
 import { Instance } from './instance.js';
 import { decisionOf, peekOf } from './instance-decision.js';
 import { KeptPolicy } from './kept-policy.js';
 import type { KnownRequests } from './known-requests.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
+import { inPages } from './pages.js';
 import { Sweep } from './sweep.js';
 import { Waiters } from './waiters.js';
-
-/** The number of keys in a page of a listing. */
-const PAGE_SIZE = 50;
 
 interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;
@@ -53,12 +52,9 @@ interface Entry<Policy extends KeyLimits> {
 
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
-  readonly #entries = new Map<string, Entry<Policy>>();
+  readonly #entries = new Entries<Entry<Policy>>();
   readonly #waiters: Waiters<Entry<Policy>>;
   readonly #approvals: ApprovalBatches;
-  /** The last look-up. */
-  #lastKey: string | undefined;
-  #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
   readonly #sweep: Sweep<Entry<Policy>>;
@@ -115,7 +111,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   /** What applies to a key as of now. For an existing key, this takes one look-up in a map. */
   policyOf(key: string): Policy {
-    const entry = this.#entryOf(key);
+    const entry = this.#entries.get(key);
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
@@ -168,7 +164,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   async peek(request: PeekRequest): Promise<Peek> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
-    const entry = this.#entryOf(request.key);
+    const entry = this.#entries.get(request.key);
     const isFound = entry?.instance.isIdle(now) === false;
     const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
     return peekOf(instance.peek(now, request));
@@ -185,32 +181,20 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   holdings(key: string): Promise<readonly Holding[]> {
-    const now = this.#now();
-    const held = this.#find(key, now)?.instance.held(now) ?? [];
-    return Promise.resolve(toHoldings(key, firstOf(held, MOST_LOOKED_AT)));
+    return Promise.resolve(toHoldings(key, this.#held(key)));
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async endHold(key: string, handle: string): Promise<boolean> {
-    const now = this.#now();
-    for (const { requestId } of this.#find(key, now)?.instance.held(now) ?? []) {
-      if (handleOf(key, requestId) === handle) return this.#release(key, requestId);
-    }
-    return false;
+    const found = findHeld(key, this.#held(key), handle);
+    return found !== undefined && this.#release(key, found.requestId);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async *list(): AsyncIterable<readonly InstanceState[]> {
-    let page: InstanceState[] = [];
-    for (const [key] of this.#entries) {
+  list(): AsyncIterable<readonly InstanceState[]> {
+    return inPages(this.#entries.keys(), (key) => {
       const now = this.#now();
-      const instance = this.#find(key, now)?.instance;
-      if (instance) page.push(instance.inspect(now));
-      if (page.length < PAGE_SIZE) continue;
-      yield page;
-      page = [];
-    }
-    yield page;
+      return this.#find(key, now)?.instance.inspect(now);
+    });
   }
 
   limitsChanged(): void {
@@ -230,9 +214,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#sweep.stop();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
-    this.#lastKey = undefined;
     this.#waiters.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
+  }
+
+  #held(key: string): Iterable<HeldApproval> {
+    const now = this.#now();
+    return this.#find(key, now)?.instance.approvals.holds?.held(now) ?? [];
   }
 
   /** Whole milliseconds, as Redis's scripts count them. */
@@ -240,17 +228,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Math.floor(this.clock.now());
   }
 
-  /** A request asks for its key more than once, and a look-up in a large map is not cheap. */
-  #entryOf(key: string): Entry<Policy> | undefined {
-    if (key !== this.#lastKey) {
-      this.#lastKey = key;
-      this.#lastEntry = this.#entries.get(key);
-    }
-    return this.#lastEntry;
-  }
-
   #find(key: string, now: number): Entry<Policy> | undefined {
-    const entry = this.#entryOf(key);
+    const entry = this.#entries.get(key);
     if (!entry?.instance.isIdle(now)) return entry;
     this.#free(key, entry);
     return undefined;
@@ -281,14 +260,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const instance = new Instance(key, now, policy, this.#bounds, this.#budget, onGrant, known);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
-    this.#lastKey = undefined;
     this.#sweep.start();
     return entry;
   }
 
   /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
   #takeKnown(key: string): KnownRequests | undefined {
-    const idle = this.#entryOf(key);
+    const idle = this.#entries.get(key);
     const known = idle?.instance.takeKnown();
     if (idle) this.#remove(key, idle);
     return known;
@@ -307,7 +285,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     entry.instance.clear();
     this.#budget.giveBack(bytesOf(key));
     this.#entries.delete(key);
-    this.#lastKey = undefined;
   }
 
   #wait(
@@ -383,13 +360,4 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     entry.instance.settle(this.#now());
     this.#settleWhenRoom(entry);
   }
-}
-
-function firstOf<Item>(items: Iterable<Item>, most: number): Item[] {
-  const first: Item[] = [];
-  for (const item of items) {
-    if (first.length === most) break;
-    first.push(item);
-  }
-  return first;
 }
