@@ -7,7 +7,7 @@ export const MOST_HOLDINGS = 100;
 /** Of a key with more held approvals, those to show are chosen among this number. */
 export const MOST_LOOKED_AT = 1000;
 
-/** The hex digits of a handle: so many that no two approvals of a key have the same by chance. */
+/** The hex digits of a handle, enough that no two approvals of a key have the same by chance. */
 const HANDLE_LENGTH = 16;
 
 /** A held approval, with the id that only its caller may know. */

@@ -17,7 +17,7 @@ interface Hold {
   readonly holding: Holding | undefined;
 }
 
-/** Who holds an approval, and since when, if its check has said so. */
+/** The holder of an approval that its check has named, and since when it holds. */
 interface Holding {
   readonly holder: string;
   readonly since: number;
