@@ -1,4 +1,4 @@
-// Who holds approvals of a key, and the end of a hold by hand.
+// The holders of a key's approvals, and the end of a hold by hand.
 
 import { byId, keepList, make, setText } from './dom.js';
 import { attempt } from './service.js';

@@ -1,4 +1,4 @@
--- Who holds the approvals that are held, as far as checks have said so. Two hashes:
+-- The holders of approvals, as far as checks have named them. Two hashes:
 --   holders           of held approvals: request id -> `<when the hold began, in ms since 1970>:<holder>`
 --   holders:waiting   of waiters whose approvals will be held: request id -> holder
 --

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-import { holder } from '../common/holder.js';
 import { requestId } from '../common/request-id.js';
 import { wholeNumber } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
+import { holder } from './holder.js';
 
 /**
  * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.

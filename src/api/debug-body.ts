@@ -81,7 +81,7 @@ const holderShown = z
     Holder: z
       .string()
       .optional()
-      .meta({ description: 'Who holds it. Left out if its check has not said.' }),
+      .meta({ description: 'The holder that its check has named. Left out if there is none.' }),
     HeldMillis: count
       .optional()
       .meta({ description: 'Milliseconds since its hold began. Left out without `Holder`.' }),

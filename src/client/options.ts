@@ -16,8 +16,8 @@ export interface ClientOptions {
   /** How often a request is sent again after a pause, if that is safe. 3 by default. */
   readonly retries?: number | undefined;
   /**
-   * Who holds the approvals that are held, for people who look at a key: 1 to 64 bytes. The host and the id of the process
-   * by default. With `false` nobody is named.
+   * Names the holder of approvals that are held, for people who look at a key: 1 to 64 bytes. The host and the id of the
+   * process by default. With `false` nobody is named.
    */
   readonly holder?: string | false | undefined;
   /** Replaces `node:http`. */

@@ -7,7 +7,7 @@ export const MOST_HOLDINGS = 100;
 /** Of a key with more held approvals, those to show are chosen among this number. */
 export const MOST_LOOKED_AT = 1000;
 
-/** The hex digits of a handle: so many that no two approvals of a key have the same by chance. */
+/** The hex digits of a handle, enough that no two approvals of a key have the same by chance. */
 const HANDLE_LENGTH = 16;
 
 /** A held approval, with the id that only its caller may know. */
@@ -22,9 +22,23 @@ export function handleOf(key: string, requestId: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, HANDLE_LENGTH);
 }
 
-/** Returns what is shown of the held approvals of a key: of those that are given, the first to lapse. */
-export function toHoldings(key: string, held: readonly HeldApproval[]): Holding[] {
-  return held
+/** Finds a held approval of a key by its handle. */
+export function findHeld(
+  key: string,
+  held: Iterable<HeldApproval>,
+  handle: string,
+): HeldApproval | undefined {
+  for (const one of held) if (handleOf(key, one.requestId) === handle) return one;
+  return undefined;
+}
+
+/** Returns what is shown of the held approvals of a key: those that lapse first, of the first ones that are given. */
+export function toHoldings(key: string, held: Iterable<HeldApproval>): Holding[] {
+  const lookedAt: HeldApproval[] = [];
+  for (const one of held) {
+    if (lookedAt.push(one) === MOST_LOOKED_AT) break;
+  }
+  return lookedAt
     .map(({ requestId, ...shown }) => ({ handle: handleOf(key, requestId), ...shown }))
     .sort((a, b) => a.lapseMillis - b.lapseMillis || (a.handle < b.handle ? -1 : 1))
     .slice(0, MOST_HOLDINGS);

@@ -278,7 +278,7 @@ export interface QueuedRequest {
 export interface Holding {
   /** Names it among those of its key, see `handleOf`. */
   readonly handle: string;
-  /** Who holds it; undefined if its check has not said. */
+  /** As its check has named it; undefined if it has not. */
   readonly holder: string | undefined;
   /** How long it has been held. Undefined without a holder. */
   readonly heldMillis: number | undefined;

@@ -38,7 +38,7 @@ import {
   lapsedBeforeAnswer,
   mayHaveLapsed,
 } from './checks/check-replies.js';
-import { type HeldApproval, handleOf, MOST_LOOKED_AT, toHoldings } from '../limiter/holdings.js';
+import { findHeld, type HeldApproval, MOST_LOOKED_AT, toHoldings } from '../limiter/holdings.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
@@ -243,7 +243,7 @@ export class RedisLimiter implements StoreLimiter {
 
   async endHold(key: string, handle: string): Promise<boolean> {
     for await (const page of this.#pagesOfHolds(key)) {
-      const found = page.find(({ requestId }) => handleOf(key, requestId) === handle);
+      const found = findHeld(key, page, handle);
       if (found) return this.release(key, found.requestId);
     }
     return false;

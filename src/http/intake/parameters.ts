@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
-import { holder } from '../../common/holder.js';
+import { holder } from '../../api/holder.js';
 import { requestId } from '../../common/request-id.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type {

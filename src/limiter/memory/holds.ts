@@ -18,7 +18,7 @@ interface Hold {
   readonly claim: HoldClaim;
 }
 
-/** Who holds an approval, and since when, if its check has said so. */
+/** The holder of an approval that its check has named, and since when it holds. */
 interface Holding {
   readonly holder: string;
   readonly since: number;

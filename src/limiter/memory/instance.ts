@@ -11,7 +11,6 @@ import type {
   RemainingReport,
   RequestStatus,
 } from '../limiter.js';
-import type { HeldApproval } from '../holdings.js';
 import { rejectionOf } from '../rejected-report.js';
 import { forEachLimit } from '../limits.js';
 import { approvalStatus } from './approval-status.js';
@@ -333,11 +332,6 @@ export class Instance {
       isRecovering: false,
       names: [],
     };
-  }
-
-  /** The approvals that are held. */
-  held(now: number): Iterable<HeldApproval> {
-    return this.approvals.holds?.held(now) ?? [];
   }
 
   /** As of the last operation. */

@@ -7,7 +7,7 @@ import { ApprovalBatches, type NotifiedWaiter } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
-import { handleOf, MOST_LOOKED_AT, toHoldings } from '../holdings.js';
+import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
 import type {
   Amended,
   Amendment,
@@ -42,11 +42,9 @@ import { KeyMap } from './key-map.js';
 import type { KnownRequests } from './known-requests.js';
 import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
+import { inPages } from './pages.js';
 import { Sweep } from './sweep.js';
 import { Waiters } from './waiters.js';
-
-/** The number of keys in a page of a listing. */
-const PAGE_SIZE = 50;
 
 interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;
@@ -196,32 +194,20 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   holdings(key: string): Promise<readonly Holding[]> {
-    const now = this.#now();
-    const held = this.#find(key, now)?.instance.held(now) ?? [];
-    return Promise.resolve(toHoldings(key, firstOf(held, MOST_LOOKED_AT)));
+    return Promise.resolve(toHoldings(key, this.#held(key)));
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async endHold(key: string, handle: string): Promise<boolean> {
-    const now = this.#now();
-    for (const { requestId } of this.#find(key, now)?.instance.held(now) ?? []) {
-      if (handleOf(key, requestId) === handle) return this.#release(key, requestId);
-    }
-    return false;
+    const found = findHeld(key, this.#held(key), handle);
+    return found !== undefined && this.#release(key, found.requestId);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async *list(): AsyncIterable<readonly InstanceState[]> {
-    let page: InstanceState[] = [];
-    for (const [key] of this.#entries) {
+  list(): AsyncIterable<readonly InstanceState[]> {
+    return inPages(this.#entries.keys(), (key) => {
       const now = this.#now();
-      const instance = this.#find(key, now)?.instance;
-      if (instance) page.push(instance.inspect(now));
-      if (page.length < PAGE_SIZE) continue;
-      yield page;
-      page = [];
-    }
-    yield page;
+      return this.#find(key, now)?.instance.inspect(now);
+    });
   }
 
   limitsChanged(): void {
@@ -249,6 +235,11 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#entries.clear();
     this.#waiters.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
+  }
+
+  #held(key: string): Iterable<HeldApproval> {
+    const now = this.#now();
+    return this.#find(key, now)?.instance.approvals.holds?.held(now) ?? [];
   }
 
   /** Whole milliseconds, as Redis's scripts count them. */
@@ -461,13 +452,4 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     entry.instance.settle(this.#now());
     this.#settleWhenRoom(entry);
   }
-}
-
-function firstOf<Item>(items: Iterable<Item>, most: number): Item[] {
-  const first: Item[] = [];
-  for (const item of items) {
-    if (first.length === most) break;
-    first.push(item);
-  }
-  return first;
 }

@@ -49,12 +49,12 @@ export class KeyNames {
     return `${this.holds}:order`;
   }
 
-  /** Who holds the held approvals. */
+  /** The holders of held approvals. */
   get holders(): string {
     return `${this.state}:holders`;
   }
 
-  /** Who will hold the approvals of waiters. */
+  /** The holders that waiters will be. */
   get holdersWaiting(): string {
     return `${this.holders}:waiting`;
   }

@@ -186,7 +186,12 @@ describe('with an admin port', () => {
     const elsewhere = Object.keys(paths).filter((path) => paths[path]!.servers);
 
     expect(servers).toEqual([{ url: '/' }]);
-    expect(elsewhere.sort()).toEqual(['/rate', '/rate/{key}', '/rate/{key}/{requestId}']);
+    expect(elsewhere.sort()).toEqual([
+      '/rate',
+      '/rate/{key}',
+      '/rate/{key}/holders/{handle}',
+      '/rate/{key}/{requestId}',
+    ]);
   });
 });
 

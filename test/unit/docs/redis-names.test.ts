@@ -17,6 +17,8 @@ test('the page lists the names in Redis that the code builds', () => {
     hits,
     holds,
     holdsByLapse,
+    names.holders,
+    names.holdersWaiting,
     names.limit('<name>'),
     names.recentIds('<name>')[0],
     names.recentIds(undefined)[0],

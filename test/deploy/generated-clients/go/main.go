@@ -70,7 +70,7 @@ func main() {
 
 func waiters(client *sluice.ClientWithResponses, key string) int {
 	found := must(client.ShowInstanceWithResponse(ctx, key, nil)).JSON200
-	return must(found.AsInstance()).NumWaiting
+	return must(found.AsInstanceDetail()).NumWaiting
 }
 
 func heldHits(client *sluice.ClientWithResponses, key string) *int {
