@@ -117,7 +117,7 @@ export function describeKeptPlaces(
         expect(await last.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('is kept anew each time that a check of it ends', async () => {
+      test('is kept for the whole time again after each check of it', async () => {
         await block();
         let kept = await keep();
         for (let again = 0; again < 3; again += 1) {
@@ -212,7 +212,7 @@ export function describeKeptPlaces(
       });
     });
 
-    test('places keep their order, whoever is away', async () => {
+    test('places keep their order, whoever comes back', async () => {
       await restart({ ...LIMITS, maxRequests: 1 }, {});
       await approve();
       const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -297,7 +297,7 @@ export function describeKeptPlaces(
       });
     });
 
-    describe('a request that is approved while its caller is away', () => {
+    describe('a request that is approved while its caller is gone', () => {
       test('is held for its caller, who gets the approval', async () => {
         await grant();
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1, waiting: 0 });
@@ -469,7 +469,7 @@ export function describeKeptPlaces(
         await untilWaiting(0);
       });
 
-      test('ends it also while its caller is away', async () => {
+      test('ends it also while its caller is gone', async () => {
         const blocking = await block();
         await leave(await keep({ maxWaitMillis: WINDOW }));
         const last = await wait();
