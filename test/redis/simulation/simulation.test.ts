@@ -19,6 +19,11 @@ test('the invariants hold in any order of events, and nothing is left', async ()
   await runSimulation(redis.client, 1, SECONDS);
 });
 
+async function violationOf(shape: string, ...steps: string[]): Promise<Error | undefined> {
+  const { violation } = await runSteps(redis.client, simulatedScripts(), parseShape(shape), steps);
+  return violation;
+}
+
 describe('the simulation', () => {
   test.each(SEEDS)('does the same again for the same seed (%d)', async (seed) => {
     const [first, second] = await Promise.all(
@@ -46,18 +51,33 @@ describe('the simulation', () => {
   });
 
   test("measures a wait by its replica's clock", async () => {
-    const shape = parseShape(
+    const violation = await violationOf(
       'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
-    );
-    const steps = [
       'rules A max=2 queue=5',
       ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
       'ask A c6 wait limit=9390',
       ...['tick A', 'run A', 'answer A'],
       // B has a lower maximum, so c6 no longer comes in time.
       'ask B c7 wait',
-    ];
-    const { violation } = await runSteps(redis.client, simulatedScripts(), shape, steps);
+    );
+    expect(violation).toBeUndefined();
+  });
+
+  test('leaves a place where it is that is released after Redis has lost the state of its key', async () => {
+    const violation = await violationOf(
+      'slow world of 2 replicas, drift -2 -6, window 500, lease 3000, max 2, queue 5, algorithm sliding_window:2',
+      ...['ask B c2', 'ask A c3 named hits=2 wait limit=500', 'again B c3 hits=2 wait'],
+      ...['release A c3', 'tick B', 'run B', 'forget state', 'tick A', 'run A'],
+    );
+    expect(violation).toBeUndefined();
+  });
+
+  test('sees that a request is approved again whose first approval a bucket still has', async () => {
+    const violation = await violationOf(
+      'slow world of 3 replicas, drift 20 11 2, window 500, lease 600, max 2, queue 2, algorithm token_bucket:1',
+      ...['ask A c1 named wait', 'again B c1 wait', 'tick B', 'pass 500', 'time-out B', 'run B'],
+      ...['pass 649', 'ask B c4 named hold=1500', 'tick B', 'run B'],
+    );
     expect(violation).toBeUndefined();
   });
 
