@@ -253,6 +253,27 @@ test('two checks with one id in a batch are one approval', async () => {
   expect(await key.counted()).toEqual({ approved: 1, held: 0 });
 });
 
+describe('a check that ends the wait of the head, which needs more than is left,', () => {
+  const endsWait = { requestId: 'a', number: 2, canWait: false, hits: 2 };
+  beforeEach(async () => {
+    await r1.check(['f1']);
+    await check(r1, 'a', 1, { hits: 2 });
+  });
+
+  test('leaves what is left to the next check of its batch', async () => {
+    const next = { requestId: 'b', canWait: false };
+    expect(await r1.checkBatch([endsWait, next])).toEqual(['wait expired', 'approved']);
+  });
+
+  test('leaves it to the next waiter before that', async () => {
+    await r1.checkOrWait(['w']);
+    await wakes.take();
+    const next = { requestId: 'b', canWait: false };
+    expect(await r1.checkBatch([endsWait, next])).toEqual(['wait expired', 'denied']);
+    expect(await told()).toEqual({ granted: ['w'], ended: ['a#r1#1!taken_over'] });
+  });
+});
+
 test('a place that is put back after a loss has its owner again', async () => {
   await fill();
   const ticket = (await check(r1, 'a', 1)) as number;
