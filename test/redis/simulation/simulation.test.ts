@@ -81,6 +81,14 @@ describe('the simulation', () => {
     expect(violation).toBeUndefined();
   });
 
+  test('hears when there is room for one hit, once nobody waits for several any more', async () => {
+    const violation = await violationOf(
+      'slow world of 2 replicas, drift 0 0, window 500, lease 3000, max 3, queue 20, limits a=5:4:requests::token_bucket:2',
+      ...['ask A c2 named wait', 'ask A c3 named hits=3 wait limit=605', 'again B c3 hits=3'],
+    );
+    expect(violation).toBeUndefined();
+  });
+
   test('can write and read the shape of every world', () => {
     for (let seed = 0; seed < 50; seed += 1) {
       const shape = drawShape(new Random(seed));
