@@ -188,6 +188,10 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if named then
       decided[id] = known_requests.answer(keys, state, call, named)
     end
+    if decided[id] == verdicts.WAIT_EXPIRED then
+      -- The place that has ended may have been the head's.
+      serving.serve(keys, state, call)
+    end
     local is_approved = not decided[id] and key_limits.fit(state, hits) and serving.is_next(state)
       and is_kept(keys, state, call, hold)
     if is_approved and call.is_over_full then
@@ -321,10 +325,6 @@ function checks.decide(call, batch, values)
     if first_left <= batch.size then
       deny_or_queue(keys, state, call, batch, first_left, batch.size, decided, replies)
     end
-  end
-  if state.ended then
-    -- A place that has ended may have been the head's.
-    serving.serve(keys, state, call)
   end
   -- A hold that was just taken may be the first to lapse.
   replies[1] = room.micros_to(keys, state, call)

@@ -4,12 +4,18 @@
 -- An approval is remembered for three windows after its own, or for two leases if three windows are shorter than a
 -- lease. A replica that stalled may ask about it for that long. When a window ends, its set becomes the set of the next
 -- generation. If three windows are shorter than a lease, a generation lasts a lease: all windows in it share its set,
--- and approved ids are added to it at once.
+-- and approved ids are added to it at once. If rules change the length of windows, it is the shorter of these times.
+--
+-- When windows become longer or shorter than that, a generation may have begun just before, and the next ones end in
+-- another way. So that ids are not forgotten too early, the present generation goes on where it would end next, once: the
+-- state's field `goes_on` is GOES_ON until then, and HAS_GONE_ON from then until the generation ends. Until then a longer
+-- window shares its set as well.
 --
 -- `state.generation` is the number of the set that began last.
 
 local chunks = require 'lib/chunks'
 local generations = require 'lib/generations'
+local more = require 'lib/more'
 local named_requests = require 'lib/named-requests'
 local own_ids = require 'limits/own-ids'
 
@@ -19,10 +25,34 @@ local function lease_number(start, call)
   return math.floor(start / call.lease)
 end
 
-local function begin_generation(keys, state)
+-- The generation has ended, and this one begins.
+local function begin_after(state)
   state.generation = generations.after(state.generation)
+  if state.goes_on ~= 0 then
+    more.set(state, 'goes_on', 0)
+  end
+end
+
+local function begin_generation(keys, state)
+  begin_after(state)
   redis.call('UNLINK', keys.past_requests[state.generation])
   named_requests.end_generation(keys, state, state.generation)
+end
+
+-- The window that has ended has a set of its own, which becomes the set of the next generation.
+local function keep_window(keys, state)
+  begin_after(state)
+  generations.keep(keys.requests, keys.past_requests[state.generation])
+  named_requests.end_generation(keys, state, state.generation)
+end
+
+-- Ends a generation whose windows share its set, unless it goes on.
+local function end_shared(keys, state)
+  if state.goes_on == generations.GOES_ON then
+    more.set(state, 'goes_on', generations.HAS_GONE_ON)
+  else
+    begin_generation(keys, state)
+  end
 end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins. `ended`: the start and the length
@@ -31,22 +61,23 @@ end
 -- memory (lib/full-memory).
 function past_requests.end_window(keys, state, call, ended, has_requests)
   own_ids.forget_hits_of_all(keys, state)
-  if not generations.windows_share_set(call, ended.window) then
-    if has_requests then
-      state.generation = generations.after(state.generation)
-      generations.keep(keys.requests, keys.past_requests[state.generation])
-      named_requests.end_generation(keys, state, state.generation)
-    end
-    return
-  end
-  if has_requests then
+  local was_short = generations.windows_share_set(call, ended.window)
+  local shared_set = was_short or state.goes_on == generations.GOES_ON
+  if has_requests and not shared_set then
+    keep_window(keys, state)
+  elseif has_requests then
     redis.call('UNLINK', keys.requests)
   end
-  if lease_number(ended.start, call) ~= lease_number(state.own.start, call) then
-    begin_generation(keys, state)
+  if shared_set and not (was_short and lease_number(ended.start, call) == lease_number(state.own.start, call)) then
+    end_shared(keys, state)
   end
-  -- Longer windows from now on do not share it.
-  state.has_past = has_requests and not generations.windows_share_set(call, state.own.window)
+  if state.goes_on == 0 and was_short ~= generations.windows_share_set(call, state.own.window) then
+    more.set(state, 'goes_on', generations.GOES_ON)
+  end
+  if shared_set then
+    -- Longer windows from now on do not set its expiry.
+    state.has_past = has_requests and not generations.windows_share_set(call, state.own.window)
+  end
 end
 
 -- Remembers released and withdrawn ids, so that a settle that asks about them late, or a second time, does not put them
@@ -88,7 +119,7 @@ function past_requests.expire(keys, state, call, expire_at)
   if state.hits == 1 then
     redis.call('PEXPIREAT', own_ids.built_name(keys), expire_at)
   end
-  if state.has_past or (may_have_ids and generations.windows_share_set(call, state.own.window)) then
+  if state.has_past or (may_have_ids and generations.current_shares_set(state, call)) then
     redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)
   end
 end
@@ -100,7 +131,7 @@ function past_requests.expire_new(keys, state, call, expire_at)
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if generations.windows_share_set(call, state.own.window) and redis.call('SCARD', keys.past_requests[state.generation]) == added then
+  if generations.current_shares_set(state, call) and redis.call('SCARD', keys.past_requests[state.generation]) == added then
     redis.call('PEXPIREAT', keys.past_requests[state.generation], expire_at)
   end
 end

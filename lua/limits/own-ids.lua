@@ -56,7 +56,7 @@ function own_ids.remember(keys, state, call, id)
     return false
   end
   state.remembered = (state.remembered or 0) + 1
-  if generations.windows_share_set(call, state.own.window) then
+  if generations.current_shares_set(state, call) then
     redis.call('SADD', keys.past_requests[state.generation], id)
   end
   return true
@@ -75,7 +75,7 @@ end
 
 -- Adds ids with one hit each. Returns how many were not there.
 function own_ids.add_all(keys, state, call, _, ids)
-  if generations.windows_share_set(call, state.own.window) then
+  if generations.current_shares_set(state, call) then
     chunks.call('SADD', keys.past_requests[state.generation], ids)
   end
   return chunks.call('SADD', keys.requests, ids)

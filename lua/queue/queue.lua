@@ -227,6 +227,10 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   named_requests.forget_waiting(keys, state, ids)
   holders.forget_waiting(keys, state, ids)
   state.changed = true
+  if tally.living == 0 then
+    key_limits.end_serving(state)
+    state.head_hits = nil
+  end
   if tally.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
     tally.replicas = {}

@@ -1,4 +1,5 @@
 import type { Algorithm } from '../../../src/limiter/limits.js';
+import type { DeclaredLimits } from '../../support/limits.js';
 import { TEST_LEASE_MILLIS, useScriptHarness, type Verdict } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -251,6 +252,53 @@ test('two checks with one id in a batch are one approval', async () => {
   ]);
   expect(verdicts).toEqual(['approved', 'approved']);
   expect(await key.counted()).toEqual({ approved: 1, held: 0 });
+});
+
+describe('a check that ends the wait of the head, which needs more than is left,', () => {
+  const endsWait = { requestId: 'a', number: 2, canWait: false, hits: 2 };
+  beforeEach(async () => {
+    await r1.check(['f1']);
+    await check(r1, 'a', 1, { hits: 2 });
+  });
+
+  test('leaves what is left to the next check of its batch', async () => {
+    const next = { requestId: 'b', canWait: false };
+    expect(await r1.checkBatch([endsWait, next])).toEqual(['wait expired', 'approved']);
+  });
+
+  test('leaves it to the next waiter before that', async () => {
+    await r1.checkOrWait(['w']);
+    await wakes.take();
+    const next = { requestId: 'b', canWait: false };
+    expect(await r1.checkBatch([endsWait, next])).toEqual(['wait expired', 'denied']);
+    expect(await told()).toEqual({ granted: ['w'], ended: ['a#r1#1!taken_over'] });
+  });
+});
+
+test('a token bucket of which nobody waits any more has no credit for the next check of the batch', async () => {
+  const bucket: DeclaredLimits['further'] = [
+    {
+      name: 'a',
+      windowMillis: 40,
+      maximum: 4,
+      counts: 'requests',
+      keepsReleased: false,
+      algorithm: { name: 'token_bucket', burst: 2 },
+    },
+  ];
+  const replica = key.replica('r1', { limits: { maxRequests: 10, further: bucket } });
+  await replica.checkBatch([{ requestId: 'f', canWait: false, hits: 7 }]);
+  await check(replica, 'a', 1, { hits: 4 });
+  // Meanwhile the bucket drains by more than it has.
+  await key.setTime(30);
+  const checks = ['b', 'c', 'd'].map((requestId) => ({ requestId, canWait: false }));
+  const endsWait = { requestId: 'a', number: 2, canWait: false, hits: 4 };
+  expect(await replica.checkBatch([endsWait, ...checks])).toEqual([
+    'wait expired',
+    'approved',
+    'approved',
+    'denied',
+  ]);
 });
 
 test('a place that is put back after a loss has its owner again', async () => {

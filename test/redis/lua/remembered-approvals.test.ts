@@ -167,6 +167,54 @@ test('an approval is remembered when the next windows are shorter than a third o
   });
 });
 
+describe.each([
+  ['longer', 300, 600],
+  ['shorter', 600, 300],
+])('if windows become %s than a third of a lease,', (_how, before, after) => {
+  const leaseMillis = 1500;
+  // Three long windows are shorter than two leases.
+  const rememberedMillis = 3 * 600;
+  const limitsOf = (windowMillis: number) => ({ windowMillis, maxRequests: 1 });
+
+  test.each([0, 1, 2, 3, 4])(
+    'an approval is remembered for three of the long ones, %d short ones into the lease',
+    async (position) => {
+      const changesAt = 2 * leaseMillis - (key.startMillis % leaseMillis) + position * 300;
+      const windowEnds = new Map<string, number>();
+      const passWindows = async (start: number, windowMillis: number): Promise<void> => {
+        const replica = key.replica('r1', { limits: limitsOf(windowMillis), leaseMillis });
+        for (let at = start; at < start + 5 * 600; at += windowMillis) {
+          await key.setTime(at);
+          await replica.check([`at ${at}`]);
+          windowEnds.set(`at ${at}`, at + windowMillis);
+          const { requests, pastRequests } = await key.stored();
+          const promised = [...windowEnds].filter(([, end]) => at < end + rememberedMillis);
+          expect([...requests, ...pastRequests]).toEqual(
+            expect.arrayContaining(promised.map(([id]) => id)),
+          );
+        }
+      };
+      await passWindows(changesAt - 5 * 600, before);
+      await passWindows(changesAt, after);
+    },
+  );
+});
+
+test('windows whose lengths change by turns do not keep a generation of ids for ever', async () => {
+  const leaseMillis = 1500;
+  let at = leaseMillis - (key.startMillis % leaseMillis);
+  for (let lease = 0; lease < 6; lease += 1) {
+    for (const windowMillis of [300, 600, 300, 300]) {
+      await key.setTime(at);
+      const replica = key.replica('r1', { limits: { windowMillis }, leaseMillis });
+      await replica.check([`at ${at}`]);
+      at += windowMillis;
+    }
+  }
+  const { requests, pastRequests } = await key.stored();
+  expect(requests.length + pastRequests.length).toBeLessThan(16);
+});
+
 describe('a settle that asks late about a released or withdrawn request puts no waiter back', () => {
   const replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
   beforeEach(() => waitForB(replica));

@@ -19,6 +19,11 @@ test('the invariants hold in any order of events, and nothing is left', async ()
   await runSimulation(redis.client, 1, SECONDS);
 });
 
+async function violationOf(shape: string, ...steps: string[]): Promise<Error | undefined> {
+  const { violation } = await runSteps(redis.client, simulatedScripts(), parseShape(shape), steps);
+  return violation;
+}
+
 describe('the simulation', () => {
   test.each(SEEDS)('does the same again for the same seed (%d)', async (seed) => {
     const [first, second] = await Promise.all(
@@ -46,19 +51,49 @@ describe('the simulation', () => {
   });
 
   test("measures a wait by its replica's clock", async () => {
-    const shape = parseShape(
+    const violation = await violationOf(
       'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
-    );
-    const steps = [
       'rules A max=2 queue=5',
       ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
       'ask A c6 wait limit=9390',
       ...['tick A', 'run A', 'answer A'],
       // B has a lower maximum, so c6 no longer comes in time.
       'ask B c7 wait',
-    ];
-    const { violation } = await runSteps(redis.client, simulatedScripts(), shape, steps);
+    );
     expect(violation).toBeUndefined();
+  });
+
+  test.each([
+    [
+      'a release of a request that waits, after a loss of the state alone',
+      'slow world of 2 replicas, drift -2 -6, window 500, lease 3000, max 2, queue 5, algorithm sliding_window:2',
+      ['ask B c2', 'ask A c3 named hits=2 wait limit=500', 'again B c3 hits=2 wait'],
+      ['release A c3', 'tick B', 'run B', 'forget state', 'tick A', 'run A'],
+    ],
+    [
+      'a grant to a request of which a bucket still has an earlier approval',
+      'slow world of 3 replicas, drift 20 11 2, window 500, lease 600, max 2, queue 2, algorithm token_bucket:1',
+      ['ask A c1 named wait', 'again B c1 wait', 'tick B', 'pass 500', 'time-out B', 'run B'],
+      ['pass 649', 'ask B c4 named hold=1500', 'tick B', 'run B'],
+    ],
+    [
+      'the room for one hit, once nobody waits for several any more',
+      'slow world of 2 replicas, drift 0 0, window 500, lease 3000, max 3, queue 20, limits a=5:4:requests::token_bucket:2',
+      ['ask A c2 named wait', 'ask A c3 named hits=3 wait limit=605', 'again B c3 hits=3'],
+      [],
+    ],
+    [
+      'ids that a lost state has left of an own limit of another kind',
+      'slow world of 3 replicas, drift -3 7 -5, window 500, lease 1500, max 1, queue 2, algorithm sliding_window:2, limits a=200:4:hits',
+      ['ask C c2 wait limit=500', 'tick C', 'run C', 'ask B c3 wait', 'forget state', 'tick B'],
+      [
+        ...['rules B max=2 queue=4 window=200 algorithm=calendar:day.Short.3.4', 'ask C c5'],
+        ...['run B', 'pass 500'],
+        ...['rules C max=2 queue=3 window=500 algorithm=calendar:day.Short.10.149'],
+      ],
+    ],
+  ])('knows %s', async (_what, shape, first, then) => {
+    expect(await violationOf(shape, ...first, ...then)).toBeUndefined();
   });
 
   test('can write and read the shape of every world', () => {

@@ -1,4 +1,4 @@
-import type { LimitInForce } from '../../../src/limiter/limits.js';
+import { calendarOf, type LimitInForce, ownLimit } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
@@ -9,10 +9,17 @@ export const REPLICA_LEASE_MILLIS = 2000;
 /** The average window of a calendar, as a part of its longest one: `short-calendars.ts`. */
 const AVERAGE_OF_LONGEST = 24 / 25;
 
-/** An approval is remembered for so long at the least: docs/reliability.md. */
-export function leastMemoryMillis(windowMillis = WINDOW_MILLIS): number {
-  const windows = 3 * AVERAGE_OF_LONGEST * windowMillis;
-  return windows < REPLICA_LEASE_MILLIS ? 2 * REPLICA_LEASE_MILLIS : windows;
+/**
+ * For how long an approval is remembered at the least, by the own limit of its key: docs/reliability.md.
+ * @param own the default limit if it is omitted
+ */
+export function leastMemoryMillis(
+  own: LimitInForce = ownLimit(WINDOW_MILLIS, MAX_REQUESTS),
+): number {
+  const { windowMillis } = own;
+  if (3 * windowMillis < REPLICA_LEASE_MILLIS) return 2 * REPLICA_LEASE_MILLIS;
+  // The first of the three is what is left of a day, week or month.
+  return calendarOf(own) ? 2 * AVERAGE_OF_LONGEST * windowMillis : 3 * windowMillis;
 }
 
 export const REPLICA_SETTINGS = {

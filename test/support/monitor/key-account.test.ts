@@ -163,6 +163,21 @@ test('a second approval of a request is not found once the first is forgotten', 
   expect(violations).toHaveLength(1);
 });
 
+test('a second approval of a request is not found later than rules with other windows promise', () => {
+  const ofLongerWindows: [string, ...string[]] = ['hset', names.state, 'limits', '700:2:0'];
+  const remembered = 3 * 700;
+  for (const [at, found] of [
+    [remembered, 1],
+    [remembered + 1, 0],
+  ] as const) {
+    const { violations, follow } = openAccount();
+    follow(1, ['sadd', names.requests, 'a']);
+    follow(500, ofLongerWindows);
+    follow(at, ['sadd', names.requests, 'a']);
+    expect(violations).toHaveLength(found);
+  }
+});
+
 test('waiters that are put back take their old places', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('newcomer', 10));

@@ -81,8 +81,8 @@ export interface KeyAccountEvents {
 export interface KeyAccountBounds {
   /** The highest maximum that a key may ever have. */
   readonly highestMaximum: number;
-  /** The shortest time for which an approval is remembered, for windows of this length. */
-  readonly rememberedMillis: (windowMillis: number | undefined) => number;
+  /** The shortest time for which an approval is remembered, by the own limit of the key, if it is known. */
+  readonly rememberedMillis: (own: Limit | undefined) => number;
 }
 
 interface ApprovalUnderWay {
@@ -115,8 +115,10 @@ export class KeyAccount {
   #held = new Set<string>();
   /** Approvals of this window that have not been released. */
   #approved = new Set<string>();
-  /** Until when an approval must be remembered: a second approval before that time is a violation. */
-  readonly #rememberedUntil = new Map<string, number>();
+  /**
+   * When each request was approved, and for how long that must be remembered: a second approval before that is a violation.
+   */
+  readonly #remembered = new Map<string, { readonly at: number; readonly millis: number }>();
   #queue: { id: string; ticket: number }[] = [];
   #queueExpiresAt = Infinity;
   /** The approvals of the script under way, and the waiters before it began. */
@@ -157,7 +159,7 @@ export class KeyAccount {
     this.#limitStarts = new Map();
     this.#held.clear();
     this.#script = undefined;
-    this.#rememberedUntil.clear();
+    this.#remembered.clear();
   }
 
   /** Adopts the state on the server at this point of its commands. */
@@ -178,8 +180,8 @@ export class KeyAccount {
     }
     this.#approved = new Set(approved);
     // The age of approvals of earlier windows is unknown.
-    for (const id of approvedBefore) this.#rememberedUntil.set(id, Date.now());
-    for (const id of approved) this.#rememberedUntil.set(id, Date.now() + this.#rememberedMillis);
+    for (const id of approvedBefore) this.#remembered.delete(id);
+    for (const id of approved) this.#remember(id, Date.now());
     this.#queue = [...queue];
     this.#queueExpiresAt = queueExpiresAt < 0 ? Infinity : queueExpiresAt;
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
@@ -300,6 +302,7 @@ export class KeyAccount {
   #onLimits(limits: Limits, at: number, isNewKey: boolean): void {
     const areOther = !isDeepStrictEqual(this.#limits, limits);
     this.#limits = limits;
+    if (areOther) this.#rememberAtMost(this.bounds.rememberedMillis(limits[0]));
     this.#inForce = inForceSince(at, limits, this.#inForce);
     // The limits from before the state was known may be outdated.
     if ((areOther || isNewKey) && this.#isKnown) this.events.onLimits({ at, limits, areOther });
@@ -313,10 +316,9 @@ export class KeyAccount {
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
       for (const id of ids) {
-        const isRemembered = at < (this.#rememberedUntil.get(id) ?? 0);
-        if (this.#isKnown && isRemembered) this.#violates(`approved ${id} twice`, at);
+        if (this.#isKnown && this.#isRemembered(id, at)) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
-        this.#rememberedUntil.set(id, at + this.#rememberedMillis);
+        this.#remember(id, at);
         this.#script?.approved.push({ id, at, isHeld: false, mayBeRenewal: false });
       }
     }
@@ -361,8 +363,20 @@ export class KeyAccount {
     this.#queue.sort((a, b) => a.ticket - b.ticket);
   }
 
-  get #rememberedMillis(): number {
-    return this.bounds.rememberedMillis(this.#limits?.[0].windowMillis);
+  #remember(id: string, at: number): void {
+    this.#remembered.set(id, { at, millis: this.bounds.rememberedMillis(this.#limits?.[0]) });
+  }
+
+  #isRemembered(id: string, now: number): boolean {
+    const { at, millis } = this.#remembered.get(id) ?? { at: now, millis: 0 };
+    return now < at + millis;
+  }
+
+  /** After a change of limits, the shorter of the times counts. */
+  #rememberAtMost(most: number): void {
+    for (const [id, { at, millis }] of this.#remembered) {
+      if (millis > most) this.#remembered.set(id, { at, millis: most });
+    }
   }
 
   /** Only the windows of a limit with fixed windows end what counts: see `judgeSpansByRedis` for the others. */

@@ -85,6 +85,8 @@ export class ApprovalsSeen {
         }
         continue;
       }
+      // A release finds no place of a key that Redis has lost.
+      if (run.script === 'release' && !stored.state && stored.waiting.has(id)) continue;
       request.withdrawnBy = number;
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.

@@ -4,7 +4,7 @@ import type { SimulatedClient, SimulatedRequest } from './client.js';
 import type { RulesGiven } from './rules-given.js';
 import type { CheckRun, ScriptRun } from './script-run.js';
 import type { WorldShape } from './shape.js';
-import { isIdle, type Snapshot } from './snapshot.js';
+import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
 import { requestsKnown } from './stored-requests.js';
 
 /** What a judge knows of a world beside the calls. */
@@ -60,6 +60,14 @@ function isSameWindow(before: Snapshot['state'], after: Snapshot['state']): bool
   return before.start === after.start && isSameAlgorithm(before, after);
 }
 
+/** The mark of an approval in the own limit: another shows another approval. A fixed window has none. */
+function markOf(snapshot: Snapshot, id: string): number | undefined {
+  if (!snapshot.state?.stored) return undefined;
+  return generationsOf(snapshot, 0)
+    .find((ids) => ids.has(id))
+    ?.get(id)?.mark;
+}
+
 /** Those that are approved after a call and were not before. */
 export function newlyApproved(
   { now }: ScriptRun,
@@ -69,7 +77,9 @@ export function newlyApproved(
 ): string[] {
   // Only a fixed window ends as a whole.
   const goesOn = after.state?.stored ? !beginsKey : isSameWindow(stored.state, after.state);
-  const inWindow = [...after.requests.keys()].filter((id) => !goesOn || !stored.requests.has(id));
+  const inWindow = [...after.requests.keys()].filter(
+    (id) => !goesOn || !stored.requests.has(id) || markOf(stored, id) !== markOf(after, id),
+  );
   const held = [...after.holds].flatMap(([id, { lapsesAt }]) => {
     const before = stored.holds.get(id)?.lapsesAt ?? 0;
     return lapsesAt > now && before <= now ? [id] : [];
@@ -109,7 +119,8 @@ export function withdrawnBy(call: Pick<JudgedCall, 'run' | 'reply' | 'stored'>):
       return owner === undefined || (record?.owner === owner && record.is !== 'released');
     })
     .map(({ id }) => id);
-  if (run.script === 'release') {
+  // Of a lost key, a release is a 404 and leaves the places as they are: docs/reliability.md.
+  if (run.script === 'release' && stored.state) {
     ids.push(...run.requestIds.filter((id) => known.get(id)?.is === 'waiting'));
   }
   for (const [{ id }, verdict] of verdictsIn(call)) {

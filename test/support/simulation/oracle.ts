@@ -385,7 +385,8 @@ class Comparison {
           : counts && this.#isFixed(index + 1) && hasRecent(after, name);
       return isLeft ? [name] : [];
     });
-    if (this.#isFixed(0) && hasRecent(after)) gone.push('own');
+    // What is left of a state that was lost stays as well.
+    if (stored.state?.stored && this.#isFixed(0) && hasRecent(after)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     const known = requestsKnown(after);
