@@ -178,6 +178,24 @@ class TestPermit:
             sluice.release(key, permit.request_id)
             assert waiting.result().approved
 
+    def test_one_that_waits_for_longer_than_its_hold_begins(
+        self, service: Service, sluice: SluiceClient, key: str
+    ) -> None:
+        held = sluice.check(key, hold_millis=60_000)
+        assert isinstance(held, Approval)
+
+        def work() -> bool:
+            with sluice.permit(key, hold_millis=1000) as permit:
+                return permit.is_lost
+
+        with ThreadPoolExecutor() as threads:
+            working = threads.submit(work)
+            service.wait_for(key, "NumWaiting", 1)
+            # Its turn comes after a whole hold.
+            assert not sluice.wait(key, max_wait_millis=1100).approved
+            sluice.release(key, held.request_id)
+            assert working.result() is False
+
     def test_a_lost_one_says_so(self, sluice: SluiceClient, key: str) -> None:
         with sluice.permit(key, hold_millis=1000) as permit:
             sluice.release(key, permit.request_id)
