@@ -20,6 +20,7 @@ from ._protocol import Peek as Peek
 from ._protocol import PermitOptions as PermitOptions
 from ._protocol import Quota as Quota
 from ._protocol import WaitOptions as WaitOptions
+from ._protocol import WaitProgress as WaitProgress
 from ._remaining_reports import ReportedLimits as ReportedLimits
 from ._vendor_headers import VendorRemaining as VendorRemaining
 from ._vendor_headers import VendorUnit as VendorUnit
