@@ -64,7 +64,7 @@ describe('the Python client', () => {
           /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm,
         ),
       ];
-      expect(examples).toHaveLength(3);
+      expect(examples).toHaveLength(4);
       for (const [, example = '', printed] of examples) {
         writeFileSync(join(folder, 'example.py'), example);
         const { stdout } = await run(python, ['example.py'], {
