@@ -236,20 +236,27 @@ class TestWithoutSluice:
             client.check("a")
         assert not raised.value.may_have_counted
 
-    def test_a_wait_at_one_that_is_killed_may_have_counted(self, ending_service: Service, key: str) -> None:
-        client = SluiceClient(ending_service.url)
+    @pytest.mark.parametrize(
+        "keep_millis, message", [(0, "the answer from Sluice was lost"), (1000, "Sluice is unreachable")]
+    )
+    def test_a_wait_at_one_that_is_killed_may_have_counted(
+        self, ending_service: Service, key: str, keep_millis: int, message: str
+    ) -> None:
+        client = SluiceClient(ending_service.url, keep_millis=keep_millis)
         approval(client, key)
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(client.wait, key)
             ending_service.wait_for(key, "NumWaiting", 1)
             ending_service.process.kill()
 
-            with pytest.raises(SluiceUnavailableError, match="the answer from Sluice was lost") as raised:
+            with pytest.raises(SluiceUnavailableError, match=message) as raised:
                 waiting.result()
         assert raised.value.may_have_counted
 
-    def test_a_wait_at_one_that_stops_has_counted_nothing(self, ending_service: Service, key: str) -> None:
-        client = SluiceClient(ending_service.url, retries=0)
+    def test_a_wait_that_keeps_no_place_at_one_that_stops_has_counted_nothing(
+        self, ending_service: Service, key: str
+    ) -> None:
+        client = SluiceClient(ending_service.url, retries=0, keep_millis=0)
         approval(client, key)
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(client.wait, key)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from sluice_client import Approval, AsyncSluiceClient, SluiceClient, SluiceTimeoutError
+from sluice_client import Approval, AsyncSluiceClient, Decision, SluiceClient, SluiceTimeoutError
 
 from .conftest import Proxy, Service, keepalive_by_port
 
@@ -38,16 +38,13 @@ class TestAsync:
     ) -> None:
         proxy.latency = latency
 
-        async def ask(sluice: AsyncSluiceClient, name: str, scope: anyio.CancelScope) -> None:
+        async def ask(sluice: AsyncSluiceClient, name: str, scope: anyio.CancelScope) -> Decision | None:
             with scope:
                 if way == "wait":
-                    decision = await sluice.wait(name, hold_millis=HELD)
-                    # It has arrived before its caller was cancelled.
-                    assert isinstance(decision, Approval)
-                    await sluice.release(name, decision.request_id)
-                else:
-                    async with sluice.permit(name, hold_millis=HELD):
-                        await asyncio.Event().wait()
+                    return await sluice.wait(name, hold_millis=HELD)
+                async with sluice.permit(name, hold_millis=HELD):
+                    await asyncio.Event().wait()
+            return None
 
         async def leave(near: AsyncSluiceClient, far: AsyncSluiceClient, name: str) -> None:
             held = await near.check(name, hold_millis=HELD)
@@ -61,6 +58,9 @@ class TestAsync:
             else:
                 asking.cancel()
             await asyncio.wait([asking])
+            if not asking.cancelled() and isinstance(late := asking.result(), Approval):
+                # It has arrived before its caller was cancelled.
+                await near.release(name, late.request_id)
 
         async def main() -> None:
             far_client = AsyncSluiceClient(proxy.url, keep_millis=keep_millis)
