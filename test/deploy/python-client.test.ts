@@ -91,6 +91,19 @@ describe('the Python client', () => {
     );
   });
 
+  test('knows the messages after which a wait goes on, as the Node client does', () => {
+    const files = ['_kept_wait.py', '_kept_retries.py'].map((name) =>
+      readClient(join('src/sluice_client', name)),
+    );
+    const texts = [...files.join('\n').matchAll(/^(TAKEN_OVER|USED|HANDED_OVER) = "(.*)"$/gm)];
+
+    expect(Object.fromEntries(texts.map(([, name, text]) => [name, text]))).toEqual({
+      TAKEN_OVER: ERRORS.PLACE_TAKEN_OVER.message,
+      USED: ERRORS.REQUEST_ID_USED.message,
+      HANDED_OVER: ERRORS.HANDED_OVER.message,
+    });
+  });
+
   describe('an example of the recipes', () => {
     const page = readPage('docs/recipes.md');
     const [, rules = ''] = /^cat > recipes\.yaml <<'END'\n([\s\S]*?)^END$/m.exec(page) ?? [];
