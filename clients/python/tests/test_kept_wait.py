@@ -233,6 +233,10 @@ class TestFailures:
 
         assert sluice.preferences == ["wait=25", "wait=25", "wait=5"]
 
+    def test_an_accepted_request_without_a_place_is_not_an_answer_from_sluice(self, sluice: Sluice) -> None:
+        with pytest.raises(SluiceUnavailableError, match="not an answer from Sluice"):
+            sluice.ask(*[httpx.Response(202, text="accepted")] * 30, *[RELEASED] * 5, keep_millis=10_000)
+
     def test_a_rejection_ends_it(self, sluice: Sluice) -> None:
         with pytest.raises(SluiceError, match="hits must be") as raised:
             sluice.ask(error(400, "hits must be 1 to 10"))

@@ -12,8 +12,8 @@ import httpx
 from sluice_client import AsyncSluiceClient, SluiceClient
 from sluice_client._protocol import ClientOptions
 
-# A request to a replica that is frozen ends after 2 s.
-OPTIONS: ClientOptions = {"keep_millis": 60_000, "long_poll_millis": 1000, "timeout": 1.0}
+# A replica that is frozen is noticed once an answer does not come.
+OPTIONS: ClientOptions = {"long_poll_millis": 3000, "timeout": 5.0}
 
 
 async def main(key: str, count: int, urls: list[str]) -> None:
