@@ -111,6 +111,28 @@ class TestAsync:
 
         asyncio.run(main())
 
+    def test_of_waits_that_are_cancelled_while_they_join_none_leaves_anything(
+        self, service: Service, proxy: Proxy, key: str
+    ) -> None:
+        proxy.latency = 0.025
+
+        async def main() -> None:
+            far_client = AsyncSluiceClient(proxy.url, keep_millis=KEPT)
+            async with AsyncSluiceClient(service.url) as near, far_client as far:
+                await near.check(key, hold_millis=HELD)
+                waits = [asyncio.create_task(far.wait(key, hold_millis=HELD)) for _ in range(100)]
+                # The requests of some have arrived by then, and those of others are on their way.
+                while (await asyncio.to_thread(service.state, key)).get("NumWaiting", 0) < 30:
+                    await asyncio.sleep(0)
+                for wait in waits:
+                    wait.cancel()
+                await asyncio.wait(waits)
+                assert all(wait.cancelled() for wait in waits)
+            # The client has closed once all is released.
+            await until(service, key, "NumWaiting", 0)
+
+        asyncio.run(main())
+
     def test_an_answer_to_a_check_that_is_cancelled_is_released(self, service: Service, proxy: Proxy, key: str) -> None:
         async def main() -> None:
             async with AsyncSluiceClient(proxy.url) as sluice:
