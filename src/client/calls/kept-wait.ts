@@ -75,6 +75,7 @@ export class KeptWait {
         const turn = await this.#ask(seconds);
         if ('approved' in turn) return turn;
         this.#retries.placed();
+        this.#mayHaveCounted = true;
         this.#hasProgress = true;
         this.#wasCut = false;
         if (this.#endsAt <= performance.now()) return this.#denied(turn);
