@@ -47,7 +47,7 @@ export class KeptRetries {
     this.#failingSince = isHandedOver ? now : (this.#failingSince ?? now);
     this.#failures += 1;
     const isOfAddress = isHandedOver || status === undefined || message === STOPPING;
-    // One address may be that of several replicas.
+    // One address may lead to several replicas.
     const addresses = Math.max(this.retrying.addresses, isHandedOver ? 2 : 1);
     if (isOfAddress && this.#failures < addresses) return 0;
     const millis = pauseMillis(retryAfterSeconds, Math.min(this.#pauses, LAST_GROWTH));

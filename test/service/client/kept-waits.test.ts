@@ -31,6 +31,9 @@ const first = (answer: (call: RecordedCall) => void) => {
     else approve(call);
   };
 };
+const lose = (call: RecordedCall): void => {
+  call.lose();
+};
 const handOver = (call: RecordedCall): void => {
   call.stopping();
   call.fail(503, 'handed over', 0);
@@ -41,7 +44,7 @@ const idOf = (call: RecordedCall) => queryOf(call).get('requestId');
 const waitsOf = ({ calls }: RecordingServer) => calls.filter(({ method }) => method === 'POST');
 const releasesOf = ({ calls }: RecordingServer) =>
   calls.filter(({ method }) => method === 'DELETE').flatMap(({ elements }) => elements);
-/** What is sent again goes to the next address, or is not sent. */
+/** A request that fails is sent again at the next address, or not at all. */
 const withoutRetries = (
   servers: readonly { url: string }[],
   options: Partial<ClientOptions> = {},
@@ -91,7 +94,7 @@ test('with 0 as that time, a wait is one request without an id', async () => {
 
 describe('a wait asks again with its id', () => {
   const failures: readonly (readonly [string, (call: RecordedCall) => void])[] = [
-    ['its answer is lost', (call) => void call.lose()],
+    ['its answer is lost', lose],
     ['its replica stops', handOver],
     [
       'its replica has begun to stop',
@@ -164,7 +167,7 @@ describe('a wait asks again with its id', () => {
   test('in shorter requests if two are cut', async () => {
     const server = await serve((call) => {
       if (server.calls.length > 2) approve(call);
-      else setTimeout(call.lose, 1500);
+      else setTimeout(lose, 1500, call);
     });
 
     await new SluiceClient(server.url).wait('a');
@@ -209,9 +212,7 @@ describe('a wait that fails', () => {
   });
 
   test('goes on no longer than it wants to wait', async () => {
-    const server = await serve((call) => {
-      call.lose();
-    });
+    const server = await serve(lose);
     const client = withoutRetries([server]);
 
     await expect(client.wait('a', { maxWaitMillis: 1 })).rejects.toMatchObject({
@@ -247,7 +248,13 @@ describe('a wait that fails', () => {
 
 describe('a caller that leaves', () => {
   const ways: readonly (readonly [string, WaitOptions, (leaving: AbortController) => void])[] = [
-    ['by an abort', {}, (leaving) => void leaving.abort()],
+    [
+      'by an abort',
+      {},
+      (leaving) => {
+        leaving.abort();
+      },
+    ],
     ['by a time-out', { timeoutMillis: 300 }, () => undefined],
   ];
 
@@ -362,19 +369,30 @@ describe('progress', () => {
     ],
   ];
 
-  test.each(ways)('is told at once, and after each request, by %s', async (_, ask) => {
-    const server = await serve((call) => {
-      if (server.calls.length > 2) approve(call);
-      else call.place(9 - server.calls.length, 100);
-    });
+  test.each(ways)('is told at once, by %s', async (_, ask) => {
+    const server = await serve(
+      first((call) => {
+        call.place(8, 100);
+      }),
+    );
     const seen: WaitProgress[] = [];
 
     await ask(new SluiceClient(server.url), (progress) => seen.push(progress));
 
-    expect(seen).toEqual([
-      { position: 8, waitMillis: 100 },
-      { position: 7, waitMillis: 100 },
-    ]);
+    expect(seen).toEqual([{ position: 8, waitMillis: 100 }]);
+  });
+
+  test('is told after each request', async () => {
+    const server = await serve((call) => {
+      if (server.calls.length > 2) approve(call);
+      else call.place(9 - server.calls.length, 100);
+    });
+    const seen: number[] = [];
+    const onProgress = ({ position }: WaitProgress) => seen.push(position);
+
+    await new SluiceClient(server.url).wait('a', { onProgress });
+
+    expect(seen).toEqual([8, 7]);
     const prefers = waitsOf(server).map(({ headers }) => headers.prefer);
     expect(prefers).toEqual(['wait=0', 'wait=25', 'wait=25']);
   });
