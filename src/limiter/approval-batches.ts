@@ -7,8 +7,11 @@ import type { Waiter } from './waiter.js';
 /** The event loop writes this many answers in about a millisecond. */
 const BATCH = 32;
 
+/** What is told of an approval, or that its hold has lapsed. */
+export type NotifiedWaiter = Pick<Waiter, 'approveFromQueue' | 'fail'>;
+
 interface Approval {
-  readonly waiter: Waiter;
+  readonly waiter: NotifiedWaiter;
   readonly release: () => void;
   readonly quota: Quota | undefined;
   readonly heldUntil: number;
@@ -34,7 +37,7 @@ export class ApprovalBatches {
    * @param quota of the key's window, as far as it is known
    * @param heldUntil when its hold lapses, by the clock
    */
-  approve(waiter: Waiter, release: () => void, quota?: Quota, heldUntil = Infinity): void {
+  approve(waiter: NotifiedWaiter, release: () => void, quota?: Quota, heldUntil = Infinity): void {
     this.#pending.push({ waiter, release, quota, heldUntil });
     if (this.#notifiedInThisTick === 0) this.#continueNextTick();
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);

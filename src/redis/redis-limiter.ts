@@ -164,6 +164,7 @@ export class RedisLimiter implements StoreLimiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
+    if (request.keepMillis !== undefined) return Promise.reject(new Error('keepMillis'));
     if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
       return this.#room.checkOrWait(request, caller);
     }
@@ -271,6 +272,10 @@ export class RedisLimiter implements StoreLimiter {
       isRepeatable: true,
       send: () => this.options.connections.publish(channel, message),
     });
+  }
+
+  handOver(): void {
+    // Places are not kept yet.
   }
 
   async close(): Promise<void> {

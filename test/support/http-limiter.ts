@@ -49,7 +49,7 @@ export class HttpLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis } = request;
+    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis, keepMillis } = request;
     const { maxRequests, maxRequestsInQueue, windowMillis } = request;
     const query = queryOf({
       requestId,
@@ -57,11 +57,14 @@ export class HttpLimiter implements Limiter {
       hits,
       holdMillis,
       maxWaitMillis,
+      keepMillis,
       maxRequests,
       maxRequestsInQueue,
       windowMillis,
     });
-    const pending = begin(this.url, 'POST', ratePath(key) + query);
+    const { answerMillis } = request;
+    const headers = answerMillis === undefined ? {} : { prefer: `wait=${answerMillis / 1000}` };
+    const pending = begin(this.url, 'POST', ratePath(key) + query, headers);
     if (caller) {
       caller.onDisconnect = () => {
         pending.disconnect();
@@ -71,8 +74,10 @@ export class HttpLimiter implements Limiter {
     try {
       answer = await pending.answer;
     } catch (error) {
-      if (caller?.isDisconnected) return { outcome: 'withdrawn' };
-      throw error;
+      if (!caller?.isDisconnected) throw error;
+      return keepMillis === undefined || requestId === undefined
+        ? { outcome: 'withdrawn' }
+        : { outcome: 'waiting', requestId, place: undefined };
     }
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
     if (answer.status === 409) throw new RequestIdConflictError(conflictIn(answer));
@@ -172,6 +177,10 @@ export class HttpLimiter implements Limiter {
     return this.inner.ping();
   }
 
+  handOver(): void {
+    this.inner.handOver();
+  }
+
   close(): Promise<void> {
     return this.inner.close();
   }
@@ -200,6 +209,7 @@ function expectBody(answer: Answer, status: number, body: object): void {
 function reasonIn({ json }: Answer): UnavailableReason {
   const { error } = json() as { error: string };
   if (error === 'shutting down') return 'shutting_down';
+  if (error === messageOf('HANDED_OVER', {})) return 'handed_over';
   if (error === 'too many approvals of the key') return 'key_full';
   throw new Error(error);
 }

@@ -11,6 +11,7 @@ import type { Answer } from './http-client.js';
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+type Waiting = Extract<Decision, { readonly outcome: 'waiting' }>;
 
 interface Decided {
   readonly request: CheckRequest;
@@ -74,6 +75,7 @@ export class ToldDecisions {
 
 function tells(answer: Answer, { request, decision }: Decided): boolean {
   if (decision.outcome === 'approved') return tellsApproval(answer, decision);
+  if (decision.outcome === 'waiting') return tellsPlace(answer, decision);
   return decision.outcome === 'denied' && tellsDenial(answer, request, decision);
 }
 
@@ -86,6 +88,11 @@ function tellsPeek(answer: Answer, { request, peek }: Peeked): boolean {
 function tellsApproval(answer: Answer, { requestId, quota }: Approval): boolean {
   if (answer.status !== 200 || !quota) return false;
   return answer.text === JSON.stringify({ request_id: requestId }) && tellsQuota(answer, quota);
+}
+
+function tellsPlace(answer: Answer, { requestId, place }: Waiting): boolean {
+  const body = { request_id: requestId, position: place?.position, waitMillis: place?.waitMillis };
+  return answer.status === 202 && answer.text === JSON.stringify(body);
 }
 
 function tellsDenial(
