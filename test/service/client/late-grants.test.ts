@@ -14,6 +14,8 @@ const HELD = { holdMillis: LONG_MILLIS };
 /** Waits that leave at the same time. */
 const GROUP = 100;
 const GROUPS = extent(1, 10);
+/** Waits whose DELETE arrives before them. */
+const OVERTAKEN = 20;
 
 const app = useApp(() => ({
   MAX_REQUESTS: '1',
@@ -52,86 +54,88 @@ const workUntilAborted = (signal: AbortSignal) =>
       reject(signal.reason as Error);
     });
   });
-const ways: readonly (readonly [string, number, Ask])[] = [
-  ['wait that keeps its place', LONG_MILLIS, wait],
-  ['wait in a single request', 0, wait],
+const ways: readonly (readonly [string, number, number, Ask])[] = [
+  ['wait that keeps its place', GROUPS, LONG_MILLIS, wait],
+  ['wait in a single request', 1, 0, wait],
   [
     'withPermit',
+    1,
     LONG_MILLIS,
     (client, key, options) => client.withPermit(key, workUntilAborted, { ...HELD, ...options }),
   ],
 ];
 
-describe.each(ways)('a grant that is on its way while its caller leaves: %s', (_, keep, ask) => {
-  test.each([0, 5, 25])(
-    'is given back after an abort, with %d ms of latency each way',
-    async (latency) => {
-      proxy.toServer.delay(latency);
-      proxy.toClient.delay(latency);
-      const client = leavingClient(keep);
-      for (let group = 0; group < GROUPS; group += 1) {
-        const key = uniqueKey();
-        const all = { ...HELD, hits: GROUP, maxRequests: GROUP };
-        const permit = await staying.permit(key, all);
-        const leaving = Array.from({ length: GROUP }, () => new AbortController());
-        const asked = leaving.map(({ signal }) => ask(client, key, { signal }));
-        await untilWaiting(app.url, key, GROUP);
-        await staying.release(key, permit);
-        // All are granted. Their answers arrive while they leave.
-        const left = leaving.map(async (one, i) => {
-          await delay((3 * latency * i) / GROUP);
-          one.abort();
-        });
-        const answers = await Promise.allSettled([...asked, ...left]);
+describe.each(ways)(
+  'a grant that is on its way while its caller leaves: %s',
+  (_, groups, keep, ask) => {
+    test.each([0, 5, 25])(
+      'is given back after an abort, with %d ms of latency each way',
+      async (latency) => {
+        proxy.toServer.delay(latency);
+        proxy.toClient.delay(latency);
+        const client = leavingClient(keep);
+        for (let group = 0; group < groups; group += 1) {
+          const key = uniqueKey();
+          const all = { ...HELD, hits: GROUP, maxRequests: GROUP };
+          const permit = await staying.permit(key, all);
+          const leaving = Array.from({ length: GROUP }, () => new AbortController());
+          const asked = leaving.map(({ signal }) => ask(client, key, { signal }));
+          await untilWaiting(app.url, key, GROUP);
+          await staying.release(key, permit);
+          // All are granted. Their answers arrive while they leave.
+          const left = leaving.map(async (one, i) => {
+            await delay((3 * latency * i) / GROUP);
+            one.abort();
+          });
+          const answers = await Promise.allSettled([...asked, ...left]);
 
-        for (const answer of answers) {
-          if (answer.status === 'rejected')
-            expect(answer.reason).toHaveProperty('name', 'AbortError');
-          else if (answer.value?.approved) await staying.release(key, answer.value.requestId);
+          for (const answer of answers) {
+            if (answer.status === 'rejected')
+              expect(answer.reason).toHaveProperty('name', 'AbortError');
+            else if (answer.value?.approved) await staying.release(key, answer.value.requestId);
+          }
+          await untilNothingIsLeft(key);
         }
-        await untilNothingIsLeft(key);
-      }
-    },
-  );
+      },
+    );
 
-  test('is given back after a time-out', async () => {
-    const key = uniqueKey();
-    const permit = await staying.permit(key, HELD);
-    const asked = ask(leavingClient(keep), key, { timeoutMillis: 1000 });
-    await untilWaiting(app.url, key, 1);
-    proxy.toClient.pause();
-    await staying.release(key, permit);
-    await expect(asked).rejects.toThrow(SluiceTimeoutError);
-    expect(await held(key)).toBe(1);
+    test('is given back after a time-out', async () => {
+      const key = uniqueKey();
+      const permit = await staying.permit(key, HELD);
+      const asked = ask(leavingClient(keep), key, { timeoutMillis: 1000 });
+      await untilWaiting(app.url, key, 1);
+      proxy.toClient.pause();
+      await staying.release(key, permit);
+      await expect(asked).rejects.toThrow(SluiceTimeoutError);
+      expect(await held(key)).toBe(1);
 
-    proxy.toClient.pass();
+      proxy.toClient.pass();
 
-    await untilNothingIsLeft(key);
-  });
-});
-
-test.each([0, 5, 25])(
-  'a wait that is aborted at once leaves nothing behind, with %d ms of latency each way',
-  async (latency) => {
-    proxy.toServer.delay(latency);
-    proxy.toClient.delay(latency);
-    const client = leavingClient(LONG_MILLIS);
-    const key = uniqueKey();
-    await staying.permit(key, { maxRequests: GROUP * GROUPS });
-
-    // Each may be approved at once, if it arrives. Some are overtaken by their DELETE.
-    const trials = Array.from({ length: GROUP * GROUPS }, async (_, i) => {
-      await delay(i);
-      const leaving = new AbortController();
-      const asked = client.wait(key, { ...HELD, signal: leaving.signal });
-      await delay(((3 * latency + 2) * (i % GROUP)) / GROUP).then(() => {
-        leaving.abort();
-      });
-      const decision = await asked.catch(() => undefined);
-      if (decision?.approved) await staying.release(key, decision.requestId);
+      await untilNothingIsLeft(key);
     });
-
-    await Promise.all(trials);
-    await untilNothingIsLeft(key);
   },
 );
+
+test('waits that arrive after their DELETE, which was sent after them, leave no place behind', async () => {
+  const key = uniqueKey();
+  await staying.permit(key, HELD);
+  proxy.toServer.delayFrom('POST ', 2000);
+  const client = leavingClient(LONG_MILLIS);
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const ask = () => client.wait(key, { ...HELD, signal }).catch(() => undefined);
+  const asked = [ask()];
+  const bytes = await until(() => proxy.toServer.bytesIn || undefined);
+  for (let i = 1; i < OVERTAKEN; i += 1) asked.push(ask());
+  await until(() => proxy.toServer.bytesIn === OVERTAKEN * bytes);
+
+  leaving.abort();
+  await Promise.all(asked);
+  // The releases are answered: there is no such request. The next ones are stopped.
+  await until(() => proxy.toClient.bytesIn > 0);
+  proxy.toServer.pause();
+  await untilWaiting(app.url, key, OVERTAKEN);
+  proxy.toServer.pass();
+
+  await untilWaiting(app.url, key, 0);
+});
