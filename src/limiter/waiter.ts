@@ -27,6 +27,7 @@ export class Waiter {
   #cancelAnswer: (() => void) | undefined;
   #cancelExpiry: (() => void) | undefined;
   #cancelKeeping: (() => void) | undefined;
+  #startKeeping: (() => void) | undefined;
 
   readonly hits: number;
   /** Undefined if its approval will not be held. */
@@ -113,8 +114,23 @@ export class Waiter {
   keep(place: PlaceInQueue | undefined, clock: Clock, onKeptLongEnough: () => void): boolean {
     const { requestId, keepMillis = 0 } = this;
     if (!this.decide({ outcome: 'waiting', requestId, place })) return false;
-    if (!this.#hasPlaceEnded) this.#cancelKeeping = clock.after(keepMillis, onKeptLongEnough);
+    if (this.#hasPlaceEnded) return true;
+    this.#startKeeping = () => {
+      this.#cancelKeeping = clock.after(keepMillis, onKeptLongEnough);
+    };
+    this.#startKeeping();
     return true;
+  }
+
+  /** Whether its place is kept for a caller that has been told that it waits, or has disconnected. */
+  get isKept(): boolean {
+    return this.#startKeeping !== undefined;
+  }
+
+  /** The time for which a place is kept begins again, if it has begun. */
+  keepAgain(): void {
+    this.#cancelKeeping?.();
+    this.#startKeeping?.();
   }
 
   /** The place is no longer here. To be called once for each place. */

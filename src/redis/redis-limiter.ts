@@ -164,9 +164,11 @@ export class RedisLimiter implements StoreLimiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
-    if (request.keepMillis !== undefined) return Promise.reject(new Error('keepMillis'));
-    if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
-      return this.#room.checkOrWait(request, caller);
+    if (request.canWait && this.#room.hasPlaceFor(request)) {
+      return this.#room.checkOrWait(
+        request.noPlace ? { ...request, noPlace: false } : request,
+        caller,
+      );
     }
     return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
@@ -275,7 +277,7 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   handOver(): void {
-    // Places are not kept yet.
+    this.#room.handOver();
   }
 
   async close(): Promise<void> {
