@@ -147,9 +147,20 @@ export function overHttp(factory: HarnessFactory): HarnessFactory {
     const inner = await factory(limits, bounds);
     const app = httpAppOver(inner.limiter);
     const served = await serve(app);
+    const limiter = new HttpLimiter(served.url, inner.limiter);
+    const quiet = async (): Promise<void> => {
+      await limiter.quiet();
+      await inner.quiet();
+    };
     return {
       ...inner,
-      limiter: new HttpLimiter(served.url, inner.limiter),
+      limiter,
+      quiet,
+      advance: async (millis) => {
+        await quiet();
+        await inner.advance(millis);
+        await quiet();
+      },
       close: async () => {
         startDraining(app.app);
         await inner.close();

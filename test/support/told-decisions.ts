@@ -30,15 +30,20 @@ interface Peeked {
 export class ToldDecisions {
   readonly #untold = new Set<Decided>();
   readonly #untoldPeeks = new Set<Peeked>();
+  #underWay = 0;
 
   /** @param limiter its `check` and its `peek` are replaced */
   constructor(limiter: Limiter) {
     const check = limiter.check.bind(limiter);
     limiter.check = (request, caller) => {
       const decision = check(request, caller);
+      this.#underWay += 1;
       decision.then(
-        (decision) => this.#untold.add({ request, decision }),
-        () => undefined,
+        (decision) => {
+          this.#underWay -= 1;
+          this.#untold.add({ request, decision });
+        },
+        () => (this.#underWay -= 1),
       );
       return decision;
     };
@@ -48,6 +53,11 @@ export class ToldDecisions {
       this.#untoldPeeks.add(peeked);
       return peeked.peek;
     };
+  }
+
+  /** How many checks have reached the limiter and are not decided. */
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /** Returns what the limiter said of a peek at the key that the answer tells, once. Throws if there is nothing. */

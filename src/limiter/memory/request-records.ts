@@ -28,8 +28,8 @@ interface Remembered extends RequestRecord {
 
 /**
  * The records of a key's requests whose callers have chosen their ids. A record is forgotten three windows after its last
- * change, but never while its request waits or its approval counts. That of a granted request is forgotten when its hold
- * lapses. Times are milliseconds of a clock.
+ * change, but never while its request waits or its approval counts. The record of a granted request is forgotten
+ * when its hold lapses. Times are milliseconds of a clock.
  */
 export class RequestRecords {
   readonly #records = new Map<string, Remembered>();

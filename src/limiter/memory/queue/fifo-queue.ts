@@ -5,7 +5,7 @@ const EXACT_POSITIONS = 1000;
 
 interface Entry {
   readonly waiter: Queued;
-  /** One more than that of the waiter that came before. */
+  /** Grows with each waiter. */
   readonly number: number;
 }
 
