@@ -36,7 +36,7 @@ const lose = (call: RecordedCall): void => {
 };
 const handOver = (call: RecordedCall): void => {
   call.stopping();
-  call.fail(503, 'handed over', 0);
+  call.fail(503, 'shutting down; another replica has the place', 0);
 };
 
 const queryOf = ({ path }: RecordedCall) => new URL(path, 'http://a').searchParams;
