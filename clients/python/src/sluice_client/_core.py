@@ -35,13 +35,16 @@ class Core(ABC):
         keep_millis: int = 30_000,
         long_poll_millis: int = 25_000,
     ) -> None:
+        if not keep_millis >= 0:
+            raise ValueError(f"keep_millis must be at least 0, not {keep_millis!r}")
+        if not long_poll_millis > 0:
+            raise ValueError(f"long_poll_millis must be above 0, not {long_poll_millis!r}")
         self._addresses = Addresses(url)
         self._token = token
         self._timeout = timeout
         self._retries = retries
         self._keep_millis = keep_millis
-        long_poll_seconds = max(math.ceil(long_poll_millis / 1000), 1)
-        self._chain = Chain(long_poll_seconds, timeout, retries, len(self._addresses))
+        self._chain = Chain(math.ceil(long_poll_millis / 1000), timeout, retries, len(self._addresses))
         # The longest time for which Sluice keeps a place, as it has said.
         self._longest_kept = 0
         self._believed_until = -math.inf
