@@ -4,5 +4,5 @@ import type { PlaceInQueue } from '../../limiter/limiter.js';
 export function decodePlace(reply: unknown): PlaceInQueue | undefined {
   const [position, micros] = reply as readonly number[];
   if (position === undefined || micros === undefined) return undefined;
-  return { position, waitMillis: Math.ceil(micros / 1000) };
+  return { position, waitMillis: micros / 1000 };
 }

@@ -365,7 +365,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     } catch (error) {
       logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
     }
-    const waitMillis = Math.max(0, Math.ceil(this.#timing.millisToRoom(clock.now())));
+    const waitMillis = Math.max(0, this.#timing.millisToRoom(clock.now()));
     return { position: this.#places.countBefore(claim) + 1, waitMillis };
   }
 
