@@ -57,15 +57,17 @@ export interface Peek {
   readonly quota?: readonly Quota[];
 }
 
+/** The place of a wait in the queue of its key. */
+export interface WaitProgress {
+  /** 1 is next. Exact while at most 1,000 waiters are before it. */
+  readonly position: number;
+  /** The least time until its turn if nothing is released before. */
+  readonly waitMillis: number;
+}
+
 /** What a request is now. */
 export type RequestStatus =
-  | {
-      readonly status: 'waiting';
-      /** In the queue: 1 is the head. Exact while at most 1,000 are before it, with those withdrawn lately. */
-      readonly position: number;
-      /** The least time until its turn. Rounded up to whole milliseconds. */
-      readonly waitMillis: number;
-    }
+  | (WaitProgress & { readonly status: 'waiting' })
   | {
       readonly status: 'approved';
       /** Milliseconds until its hold lapses; undefined if it is not held. */

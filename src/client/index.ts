@@ -1,4 +1,12 @@
-export type { Approval, Decision, Denial, Peek, Quota, RequestStatus } from './decision.js';
+export type {
+  Approval,
+  Decision,
+  Denial,
+  Peek,
+  Quota,
+  RequestStatus,
+  WaitProgress,
+} from './decision.js';
 export { SluiceClient } from './client.js';
 export {
   SluiceDeniedError,

@@ -12,6 +12,8 @@ import { useApp } from '../support/use-apps.js';
 
 const CLIENT = join(ROOT, 'clients/python');
 const TIMEOUT_MILLIS = 120_000;
+/** Three thousand waits are cancelled, at three latencies. */
+const PYTEST_TIMEOUT_MILLIS = 300_000;
 
 const run = promisify(execFile);
 const python = provided('SLUICE_TEST_CLIENT_PYTHON');
@@ -40,7 +42,7 @@ describe('the Python client', () => {
     async () => {
       expect(await runModule('pytest', '--quiet')).toMatch(/^\d+ passed/m);
     },
-    TIMEOUT_MILLIS,
+    PYTEST_TIMEOUT_MILLIS,
   );
 
   testWithPython(
@@ -64,7 +66,7 @@ describe('the Python client', () => {
           /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm,
         ),
       ];
-      expect(examples).toHaveLength(3);
+      expect(examples).toHaveLength(4);
       for (const [, example = '', printed] of examples) {
         writeFileSync(join(folder, 'example.py'), example);
         const { stdout } = await run(python, ['example.py'], {
@@ -89,6 +91,19 @@ describe('the Python client', () => {
     expect([...list.matchAll(/"(.*)"/g)].map(([, message]) => message)).toEqual(
       codes.map((code) => ERRORS[code].message),
     );
+  });
+
+  test('knows the messages after which a wait goes on, as the Node client does', () => {
+    const files = ['_kept_wait.py', '_kept_retries.py'].map((name) =>
+      readClient(join('src/sluice_client', name)),
+    );
+    const texts = [...files.join('\n').matchAll(/^(TAKEN_OVER|USED|HANDED_OVER) = "(.*)"$/gm)];
+
+    expect(Object.fromEntries(texts.map(([, name, text]) => [name, text]))).toEqual({
+      TAKEN_OVER: ERRORS.PLACE_TAKEN_OVER.message,
+      USED: ERRORS.REQUEST_ID_USED.message,
+      HANDED_OVER: ERRORS.HANDED_OVER.message,
+    });
   });
 
   describe('an example of the recipes', () => {

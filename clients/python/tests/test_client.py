@@ -213,6 +213,24 @@ class TestPermit:
             sluice.release(key, permit.request_id)
             assert waiting.result().approved
 
+    def test_one_that_waits_for_longer_than_its_hold_begins(
+        self, service: Service, sluice: SluiceClient, key: str
+    ) -> None:
+        held = sluice.check(key, hold_millis=60_000)
+        assert isinstance(held, Approval)
+
+        def work() -> bool:
+            with sluice.permit(key, hold_millis=1000) as permit:
+                return permit.is_lost
+
+        with ThreadPoolExecutor() as threads:
+            working = threads.submit(work)
+            service.wait_for(key, "NumWaiting", 1)
+            # Its turn comes after a whole hold.
+            assert not sluice.wait(key, max_wait_millis=1100).approved
+            sluice.release(key, held.request_id)
+            assert working.result() is False
+
     def test_a_lost_one_says_so(self, sluice: SluiceClient, key: str) -> None:
         with sluice.permit(key, hold_millis=1000) as permit:
             sluice.release(key, permit.request_id)
@@ -253,20 +271,27 @@ class TestWithoutSluice:
             client.check("a")
         assert not raised.value.may_have_counted
 
-    def test_a_wait_at_one_that_is_killed_may_have_counted(self, ending_service: Service, key: str) -> None:
-        client = SluiceClient(ending_service.url)
+    @pytest.mark.parametrize(
+        "keep_millis, message", [(0, "the answer from Sluice was lost"), (1000, "Sluice is unreachable")]
+    )
+    def test_a_wait_at_one_that_is_killed_may_have_counted(
+        self, ending_service: Service, key: str, keep_millis: int, message: str
+    ) -> None:
+        client = SluiceClient(ending_service.url, keep_millis=keep_millis)
         approval(client, key)
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(client.wait, key)
             ending_service.wait_for(key, "NumWaiting", 1)
             ending_service.process.kill()
 
-            with pytest.raises(SluiceUnavailableError, match="the answer from Sluice was lost") as raised:
+            with pytest.raises(SluiceUnavailableError, match=message) as raised:
                 waiting.result()
         assert raised.value.may_have_counted
 
-    def test_a_wait_at_one_that_stops_has_counted_nothing(self, ending_service: Service, key: str) -> None:
-        client = SluiceClient(ending_service.url, retries=0)
+    def test_a_wait_that_keeps_no_place_at_one_that_stops_has_counted_nothing(
+        self, ending_service: Service, key: str
+    ) -> None:
+        client = SluiceClient(ending_service.url, retries=0, keep_millis=0)
         approval(client, key)
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(client.wait, key)

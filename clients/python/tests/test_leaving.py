@@ -2,20 +2,26 @@
 
 import asyncio
 import errno
+import random
 import signal
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from sluice_client import Approval, AsyncSluiceClient, SluiceClient, SluiceTimeoutError
+from sluice_client import Approval, AsyncSluiceClient, Decision, SluiceClient, SluiceTimeoutError
 
 from .conftest import Proxy, Service, keepalive_by_port
 
 # Far longer than a test: what nobody gives back stays held.
 HELD = 600_000
+# Also far longer than a test. Without it, a wait is a single request, which is left by ending the sending side.
+KEPT = 60_000
+
+keeps = pytest.mark.parametrize("keep_millis", [0, KEPT])
 
 
 async def until(service: Service, key: str, field: str, value: int | None) -> None:
@@ -26,21 +32,19 @@ async def until(service: Service, key: str, field: str, value: int | None) -> No
 class TestAsync:
     @pytest.mark.parametrize("latency", [0, 0.005, 0.025])
     @pytest.mark.parametrize("way", ["wait", "permit", "scope"])
+    @keeps
     def test_a_grant_that_is_on_its_way_is_released(
-        self, service: Service, proxy: Proxy, key: str, latency: float, way: str
+        self, service: Service, proxy: Proxy, key: str, latency: float, way: str, keep_millis: int
     ) -> None:
         proxy.latency = latency
 
-        async def ask(sluice: AsyncSluiceClient, name: str, scope: anyio.CancelScope) -> None:
+        async def ask(sluice: AsyncSluiceClient, name: str, scope: anyio.CancelScope) -> Decision | None:
             with scope:
                 if way == "wait":
-                    decision = await sluice.wait(name, hold_millis=HELD)
-                    # It has arrived before its caller was cancelled.
-                    assert isinstance(decision, Approval)
-                    await sluice.release(name, decision.request_id)
-                else:
-                    async with sluice.permit(name, hold_millis=HELD):
-                        await asyncio.Event().wait()
+                    return await sluice.wait(name, hold_millis=HELD)
+                async with sluice.permit(name, hold_millis=HELD):
+                    await asyncio.Event().wait()
+            return None
 
         async def leave(near: AsyncSluiceClient, far: AsyncSluiceClient, name: str) -> None:
             held = await near.check(name, hold_millis=HELD)
@@ -54,14 +58,78 @@ class TestAsync:
             else:
                 asking.cancel()
             await asyncio.wait([asking])
+            if not asking.cancelled() and isinstance(late := asking.result(), Approval):
+                # It has arrived before its caller was cancelled.
+                await near.release(name, late.request_id)
 
         async def main() -> None:
-            async with AsyncSluiceClient(service.url) as near, AsyncSluiceClient(proxy.url) as far:
+            far_client = AsyncSluiceClient(proxy.url, keep_millis=keep_millis)
+            async with AsyncSluiceClient(service.url) as near, far_client as far:
                 names = [f"{key} {i}" for i in range(10)]
                 await asyncio.gather(*(leave(near, far, name) for name in names))
                 for name in names:
                     await until(service, name, "NumHeld", None)
                     await until(service, name, "NumWaiting", 0)
+
+        asyncio.run(main())
+
+    # Bounded on a busy machine: a round that begins within 5 s is finished.
+    @pytest.mark.parametrize("latency", [0, 0.005, 0.025])
+    def test_of_a_thousand_waits_that_are_cancelled_at_their_grant_none_leaves_anything(
+        self, service: Service, proxy: Proxy, key: str, latency: float
+    ) -> None:
+        proxy.latency = latency
+        count = 100
+
+        async def grant_and_cancel(near: AsyncSluiceClient, far: AsyncSluiceClient, name: str) -> None:
+            held = await near.check(
+                name, hits=count, max_requests=count, max_requests_in_queue=count, hold_millis=HELD
+            )
+            assert isinstance(held, Approval)
+            waits = [asyncio.create_task(far.wait(name, hold_millis=HELD)) for _ in range(count)]
+            await until(service, name, "NumWaiting", count)
+            for wait in waits:
+                asyncio.get_running_loop().call_later(random.uniform(0, 4 * latency + 0.05), wait.cancel)
+            await near.release(name, held.request_id)
+            for decision in await asyncio.gather(*waits, return_exceptions=True):
+                if isinstance(decision, Approval):
+                    await near.release(name, decision.request_id)
+                else:
+                    assert isinstance(decision, asyncio.CancelledError)
+
+        async def main() -> None:
+            far_client = AsyncSluiceClient(proxy.url, keep_millis=KEPT)
+            async with AsyncSluiceClient(service.url) as near, far_client as far:
+                names: list[str] = []
+                ends_at = time.monotonic() + 5
+                while len(names) < 10 and time.monotonic() < ends_at:
+                    names.append(f"{key} {len(names)}")
+                    await grant_and_cancel(near, far, names[-1])
+                for name in names:
+                    await until(service, name, "NumHeld", None)
+                    await until(service, name, "NumWaiting", 0)
+
+        asyncio.run(main())
+
+    def test_of_waits_that_are_cancelled_while_they_join_none_leaves_anything(
+        self, service: Service, proxy: Proxy, key: str
+    ) -> None:
+        proxy.latency = 0.025
+
+        async def main() -> None:
+            far_client = AsyncSluiceClient(proxy.url, keep_millis=KEPT)
+            async with AsyncSluiceClient(service.url) as near, far_client as far:
+                await near.check(key, hold_millis=HELD)
+                waits = [asyncio.create_task(far.wait(key, hold_millis=HELD)) for _ in range(100)]
+                # The requests of some have arrived by then, and those of others are on their way.
+                while (await asyncio.to_thread(service.state, key)).get("NumWaiting", 0) < 30:
+                    await asyncio.sleep(0)
+                for wait in waits:
+                    wait.cancel()
+                await asyncio.wait(waits)
+                assert all(wait.cancelled() for wait in waits)
+            # The client has closed once all is released.
+            await until(service, key, "NumWaiting", 0)
 
         asyncio.run(main())
 
@@ -79,9 +147,12 @@ class TestAsync:
 
         asyncio.run(main())
 
-    def test_a_wait_that_times_out_gives_its_place_up(self, service: Service, proxy: Proxy, key: str) -> None:
+    @keeps
+    def test_a_wait_that_times_out_gives_its_place_up(
+        self, service: Service, proxy: Proxy, key: str, keep_millis: int
+    ) -> None:
         async def main() -> None:
-            async with AsyncSluiceClient(proxy.url) as sluice:
+            async with AsyncSluiceClient(proxy.url, keep_millis=keep_millis) as sluice:
                 await sluice.check(key)
                 with pytest.raises(SluiceTimeoutError):
                     await sluice.wait(key, timeout=0.2)
@@ -187,7 +258,8 @@ class TestBlocking:
     def test_a_grant_that_arrives_after_the_time_out_is_not_lost(
         self, service: Service, proxy: Proxy, key: str
     ) -> None:
-        with SluiceClient(service.url) as near, SluiceClient(proxy.url) as far, ThreadPoolExecutor() as threads:
+        far_client = SluiceClient(proxy.url, keep_millis=0)
+        with SluiceClient(service.url) as near, far_client as far, ThreadPoolExecutor() as threads:
             held = near.check(key, hold_millis=HELD)
             assert isinstance(held, Approval)
             waiting = threads.submit(far.wait, key, hold_millis=HELD, timeout=0.5)
@@ -202,8 +274,29 @@ class TestBlocking:
             assert isinstance(late, Approval)
             assert far.release(key, late.request_id)
 
-    def test_a_wait_that_times_out_gives_its_place_up(self, service: Service, proxy: Proxy, key: str) -> None:
-        with SluiceClient(proxy.url) as sluice:
+    def test_a_grant_that_is_on_its_way_at_the_time_out_is_released(
+        self, service: Service, proxy: Proxy, key: str
+    ) -> None:
+        far_client = SluiceClient(proxy.url, keep_millis=KEPT)
+        with SluiceClient(service.url) as near, far_client as far, ThreadPoolExecutor() as threads:
+            held = near.check(key, hold_millis=HELD)
+            assert isinstance(held, Approval)
+            waiting = threads.submit(far.wait, key, hold_millis=HELD, timeout=0.5)
+            service.wait_for(key, "NumWaiting", 1)
+            proxy.answers.clear()
+            near.release(key, held.request_id)
+            proxy.left.wait()
+            proxy.answers.set()
+
+            with pytest.raises(SluiceTimeoutError):
+                waiting.result()
+            assert service.state(key).get("NumHeld") is None
+
+    @keeps
+    def test_a_wait_that_times_out_gives_its_place_up(
+        self, service: Service, proxy: Proxy, key: str, keep_millis: int
+    ) -> None:
+        with SluiceClient(proxy.url, keep_millis=keep_millis) as sluice:
             sluice.check(key)
             with pytest.raises(SluiceTimeoutError):
                 sluice.wait(key, timeout=0.2)
@@ -212,8 +305,9 @@ class TestBlocking:
             assert not sluice.check(key).approved
 
     @pytest.mark.parametrize("way", ["wait", "permit"])
+    @keeps
     def test_a_grant_is_released_that_is_on_its_way_when_a_signal_ends_the_wait(
-        self, service: Service, proxy: Proxy, key: str, way: str
+        self, service: Service, proxy: Proxy, key: str, way: str, keep_millis: int
     ) -> None:
         def leave(*_: object) -> None:
             raise GoneError
@@ -229,7 +323,7 @@ class TestBlocking:
         main = threading.get_ident()
         before = signal.signal(signal.SIGUSR1, leave)
         try:
-            with SluiceClient(service.url) as near, SluiceClient(proxy.url) as far:
+            with SluiceClient(service.url) as near, SluiceClient(proxy.url, keep_millis=keep_millis) as far:
                 first = near.check(key, hold_millis=HELD)
                 assert isinstance(first, Approval)
                 held = first.request_id

@@ -35,6 +35,7 @@ export const WAIT_OPTIONS: Names<WaitOptions> = {
   ...ASKING_OPTIONS,
   signal: true,
   maxWaitMillis: true,
+  onProgress: true,
 };
 export const PERMIT_OPTIONS: Names<PermitOptions & WithPermitOptions> = {
   ...WAIT_OPTIONS,
@@ -48,6 +49,8 @@ export const CLIENT_OPTIONS: Names<ClientOptions> = {
   maxCalls: true,
   retries: true,
   holder: true,
+  keepMillis: true,
+  longPollMillis: true,
   fetch: true,
 };
 

@@ -1,80 +1,141 @@
-import { SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { type Decision, SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { extent } from '../../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 
-/** Far longer than the test. A permit that nobody gives back stays held. */
-const HELD = { holdMillis: 60_000 };
-const GRANTS = 20;
+/** Far longer than the test. An approval that nobody gives back stays held. */
+const LONG_MILLIS = 600_000;
+const HELD = { holdMillis: LONG_MILLIS };
+/** Waits that leave at the same time. */
+const GROUP = 100;
+const GROUPS = extent(1, 10);
+/** Waits whose DELETE arrives before them. */
+const OVERTAKEN = 20;
 
-const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' }));
+const app = useApp(() => ({
+  MAX_REQUESTS: '1',
+  WINDOW_MILLIS: '3600000',
+  MAX_KEEP_MILLIS: String(LONG_MILLIS),
+}));
 let proxy: FaultProxy;
-/** Asks through the proxy. */
-let leaving: SluiceClient;
 let staying: SluiceClient;
 beforeEach(async () => {
   proxy = await startFaultProxy(Number(new URL(app.url).port));
-  leaving = new SluiceClient(`http://127.0.0.1:${proxy.port}`);
   staying = new SluiceClient(app.url);
 });
 afterEach(() => {
   proxy.stop();
 });
 
+/** Asks through the proxy. */
+const leavingClient = (keepMillis: number) =>
+  new SluiceClient({ url: `http://127.0.0.1:${proxy.port}`, keepMillis });
 const held = async (key: string) => (await debugState(app.url, key)).NumHeld;
+async function untilNothingIsLeft(key: string): Promise<void> {
+  await untilWaiting(app.url, key, 0);
+  await until(async () => (await held(key)) === undefined);
+}
 
 type Ask = (
+  client: SluiceClient,
   key: string,
   options: { signal?: AbortSignal; timeoutMillis?: number },
-) => Promise<unknown>;
+) => Promise<Decision>;
 
-const ways: readonly (readonly [string, Ask])[] = [
-  ['wait', (key, options) => leaving.wait(key, { ...HELD, ...options })],
+const wait: Ask = (client, key, options) => client.wait(key, { ...HELD, ...options });
+const workUntilAborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+    });
+  });
+const ways: readonly (readonly [string, number, number, Ask])[] = [
+  ['wait that keeps its place', GROUPS, LONG_MILLIS, wait],
+  ['wait in a single request', 1, 0, wait],
   [
     'withPermit',
-    (key, options) => leaving.withPermit(key, () => until(() => false), { ...HELD, ...options }),
+    1,
+    LONG_MILLIS,
+    (client, key, options) => client.withPermit(key, workUntilAborted, { ...HELD, ...options }),
   ],
 ];
 
-describe.each(ways)('a grant that is on its way while its caller leaves: %s', (_, ask) => {
-  test.each([0, 5, 25])(
-    'is given back after an abort, with %d ms of latency each way',
-    async (latency) => {
-      proxy.toServer.delay(latency);
-      proxy.toClient.delay(latency);
-      const rounds = Array.from({ length: GRANTS }, async () => {
-        const key = uniqueKey();
-        const permit = await staying.permit(key, HELD);
-        const gone = new AbortController();
-        const asked = ask(key, { signal: gone.signal });
-        await untilWaiting(app.url, key, 1);
-        await staying.release(key, permit);
-        gone.abort();
-        await expect(asked).rejects.toBe(gone.signal.reason);
-        return key;
-      });
+describe.each(ways)(
+  'a grant that is on its way while its caller leaves: %s',
+  (_, groups, keep, ask) => {
+    test.each([0, 5, 25])(
+      'is given back after an abort, with %d ms of latency each way',
+      async (latency) => {
+        proxy.toServer.delay(latency);
+        proxy.toClient.delay(latency);
+        const client = leavingClient(keep);
+        for (let group = 0; group < groups; group += 1) {
+          const key = uniqueKey();
+          const all = { ...HELD, hits: GROUP, maxRequests: GROUP };
+          const permit = await staying.permit(key, all);
+          const leaving = Array.from({ length: GROUP }, () => new AbortController());
+          const asked = leaving.map(({ signal }) => ask(client, key, { signal }));
+          await untilWaiting(app.url, key, GROUP);
+          await staying.release(key, permit);
+          // All are granted. Their answers arrive while they leave.
+          const left = leaving.map(async (one, i) => {
+            await delay((3 * latency * i) / GROUP);
+            one.abort();
+          });
+          const answers = await Promise.allSettled([...asked, ...left]);
 
-      for (const key of await Promise.all(rounds)) {
-        await until(async () => (await held(key)) === undefined);
-        await untilWaiting(app.url, key, 0);
-      }
-    },
-  );
+          for (const answer of answers) {
+            if (answer.status === 'rejected')
+              expect(answer.reason).toHaveProperty('name', 'AbortError');
+            else if (answer.value?.approved) await staying.release(key, answer.value.requestId);
+          }
+          await untilNothingIsLeft(key);
+        }
+      },
+    );
 
-  test('is given back after a time-out', async () => {
-    const key = uniqueKey();
-    const permit = await staying.permit(key, HELD);
-    const asked = ask(key, { timeoutMillis: 1000 });
-    await untilWaiting(app.url, key, 1);
-    proxy.toClient.pause();
-    await staying.release(key, permit);
-    await expect(asked).rejects.toThrow(SluiceTimeoutError);
-    expect(await held(key)).toBe(1);
+    test('is given back after a time-out', async () => {
+      const key = uniqueKey();
+      const permit = await staying.permit(key, HELD);
+      const asked = ask(leavingClient(keep), key, { timeoutMillis: 1000 });
+      await untilWaiting(app.url, key, 1);
+      proxy.toClient.pause();
+      await staying.release(key, permit);
+      await expect(asked).rejects.toThrow(SluiceTimeoutError);
+      expect(await held(key)).toBe(1);
 
-    proxy.toClient.pass();
+      proxy.toClient.pass();
 
-    await until(async () => (await held(key)) === undefined);
-  });
+      await untilNothingIsLeft(key);
+    });
+  },
+);
+
+test('waits that arrive after their DELETE, which was sent after them, leave no place behind', async () => {
+  const key = uniqueKey();
+  await staying.permit(key, HELD);
+  proxy.toServer.delayFrom('POST ', 2000);
+  const client = leavingClient(LONG_MILLIS);
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const ask = () => client.wait(key, { ...HELD, signal }).catch(() => undefined);
+  const asked = [ask()];
+  const bytes = await until(() => proxy.toServer.bytesIn || undefined);
+  for (let i = 1; i < OVERTAKEN; i += 1) asked.push(ask());
+  await until(() => proxy.toServer.bytesIn === OVERTAKEN * bytes);
+
+  leaving.abort();
+  await Promise.all(asked);
+  // The releases are answered: there is no such request. The next ones are stopped.
+  await until(() => proxy.toClient.bytesIn > 0);
+  proxy.toServer.pause();
+  await untilWaiting(app.url, key, OVERTAKEN);
+  proxy.toServer.pass();
+
+  await untilWaiting(app.url, key, 0);
 });

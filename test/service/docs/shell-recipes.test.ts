@@ -19,6 +19,7 @@ const SCRIPTS: Readonly<Record<string, { args: readonly string[]; key: string }>
   'llm.sh': { args: ['50'], key: 'llm' },
   'permit.sh': { args: ['database'], key: 'database' },
   'turn.sh': { args: ['vendor'], key: 'vendor' },
+  'wait.sh': { args: ['waited'], key: 'waited' },
 };
 const scripts = Object.entries(SCRIPTS).map(([script, { args, key }]) => ({ script, args, key }));
 

@@ -23,6 +23,7 @@ from ._protocol import Quota as Quota
 from ._protocol import RequestStatus as RequestStatus
 from ._protocol import Waiting as Waiting
 from ._protocol import WaitOptions as WaitOptions
+from ._protocol import WaitProgress as WaitProgress
 from ._remaining_reports import ReportedLimits as ReportedLimits
 from ._vendor_headers import VendorRemaining as VendorRemaining
 from ._vendor_headers import VendorUnit as VendorUnit

@@ -79,6 +79,10 @@ class AsyncSluiceClient(Core):
     async def _give_back(self, permit: Permit) -> None:
         await self._until_done([self._return(super()._give_back(permit))])
 
+    async def _withdraw(self, key: str, request_id: str) -> None:
+        # The caller has left, and may be cancelled again.
+        self._return(super()._withdraw(key, request_id))
+
     def _return(self, work: Coroutine[object, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._returns.add(task)
@@ -99,7 +103,7 @@ class AsyncSluiceClient(Core):
             raise cancelled
 
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
-        if not call.is_check:
+        if not call.only_answer_has_id:
             return await self._send_on(None, call, url, headers)
         line = Line(call.waits)
         # A task of its own, since cancelling it would close the connection.

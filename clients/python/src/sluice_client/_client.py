@@ -26,7 +26,7 @@ class BlockingCore(Core):
         self.connections = Connections(http, lambda: httpx.Client(limits=LIMITS))
 
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
-        line = Line(call.waits) if call.is_check else None
+        line = Line(call.waits) if call.only_answer_has_id else None
         token = current.set(line)
         try:
             response = self.connections.http.request(

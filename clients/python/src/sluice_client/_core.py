@@ -1,32 +1,56 @@
 import asyncio
-import time
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Unpack
 
 import httpx
 
 from ._addresses import Addresses, Url
-from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
+from ._errors import SluiceDeniedError, SluiceError, SluiceTimeoutError, SluiceUnavailableError
 from ._holder import Holder, Name
+from ._kept_wait import Chain, KeptWait, longest_kept
 from ._permit import Permit, Renewals
 from ._protocol import Approval, AskingOptions, Call, CheckOptions, Decision, Peek, PermitOptions, RequestStatus
 from ._protocol import Token, WaitOptions, decision_in, error_in, is_found, is_lost, peek_in, status_in, unanswered
 from ._retries import Retries
 
 
+# How long what Sluice has said about the longest time of a place is believed: meanwhile its replicas may be updated.
+BELIEVED_SECONDS = 600.0
+# A request may arrive after the release that was sent after it.
+OVERTAKEN_SECONDS = 1.0
+
+
 class Core(ABC):
     """What both clients do. The one for threads runs it without ever suspending it."""
 
     def __init__(
-        self, url: Url, token: Token = None, timeout: float = 5.0, retries: int = 3, holder: Name = None
+        self,
+        url: Url,
+        token: Token = None,
+        timeout: float = 5.0,
+        retries: int = 3,
+        keep_millis: int = 30_000,
+        long_poll_millis: int = 25_000,
+        holder: Name = None,
     ) -> None:
+        if not keep_millis >= 0:
+            raise ValueError(f"keep_millis must be at least 0, not {keep_millis!r}")
+        if not long_poll_millis > 0:
+            raise ValueError(f"long_poll_millis must be above 0, not {long_poll_millis!r}")
         self._addresses = Addresses(url)
         self._token = token
         self._timeout = timeout
         self._retries = retries
         self._holder = Holder(holder)
+        self._keep_millis = keep_millis
+        self._chain = Chain(math.ceil(long_poll_millis / 1000), timeout, retries, len(self._addresses))
+        # The longest time for which Sluice keeps a place, as it has said.
+        self._longest_kept = 0
+        self._believed_until = -math.inf
 
     @abstractmethod
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
@@ -40,9 +64,18 @@ class Core(ABC):
         return await self._decide(key, options, self._timeout)
 
     async def wait(self, key: str, **options: Unpack[WaitOptions]) -> Decision:
-        """Asks for permission, and waits for it in the key's queue, without a limit unless one is given."""
-        timeout = options.pop("timeout", None)
-        return await self._decide(key, {**options, "can_wait": "true"}, timeout)
+        """Asks for permission, and waits for it in the key's queue, without a limit unless one is given.
+
+        The place in the queue outlives its connection: the wait goes on if the connection or the replica is lost.
+        """
+        name = self._holder.name_for(options)
+        try:
+            return await self._wait(key, options, name)
+        except SluiceError as error:
+            if name is None or not self._holder.is_unknown(error):
+                raise
+        # The rejected check has counted nothing.
+        return await self._wait(key, options, None)
 
     async def peek(self, key: str, *, hits: int | None = None) -> Peek:
         """Says what a check would get now. Nothing is counted, and the answer promises nothing."""
@@ -101,6 +134,23 @@ class Core(ABC):
         # The rejected check has counted nothing.
         return await self._ask(key, parameters, timeout)
 
+    async def _wait(self, key: str, options: WaitOptions, holder: str | None) -> Decision:
+        while (keep_millis := self._kept_now()) > 0:
+            wait = KeptWait(key, options, holder, keep_millis, self._chain)
+            try:
+                return await self._wait_kept(wait)
+            except SluiceError as error:
+                longest = longest_kept(error)
+                if longest is None or longest >= keep_millis:
+                    raise
+                self._longest_kept = longest
+                self._believed_until = monotonic() + BELIEVED_SECONDS
+                options = wait.options_left
+        asked = options.copy()
+        timeout = asked.pop("timeout", None)
+        asked.pop("on_progress", None)
+        return await self._ask(key, {**asked, "can_wait": "true", "holder": holder}, timeout)
+
     async def _ask(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
         return decision_in(await self._send(Call("POST", (key,), parameters, timeout)))
 
@@ -108,8 +158,13 @@ class Core(ABC):
         """Waits for an approval, or asks once if `wait` is False. Raises SluiceDeniedError if it is denied."""
         asking = options.copy()
         wait = asking.pop("wait", True)
-        timeout = asking.pop("timeout", None if wait else self._timeout)
-        decision = await self._decide(key, {**asking, "can_wait": "true" if wait else None}, timeout)
+        waiting: WaitOptions = asking
+        if wait:
+            decision = await self.wait(key, **waiting)
+        else:
+            waiting.pop("on_progress", None)
+            timeout = waiting.pop("timeout", self._timeout)
+            decision = await self._decide(key, waiting, timeout)
         if isinstance(decision, Approval):
             return decision
         raise SluiceDeniedError(key, decision.retry_after, decision.limit)
@@ -118,7 +173,7 @@ class Core(ABC):
         hold = options.pop("hold", True)
         if hold:
             options.setdefault("hold_millis", 30_000)
-        asked_at = time.monotonic()
+        asked_at = monotonic()
         approval = await self._approval(key, options)
         permit = Permit(key, approval.request_id)
         if not hold or approval.uncounted:
@@ -135,7 +190,7 @@ class Core(ABC):
         return permit, renewals
 
     async def _renew_once(self, permit: Permit, renewals: Renewals) -> bool:
-        timeout, sent_at = renewals.timeout, time.monotonic()
+        timeout, sent_at = renewals.timeout, monotonic()
         if timeout <= 0:
             return permit._lose(renewals.cause)
         try:
@@ -150,6 +205,39 @@ class Core(ABC):
         permit._is_over = True
         if not permit.is_lost and not permit._is_inherited:
             await self._release_unnoticed(permit.key, permit.request_id)
+
+    def _kept_now(self) -> int:
+        """For how many milliseconds a wait keeps its place."""
+        is_believed = monotonic() < self._believed_until
+        return min(self._keep_millis, self._longest_kept) if is_believed else self._keep_millis
+
+    async def _wait_kept(self, wait: KeptWait) -> Decision:
+        try:
+            while True:
+                call, address = wait.next_call(), self._addresses.current
+                try:
+                    decision = wait.decision_in(await self._send_once(call))
+                except SluiceUnavailableError as error:
+                    wait.failed(error)
+                    # The replica may be frozen.
+                    if isinstance(error, SluiceTimeoutError):
+                        self._addresses.leave(address)
+                else:
+                    if decision is not None:
+                        return decision
+                if wait.pause > 0:
+                    await self._sleep(wait.pause)
+        except BaseException:
+            if wait.may_have_place:
+                await self._withdraw(wait.key, wait.request_id)
+            raise
+
+    async def _withdraw(self, key: str, request_id: str) -> None:
+        """Withdraws a wait whose caller has left, or releases its approval. A failure is ignored: the place lapses."""
+        with suppress(SluiceError):
+            if not await self.release(key, request_id):
+                await self._sleep(OVERTAKEN_SECONDS)
+                await self.release(key, request_id)
 
     async def _release_late(self, call: Call, response: httpx.Response) -> None:
         """Releases the approval in an answer whose caller has left."""
@@ -176,6 +264,8 @@ class Core(ABC):
     async def _send_once(self, call: Call) -> httpx.Response:
         token = self._token() if callable(self._token) else self._token
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        if call.prefer_wait is not None:
+            headers["Prefer"] = f"wait={call.prefer_wait}"
         address = self._addresses.current
         try:
             response = await self._request(call, address + call.path, headers)

@@ -28,12 +28,17 @@ class Holder:
         self._name = name
         self._unnamed_until = 0.0
 
-    def named(self, parameters: Mapping[str, object]) -> Mapping[str, object]:
-        """The parameters of a check with the holder, if its approval is to be held."""
+    def name_for(self, parameters: Mapping[str, object]) -> str | None:
+        """Who holds the approval of a check, if it is to be held."""
         is_held = parameters.get("hold_millis") is not None
         if not is_held or self._name is False or monotonic() < self._unnamed_until:
-            return parameters
-        return {**parameters, "holder": self._name or _host_and_process()}
+            return None
+        return self._name or _host_and_process()
+
+    def named(self, parameters: Mapping[str, object]) -> Mapping[str, object]:
+        """The parameters of a check with the holder, if its approval is to be held."""
+        name = self.name_for(parameters)
+        return parameters if name is None else {**parameters, "holder": name}
 
     def is_unknown(self, error: SluiceError) -> bool:
         """Whether Sluice does not know holders. Then none is named for a while."""

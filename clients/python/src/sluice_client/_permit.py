@@ -51,7 +51,9 @@ class Renewals:
     def __init__(self, hold_seconds: float, asked_at: float) -> None:
         self.hold_seconds = hold_seconds
         self.cause: Exception | None = None
-        self.succeeded(asked_at)
+        self._next_at = asked_at + hold_seconds / RENEWALS_PER_HOLD
+        # If it has waited, nothing says how long ago its turn came. Then a renewal says whether it is held.
+        self._lapses_at = (asked_at if self._next_at > monotonic() else monotonic()) + hold_seconds
 
     @property
     def pause(self) -> float:

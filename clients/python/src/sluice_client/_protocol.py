@@ -35,7 +35,10 @@ Token = str | Callable[[], str] | None
 
 
 class ClientOptions(TypedDict, total=False):
-    """How to ask: the token, the time limit in seconds, and how often to try again if nothing can have counted.
+    """How to ask: the token, the time limit in seconds, how often to try again if that is safe, and how to wait.
+
+    A wait keeps its place in the queue for `keep_millis` after its connection has ended; with 0, the place ends with the
+    connection. A request of a wait lasts `long_poll_millis`, in whole seconds, rounded up.
 
     `holder` is who holds the approvals that are held, shown with their key: host and process by default. With False
     nobody is named.
@@ -45,6 +48,8 @@ class ClientOptions(TypedDict, total=False):
     timeout: float
     retries: int
     holder: Name
+    keep_millis: int
+    long_poll_millis: int
 
 
 class CheckOptions(TypedDict, total=False):
@@ -57,11 +62,26 @@ class CheckOptions(TypedDict, total=False):
     window_millis: int
 
 
-class WaitOptions(CheckOptions, total=False):
-    """How to ask for permission, and to wait for it: `max_wait_millis` denies; `timeout`, in seconds, raises."""
+@dataclass(frozen=True, slots=True)
+class WaitProgress:
+    """The place of a wait in the queue of its key."""
 
-    max_wait_millis: int
+    position: int
+    """1 is next. Exact while at most 1,000 waiters are before it."""
+    wait_millis: int
+    """The least time until its turn if nothing is released before."""
+
+
+class WaitOptions(CheckOptions, total=False):
+    """How to ask for permission, and to wait for it: `max_wait_millis` denies; `timeout`, in seconds, raises.
+
+    `on_progress` is called with the place in the queue once the check waits, and then after each `long_poll_millis`. An
+    error that it raises ends the wait.
+    """
+
+    max_wait_millis: int | None
     timeout: float | None
+    on_progress: Callable[[WaitProgress], None] | None
 
 
 class AskingOptions(WaitOptions, total=False):
@@ -153,11 +173,18 @@ class Call:
     names: tuple[str, ...]
     parameters: Mapping[str, object]
     timeout: float | None
+    prefer_wait: int | None = None
+    """After how many seconds a wait that keeps its place is answered if it is not decided."""
 
     @property
     def is_check(self) -> bool:
         """Whether the answer may be an approval."""
         return self.method == "POST"
+
+    @property
+    def only_answer_has_id(self) -> bool:
+        """Whether only the answer has the id of an approval."""
+        return self.is_check and "request_id" not in self.parameters
 
     @property
     def waits(self) -> bool:
@@ -191,6 +218,14 @@ def decision_in(response: httpx.Response) -> Decision:
         return Approval(body["request_id"], uncounted, _quota_in(response.headers))
     if response.status_code == 429:
         return Denial(_retry_after(response) or 1, body.get("limit"), _quota_in(response.headers))
+    raise error_in(response)
+
+
+def progress_in(response: httpx.Response) -> WaitProgress:
+    body = _body(response)
+    position, wait_millis = body.get("position"), body.get("waitMillis")
+    if isinstance(position, int) and isinstance(wait_millis, int):
+        return WaitProgress(position, wait_millis)
     raise error_in(response)
 
 

@@ -42,15 +42,27 @@ class Retries:
             raise error
         self._failures += 1
         left = self._ends_at - monotonic()
-        is_of_address = is_lost(error) or str(error) == STOPPING
-        if is_of_address and self._failures < self._addresses and left > 0:
+        if concerns_address(error) and self._failures < self._addresses and left > 0:
             self.next_call = replace(self._call, timeout=None if left == math.inf else left)
             return 0.0
         if self._pauses >= self._retries:
             error.may_have_counted = self._was_lost
             raise error
-        pause = error.retry_after or FIRST_PAUSE_SECONDS * PAUSE_GROWTH**self._pauses
-        pause *= 1 + JITTER * random.random()
+        pause = pause_seconds(error, self._pauses)
         self._pauses += 1
         self._begin_round(pause)
         return pause
+
+
+def concerns_address(error: SluiceUnavailableError) -> bool:
+    """Whether another address may answer."""
+    return is_lost(error) or str(error) == STOPPING
+
+
+def pause_seconds(error: SluiceUnavailableError, pauses: int, longest: float = math.inf) -> float:
+    """How long to wait before a request is sent again, after so many pauses. It is never less than `Retry-After`.
+
+    Without `Retry-After`, each pause is longer than the last, up to `longest`.
+    """
+    least = error.retry_after or min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH**pauses, longest)
+    return least * (1 + JITTER * random.random())
