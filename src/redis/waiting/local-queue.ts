@@ -185,7 +185,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       return;
     }
     this.#places.giveTicket(claim, ticket);
-    this.#startTimers(waiter, Math.max(0, news.at - ticket / 1000));
+    this.#startTimers(waiter, Math.max(0, news.at - Math.floor(ticket / 1000)));
     const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);
     if (heard === 'missed') this.#places.doubtAll();
     this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
