@@ -13,6 +13,7 @@ const SCENARIOS = {
   latency: ['latency', 'latency'],
   wake: ['wake', 'wake'],
   'many-waiters': ['many-waiters', 'manyWaiters'],
+  'kept-waiters': ['kept-waiters', 'keptWaiters'],
   'idle-waiting': ['idle-waiting', 'idleWaiting'],
   'many-at-once': ['many-at-once', 'manyAtOnce'],
   client: ['client', 'client'],

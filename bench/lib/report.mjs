@@ -9,6 +9,7 @@ export function report(results) {
     latencySection(results.latency),
     wakeSection(results.wake),
     waitersSection(results['many-waiters']),
+    keptWaitersSection(results['kept-waiters']),
     idleSection(results['idle-waiting']),
     manyAtOnceSection(results['many-at-once']),
     clientSection(results.client),
@@ -107,6 +108,22 @@ function waitersSection(measured) {
       row('while they wait', measured.whileHeld),
       row('while they are served', measured.whileServed),
     ],
+  );
+}
+
+function keptWaitersSection(measured) {
+  if (!measured) return undefined;
+  const rows = measured.kinds.map((kind) => [
+    kind.name,
+    spread(kind.replicaBytes, kibibytes),
+    spread(kind.redisBytes, count),
+    spread(kind.redisMicrosToJoin, tenths),
+    spread(kind.redisMicrosToApprove, tenths),
+  ]);
+  return section(
+    `What each of ${count(measured.waiters)} waiters takes`,
+    ['waiter', 'replica, KiB', 'Redis, bytes', 'Redis CPU µs to join', 'Redis CPU µs to approve'],
+    rows,
   );
 }
 
@@ -362,6 +379,7 @@ function pacedSection(crowds) {
 
 const count = (value) => Math.round(value).toLocaleString('en-US');
 const millis = (micros) => (micros / 1000).toFixed(2);
+const kibibytes = (bytes) => (bytes / 1024).toFixed(1);
 const tenths = (value) => value.toFixed(1);
 const times = (value) => (value === undefined ? '' : `${value.toFixed(2)} x`);
 

@@ -11,10 +11,8 @@ export class Account {
   approvals = [];
   /** Each observed window: its number, its start in ms since 1970, and its approvals. */
   windows = [];
-  /** The queue: request id and ticket of each place, in the order of arrival. */
+  /** The queue: the request id of each place, in the order of arrival. */
   queue = [];
-  /** The end of each replica's lease, by its id, in ms since 1970. */
-  leases = new Map();
   /** Redis's time of the last reading, in ms since 1970. */
   readAt = 0;
   #windowOf = new Map();
@@ -31,7 +29,8 @@ export class Account {
     account.#client = new Redis(redisUrl);
     account.#subscriber = new Redis(redisUrl);
     account.#subscriber.on('message', (_channel, message) => {
-      account.approvals.push(...(JSON.parse(message).granted ?? []));
+      const { granted = [] } = JSON.parse(message);
+      account.approvals.push(...granted.map((claim) => claim.split('#')[0]));
     });
     await account.#subscriber.subscribe(account.#names.wakeChannel);
     return account;
@@ -39,25 +38,20 @@ export class Account {
 
   /** Reads everything in one transaction. */
   async read() {
-    const { state, requests, queue, replicas } = this.#names;
+    const { state, requests, queue } = this.#names;
     const replies = await this.#client
       .multi()
       .time()
       .hget(state, 'start')
       .smembers(requests)
       .lrange(queue, 0, -1)
-      .hgetall(replicas)
       .exec();
-    const [time, start, approved, places, leases] = replies.map(([error, reply]) => {
+    const [time, start, approved, places] = replies.map(([error, reply]) => {
       if (error) throw error;
       return reply;
     });
     this.readAt = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-    this.queue = places.map((place) => {
-      const [, ticket, id] = /^(\d+):(.*)@/.exec(place);
-      return { ticket: Number(ticket), id };
-    });
-    this.leases = new Map(Object.entries(leases).map(([id, lease]) => [id, parseInt(lease, 10)]));
+    this.queue = places.map((place) => /^\d+:(.*)@/.exec(place)[1]);
     if (start !== null) this.#noteWindow(Number(start), approved);
   }
 

@@ -21,7 +21,7 @@ export function demoOptions() {
     process.exit(0);
   }
   return {
-    // The shortest window has the shortest lease that Sluice accepts.
+    // All clients have to come in the first window.
     windowMillis: wholeNumber(given, 'window-millis', 750, 60_000),
     clients: wholeNumber(given, 'clients', 9, MOST_CLIENTS),
     recordFile: given.record,

@@ -16,7 +16,7 @@ const NOTE_STEP = 17;
 
 /**
  * Draws a run as SVG: time from left to right, a lane for each replica, and a bar for each
- * client from its arrival to its approval.
+ * client from its arrival to its approval, in the colour of the replica at which it waits.
  * @param events of the whole run
  * @throws Error if the run broke a promise, since the picture says that all were kept
  */
@@ -56,7 +56,7 @@ function layoutOf({ clients, windows, windowMillis }) {
 }
 
 function heading({ clients, maxRequests, windowMillis }) {
-  const title = `${clients.length} clients wait at three replicas. One replica is killed. The order holds.`;
+  const title = `${clients.length} clients wait at three replicas. One is killed. Nobody loses a place.`;
   const legend = `Each bar is a client that waits, in the colour of its replica, until it is approved (●).`;
   const rule = `${maxRequests} are approved in each window of ${windowMillis / 1000} s.`;
   return [text(MARGIN, 36, title, 'title'), text(MARGIN, 60, `${legend} ${rule}`)];
@@ -92,16 +92,19 @@ function replicaLanes({ replicas }, { x, lane, endMillis }) {
 }
 
 function clientRows({ clients }, { x, row }) {
-  return clients.flatMap(({ number, replica, state, arrivedMillis, decidedMillis }) => {
+  return clients.flatMap(({ number, stays, state }) => {
     const y = row(number);
-    const left = x(arrivedMillis);
+    const first = stays[0].replica;
+    const { replica: last, to: decidedMillis } = stays.at(-1);
     const right = x(decidedMillis);
     return [
       text(LEFT - 24, y + 3.5, number, 'tiny end'),
-      text(LEFT - 10, y + 3.5, replica, `tiny end text-${replica}`),
-      rectangle(left, y - BAR_HEIGHT / 2, right - left, BAR_HEIGHT, `bar fill-${replica}`),
+      text(LEFT - 10, y + 3.5, first, `tiny end text-${first}`),
+      ...stays.map(({ replica, from, to }) =>
+        rectangle(x(from), y - BAR_HEIGHT / 2, x(to) - x(from), BAR_HEIGHT, `bar fill-${replica}`),
+      ),
       state === 'approved'
-        ? `<circle class="fill-${replica}" cx="${fixed(right)}" cy="${fixed(y)}" r="4.5"/>`
+        ? `<circle class="fill-${last}" cx="${fixed(right)}" cy="${fixed(y)}" r="4.5"/>`
         : cross(right, y, 4),
     ];
   });
@@ -110,16 +113,16 @@ function clientRows({ clients }, { x, row }) {
 /** The explanation, in the corner without clients. */
 function notes({ clients, replicas }, { x, row, lane, rowsEnd }) {
   const index = replicas.findIndex(({ killedMillis }) => killedMillis !== undefined);
-  const { name, killedMillis, passedOverMillis } = replicas[index];
+  const { name, killedMillis } = replicas[index];
   const killedX = x(killedMillis);
   const noteX = killedX + 14;
-  const count = (wanted) => clients.filter(({ state }) => state === wanted).length;
-  const leaseSeconds = ((passedOverMillis - killedMillis) / 1000).toFixed(1);
+  const returned = clients.filter(({ hasReturned }) => hasReturned).length;
+  const others = replicas.filter((replica) => replica.name !== name).map((replica) => replica.name);
   const lines = [
-    [0, `× The ${count('lost')} clients that wait at ${name} lose their connections.`, 'kill-note'],
-    [1, `Its lease runs out ${leaseSeconds} s later: they are passed over.`, ''],
-    [2.5, `● The other ${count('approved')} are approved in the order in which`, 'strong'],
-    [3.5, 'they came, whichever replica they wait at. Nobody twice.', 'strong'],
+    [0, `The ${returned} clients that wait at ${name} lose their connections,`, 'kill-note'],
+    [1, `and come back at ${others.join(' and ')}, each to its place.`, ''],
+    [2.5, `● All ${clients.length} are approved in the order in which they`, 'strong'],
+    [3.5, 'came, whichever replica they wait at. Nobody twice.', 'strong'],
   ];
   return [
     line(killedX, lane(index), killedX, rowsEnd, 'kill'),

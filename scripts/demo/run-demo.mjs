@@ -4,7 +4,7 @@ import { Account } from './account.mjs';
 import { startRedis, startReplica } from './processes.mjs';
 import { fitsScreen, showOnScreen } from './screen.mjs';
 import { sentence } from './sentences.mjs';
-import { KEY, LEASE, MAX_REQUESTS, REPLICAS } from './setting.mjs';
+import { KEY, MAX_REQUESTS, REPLICAS } from './setting.mjs';
 import { Story } from './story.mjs';
 import { judge } from './verdict.mjs';
 
@@ -21,7 +21,6 @@ export async function runDemo(redisProgram, { clients, windowMillis, recordFile 
     show(event, events);
   };
 
-  const leaseMillis = Math.round(LEASE * windowMillis);
   tell({ event: 'begun', clients, replicas: REPLICAS, maxRequests: MAX_REQUESTS, windowMillis });
   const redis = await startRedis(redisProgram);
   tell({ event: 'started', process: 'Redis', pid: redis.pid, port: redis.port });
@@ -29,7 +28,6 @@ export async function runDemo(redisProgram, { clients, windowMillis, recordFile 
     REDIS_URL: redis.url,
     WINDOW_MILLIS: String(windowMillis),
     MAX_REQUESTS: String(MAX_REQUESTS),
-    REPLICA_LEASE_MILLIS: String(leaseMillis),
   };
   const replicas = await Promise.all(REPLICAS.map((name) => startReplica(name, settings)));
   for (const { name, pid, port } of replicas) {

@@ -23,30 +23,44 @@ const CHANGES = {
     scene.windows.set(window, { number: window, approved, millis });
   },
   arrived: (scene, { client, replica, millis }) => {
-    change(scene, client, { replica, arrivedMillis: millis, state: 'waits' });
-  },
-  approved: (scene, { client, window, millis }) => {
-    change(scene, client, { window, decidedMillis: millis, state: 'approved' });
+    const stays = [{ replica, from: millis, to: undefined }];
+    change(scene, client, { replica, stays, state: 'waits' });
   },
   lost: (scene, { client, millis }) => {
-    change(scene, client, { decidedMillis: millis, state: 'lost' });
+    change(scene, client, { state: 'lost' });
+    endStay(scene, client, millis);
+  },
+  returned: (scene, { client, replica, millis }) => {
+    change(scene, client, { replica, state: 'waits', hasReturned: true });
+    clientOf(scene, client).stays.push({ replica, from: millis, to: undefined });
+  },
+  approved: (scene, { client, window, millis }) => {
+    change(scene, client, { window, state: 'approved' });
+    endStay(scene, client, millis);
   },
   notApproved: (scene, { client, millis }) => {
-    change(scene, client, { decidedMillis: millis, state: 'notApproved' });
+    change(scene, client, { state: 'notApproved' });
+    endStay(scene, client, millis);
   },
   killed: (scene, { replica, millis }) => {
     changeReplica(scene, replica, { killedMillis: millis, state: 'killed' });
-  },
-  passedOver: (scene, { replica, millis }) => {
-    changeReplica(scene, replica, { passedOverMillis: millis, state: 'gone' });
   },
   judged: (scene, { summary }) => {
     scene.summary = summary;
   },
 };
 
+function clientOf(scene, number) {
+  return scene.clients[number - 1];
+}
+
 function change(scene, number, changes) {
-  Object.assign(scene.clients[number - 1], changes);
+  Object.assign(clientOf(scene, number), changes);
+}
+
+/** A stay is the time that a client waits at one replica, from the loss of one connection to the next. */
+function endStay(scene, number, millis) {
+  clientOf(scene, number).stays.at(-1).to = millis;
 }
 
 function changeReplica(scene, wanted, changes) {

@@ -9,7 +9,7 @@ const CELL_COLUMNS = 2;
 const SCALE_STEP = 5;
 const BAR_COLUMNS = 15;
 /** The cell of a client shows its state. These events also get a line. */
-const LOGGED = new Set(['filled', 'killed', 'unheard', 'notApproved', 'passedOver']);
+const LOGGED = new Set(['filled', 'killed', 'returned', 'notApproved']);
 const LOG_LINES = 4;
 const SUMMARY_LINES = 2;
 
@@ -17,10 +17,11 @@ const CELLS = {
   absent: { symbol: '·', style: 'dim', meaning: 'has not come yet' },
   waits: { symbol: '●', style: 'yellow', meaning: 'waits' },
   approved: { symbol: '✓', style: 'green', meaning: 'approved' },
-  lost: { symbol: '×', style: 'red', meaning: 'lost with its replica' },
+  lost: { symbol: '×', style: 'red', meaning: 'without a connection' },
   notApproved: { symbol: '!', style: 'red', meaning: 'not approved' },
 };
-const REPLICA_STYLES = { starts: 'dim', serves: 'green', killed: 'red', gone: 'red' };
+const NAMES_OF_COUNTS = { waits: 'wait', approved: 'approved', lost: 'without a connection' };
+const REPLICA_STYLES = { starts: 'dim', serves: 'green', killed: 'red' };
 
 /**
  * The events so far as a picture that fits 80 x 24.
@@ -99,7 +100,7 @@ function windowLine({ windows, windowMillis, maxRequests, summary }, millis, pai
 function countsLine({ clients }) {
   const count = (state) => clients.filter((client) => client.state === state).length;
   const counts = ['waits', 'approved', 'lost'].map(
-    (state) => `${count(state)} ${state === 'waits' ? 'wait' : state}`,
+    (state) => `${count(state)} ${NAMES_OF_COUNTS[state]}`,
   );
   return label('clients') + counts.join(', ');
 }

@@ -25,12 +25,9 @@ const SENTENCES = {
   arrived: ({ client, replica }) => `client ${client} waits at replica ${replica}`,
   approved: ({ client, replica, window }) =>
     `client ${client} is approved by replica ${replica} in window ${window}`,
-  unheard: ({ client, replica, window }) =>
-    `client ${client} misses its approval in window ${window}, as replica ${replica} is dead`,
   killed: ({ replica }) => `replica ${replica} is killed (SIGKILL)`,
   lost: ({ client, replica }) => `client ${client} loses its connection to replica ${replica}`,
+  returned: ({ client, replica }) => `client ${client} comes back, at replica ${replica}`,
   notApproved: ({ client, status }) => `client ${client} is answered with ${status}`,
-  passedOver: ({ replica }) =>
-    `the lease of replica ${replica} runs out: its clients are passed over`,
   judged: ({ summary }) => summary,
 };

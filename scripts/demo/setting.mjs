@@ -19,10 +19,17 @@ export const KILL_AT = 0.1;
 /** All clients come in the first window, and find it full. */
 export const ARRIVALS_TAKE = 0.7;
 
-/** The lease of the killed replica ends before the next window begins, so that its clients get no approvals. */
-export const LEASE = 2 / 3;
+/** How long a place is kept without a connection, and when a client whose connection is lost comes back. */
+export const KEEP_MILLIS = 10_000;
+export const RETURN_MILLIS = 100;
 
-/** The name of the replica at which a client waits. Clients are numbered from 1. */
-export function replicaOfClient(number) {
-  return REPLICA_OF_CLIENT[number - 1];
+/**
+ * The replicas that a client asks, in their order: first the one at which it waits, then one that lives on, by turns. Clients
+ * are numbered from 1.
+ */
+export function replicasOfClient(number) {
+  const first = REPLICA_OF_CLIENT[number - 1];
+  const others = REPLICAS.filter((name) => name !== KILLED);
+  const earlier = [...REPLICA_OF_CLIENT.slice(0, number - 1)].filter((name) => name === KILLED);
+  return first === KILLED ? [first, others[earlier.length % others.length]] : [first];
 }

@@ -8,7 +8,7 @@ import {
   KILL_AT,
   KILLED,
   MAX_REQUESTS,
-  replicaOfClient,
+  replicasOfClient,
 } from './setting.mjs';
 
 const TICK_MILLIS = 10;
@@ -21,8 +21,8 @@ const PATIENCE = 3;
  */
 export class Story {
   #clients = [];
-  #told = { windows: new Map(), decided: new Set(), approvals: 0, isPassedOver: false };
-  #killed;
+  #told = { windows: new Map(), moves: new Map(), decided: new Set(), approvals: 0 };
+  #isKilled = false;
 
   /**
    * @param replicas the started ones, and `account` of their Redis
@@ -36,7 +36,7 @@ export class Story {
     this.tell = tell;
   }
 
-  /** Resolves when each client is approved or lost, or when nothing happens any more. */
+  /** Resolves when each client is decided, or when nothing happens any more. */
   async run() {
     await this.#fillFirstWindow();
     await this.#letClientsCome();
@@ -44,13 +44,13 @@ export class Story {
     const giveUpAt = Date.now() + windows * PATIENCE * this.windowMillis;
     while (!this.#isOver() && Date.now() < giveUpAt) {
       await this.#tick();
-      if (!this.#killed && this.#isTimeToKill()) this.#kill();
+      if (!this.#isKilled && this.#isTimeToKill()) this.#kill();
     }
   }
 
   async #fillFirstWindow() {
     for (let i = 0; i < MAX_REQUESTS; i += 1) {
-      const { status } = await askReplica(this.replicas[i % this.replicas.length], KEY);
+      const status = await askReplica(this.replicas[i % this.replicas.length], KEY);
       if (status !== 200) throw new Error(`a check of a new key was answered with ${status}`);
     }
     await this.#tick();
@@ -63,37 +63,29 @@ export class Story {
     const startedAt = Date.now();
     for (let number = 1; number <= this.count; number += 1) {
       const dueAt = startedAt + (number * ARRIVALS_TAKE * this.windowMillis) / this.count;
-      const replica = this.replicas.find(({ name }) => name === replicaOfClient(number));
-      const client = new Client(number, replica);
+      const replicas = replicasOfClient(number).map((wanted) => this.#replica(wanted));
+      const client = new Client(number, replicas);
       this.#clients.push(client);
       void client.ask(KEY);
       do await this.#tick();
       while (!this.#hasCome(client));
-      this.#tell('arrived', client.arrivedAt, { client: number, replica: replica.name });
+      this.#tell('arrived', client.arrivedAt, { client: number, replica: replicas[0].name });
       while (Date.now() < dueAt) await this.#tick();
     }
   }
 
   /** Whether the client has a place in the queue, or was answered at once. */
-  #hasCome(client) {
-    const last = this.account.queue.at(-1);
-    const isKnown = this.#clients.some(({ requestId }) => requestId === last?.id);
-    if (last && !isKnown) client.requestId ??= last.id;
-    const { requestId, outcome } = client;
-    if (outcome === 'approved' && !this.account.approvals.includes(requestId)) {
-      // No client waited, so it was not approved from the queue.
-      this.account.approvals.push(requestId);
-    }
-    return requestId !== undefined || outcome !== 'undecided';
+  #hasCome({ requestId, outcome }) {
+    return this.account.queue.includes(requestId) || outcome !== 'undecided';
   }
 
   async #tick() {
     await delay(TICK_MILLIS);
     await this.account.read();
     this.#tellWindows();
-    this.#tellLosses();
+    this.#tellMoves();
+    this.#tellRejections();
     this.#tellApprovals();
-    this.#tellLease();
   }
 
   #tellWindows() {
@@ -104,36 +96,38 @@ export class Story {
     }
   }
 
-  #tellLosses() {
+  #tellMoves() {
+    for (const client of this.#clients) {
+      const told = this.#told.moves.get(client) ?? 0;
+      for (const { lostAt, from, returnedAt, to } of client.moves.slice(told)) {
+        this.#tell('lost', lostAt, { client: client.number, replica: from.name });
+        this.#tell('returned', returnedAt, { client: client.number, replica: to.name });
+      }
+      this.#told.moves.set(client, client.moves.length);
+    }
+  }
+
+  #tellRejections() {
     for (const client of this.#clients) {
       const { number, replica, outcome, status, decidedAt } = client;
-      if (this.#told.decided.has(client) || !['lost', 'notApproved'].includes(outcome)) continue;
+      if (this.#told.decided.has(client) || outcome !== 'notApproved') continue;
       this.#told.decided.add(client);
       this.#tell(outcome, decidedAt, { client: number, replica: replica.name, status });
     }
   }
 
-  /** Reports approvals in Redis's order, each once its client has the answer or can not get one. */
+  /** Reports approvals in Redis's order, each once its client has the answer. */
   #tellApprovals() {
     const { approvals } = this.account;
     for (; this.#told.approvals < approvals.length; this.#told.approvals += 1) {
       const id = approvals[this.#told.approvals];
       const window = this.account.windowOf(id);
       const client = this.#clients.find(({ requestId }) => requestId === id);
-      if (window === undefined || client === undefined || client.outcome === 'undecided') return;
+      if (window === undefined || client?.outcome !== 'approved') return;
       this.#told.decided.add(client);
-      const details = { client: client.number, replica: client.replica.name, window };
-      if (client.outcome === 'approved') this.#tell('approved', client.decidedAt, details);
-      else this.#tell('unheard', this.account.readAt, details);
+      const { number, replica, decidedAt } = client;
+      this.#tell('approved', decidedAt, { client: number, replica: replica.name, window });
     }
-  }
-
-  #tellLease() {
-    if (!this.#killed || this.#told.isPassedOver) return;
-    const end = this.account.leases.get(this.#killed.id) ?? 0;
-    if (end > this.account.readAt) return;
-    this.#told.isPassedOver = true;
-    this.#tell('passedOver', end || this.account.readAt, { replica: this.#killed.name });
   }
 
   #isTimeToKill() {
@@ -142,15 +136,17 @@ export class Story {
   }
 
   #kill() {
-    this.#killed = this.replicas.find(({ name }) => name === KILLED);
-    this.#killed.kill();
+    this.#isKilled = true;
+    this.#replica(KILLED).kill();
     this.#tell('killed', Date.now(), { replica: KILLED });
   }
 
   #isOver() {
-    return (
-      this.#killed !== undefined && this.#clients.every((client) => this.#told.decided.has(client))
-    );
+    return this.#isKilled && this.#clients.every((client) => this.#told.decided.has(client));
+  }
+
+  #replica(wanted) {
+    return this.replicas.find(({ name }) => name === wanted);
   }
 
   #tell(event, at, details) {
