@@ -11,7 +11,7 @@ const RESULTS = new URL('../../long/results/', import.meta.url);
  * command), what the replicas logged (index, line), and what went wrong when.
  */
 export function keepEvidence(
-  { topology, seed, timeline }: Pick<RoundReport, 'topology' | 'seed' | 'timeline'>,
+  { topology, seed, timeline }: Pick<RoundReport, 'seed' | 'timeline'> & { topology: string },
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
 ): void {

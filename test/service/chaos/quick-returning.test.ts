@@ -1,0 +1,33 @@
+import { chaosOptions } from '../../support/chaos/chaos-options.js';
+import { endEverythingAfterwards } from '../../support/chaos/end-everything.js';
+import { expectNothingWrong, say } from '../../support/chaos/expect-no-violations.js';
+import { RETURNING_KEYS } from '../../support/chaos/returning/keys.js';
+import { returningText } from '../../support/chaos/returning/report.js';
+import { runReturning } from '../../support/chaos/returning/run-returning.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { extent, IS_FULL } from '../../support/extent.js';
+
+/** The same one at every run, so that a change is judged by what it changes; others by `npm run test:chaos`. */
+const KNOWN_SEED = 11;
+const TIMEOUT_MILLIS = 360_000;
+/** What scripts do for the requests of each key in any round. */
+const ALWAYS = ['joined', 'owned', 'granted', 'confirmed', 'withdrawn'] as const;
+
+endEverythingAfterwards();
+const options = chaosOptions(process.env, { seconds: extent(6, 20), rounds: 1 });
+const seed = process.env.CHAOS_SEED ? options.seed : KNOWN_SEED;
+
+describeWithRedisProgram('clients that wait, leave and return while replicas fail', () => {
+  test(
+    `keep their places and their order, and approvals count for nobody no longer than kept (seed ${seed})`,
+    async () => {
+      const report = await runReturning({ seed, seconds: options.seconds, isQuick: !IS_FULL });
+      say(returningText(report));
+      expectNothingWrong(report, '--returning');
+      const expected = RETURNING_KEYS.flatMap(({ key }) => ALWAYS.map((what) => `${key}: ${what}`));
+      expect(Object.keys(report.happenings)).toEqual(expect.arrayContaining(expected));
+      expect(Object.keys(report.faults)).not.toEqual([]);
+    },
+    TIMEOUT_MILLIS,
+  );
+});
