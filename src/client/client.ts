@@ -39,8 +39,8 @@ import {
   type KeyElement,
   type PeekElement,
   Service,
-  type WaitElement,
 } from './calls/service.js';
+import { Waits } from './calls/waits.js';
 import type { Approval, Decision, Peek } from './decision.js';
 import type {
   AskOptions,
@@ -61,6 +61,10 @@ const DEFAULT_MAX_CALLS = 8;
 /** Bridges the failover of a Redis, and does not block others for long after a crash. */
 const DEFAULT_HOLD_MILLIS = 30_000;
 const DEFAULT_RETRIES = 3;
+/** Longer than a request of a wait takes, so that a place is kept if its replica freezes meanwhile. */
+const DEFAULT_KEEP_MILLIS = 30_000;
+/** Shorter than the default time limits of nearly all proxies. */
+const DEFAULT_LONG_POLL_MILLIS = 25_000;
 
 const NO_OPTIONS = {};
 /** Half of a character: it has no UTF-8. */
@@ -70,7 +74,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
-  readonly #waits: Handling<WaitElement, Decision, Decision>;
+  readonly #waits: Waits;
   readonly #peeks: Handling<PeekElement, Peek, Peek>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
@@ -80,9 +84,10 @@ export class SluiceClient {
   constructor(options: ClientOptions['url'] | ClientOptions) {
     const given = givenOptions(options);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
-    demandAboveZero({ timeoutMillis, maxCalls });
-    const { retries = DEFAULT_RETRIES } = given;
-    if (!(retries >= 0)) throw new RangeError(`retries must be at least 0, not ${retries}`);
+    const { longPollMillis = DEFAULT_LONG_POLL_MILLIS } = given;
+    demandAboveZero({ timeoutMillis, maxCalls, longPollMillis });
+    const { retries = DEFAULT_RETRIES, keepMillis = DEFAULT_KEEP_MILLIS } = given;
+    demandNotNegative({ retries, keepMillis });
     const service = new Service(given);
     const retrying = { retries, addresses: service.addresses };
 
@@ -115,15 +120,14 @@ export class SluiceClient {
       },
       timeoutMillis,
     };
-    this.#waits = {
-      ...deciding,
-      read,
-      send: (request) =>
-        void sendAlone(request, decisionIn, (signal) => service.wait(request.element, signal)),
-      timeoutMillis: Infinity,
-      // If the one that was lost is approved, nobody renews its hold, so that the approval ends with it.
-      isRepeatable: ({ holdMillis }) => holdMillis !== undefined,
-    };
+    this.#waits = new Waits({
+      service,
+      retrying,
+      keepMillis,
+      longPollMillis,
+      lateMillis: timeoutMillis,
+      release: (...approval) => this.release(...approval),
+    });
 
     const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
       service.callMany('DELETE', body, millis),
@@ -175,15 +179,16 @@ export class SluiceClient {
 
   /**
    * Asks for permission, and waits for it in the key's queue. It is denied if the queue is full, or if its turn does
-   * not come within `maxWaitMillis`. Without `maxWaitMillis` the wait has no limit. Aborting gives up the place.
+   * not come within `maxWaitMillis`. Without `maxWaitMillis` the wait has no limit. The wait keeps its place if its
+   * connection or its replica is lost. Aborting gives up the place.
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
     const wrong = faultIn(WAIT_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    const { maxWaitMillis } = options;
+    const { maxWaitMillis, onProgress } = options;
     const element = { ...elementOf(key, options), maxWaitMillis };
-    return new PendingRequest(element, this.#waits, options).value;
+    return this.#waits.decisionOn({ element, onProgress }, options);
   }
 
   /**
@@ -364,6 +369,12 @@ function notUnicode(name: string, text: string): TypeError | undefined {
 function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(numbers)) {
     if (!(value > 0)) throw new RangeError(`${name} must be above 0, not ${value}`);
+  }
+}
+
+function demandNotNegative(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!(value >= 0)) throw new RangeError(`${name} must be at least 0, not ${value}`);
   }
 }
 

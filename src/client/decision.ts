@@ -57,5 +57,13 @@ export interface Peek {
   readonly quota?: readonly Quota[];
 }
 
+/** The place of a wait in the queue of its key. */
+export interface WaitProgress {
+  /** 1 is next. Exact while at most 1,000 waiters are before it. */
+  readonly position: number;
+  /** The least time until its turn if nothing is released before. */
+  readonly waitMillis: number;
+}
+
 /** The decision on a check. */
 export type Decision = Approval | Denial;

@@ -1,4 +1,4 @@
-export type { Approval, Decision, Denial, Peek, Quota } from './decision.js';
+export type { Approval, Decision, Denial, Peek, Quota, WaitProgress } from './decision.js';
 export { SluiceClient } from './client.js';
 export {
   SluiceDeniedError,

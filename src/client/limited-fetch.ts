@@ -28,6 +28,7 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
 const KNOWN_OPTIONS: Readonly<Record<keyof LimitedFetchOptions, true>> = {
   ...ASKING_OPTIONS,
   maxWaitMillis: true,
+  onProgress: true,
   wait: true,
   keyOf: true,
   pausesKey: true,

@@ -1,3 +1,5 @@
+import type { WaitProgress } from './decision.js';
+
 /** How a client reaches Sluice. */
 export interface ClientOptions {
   /**
@@ -15,6 +17,13 @@ export interface ClientOptions {
   readonly maxCalls?: number | undefined;
   /** How often a request is sent again after a pause, if that is safe. 3 by default. */
   readonly retries?: number | undefined;
+  /**
+   * How long a wait keeps its place in the queue after its connection has ended, up to the service's `MAX_KEEP_MILLIS`.
+   * 30,000 by default. With 0, a wait is one request, and its place ends with its connection.
+   */
+  readonly keepMillis?: number | undefined;
+  /** The longest request of a wait that keeps its place, in whole seconds, rounded up. 25,000 by default. */
+  readonly longPollMillis?: number | undefined;
   /** Replaces `node:http`. */
   readonly fetch?: typeof fetch | undefined;
 }
@@ -57,6 +66,11 @@ export interface WaitOptions extends AskOptions {
    * over. No limit by default. `timeoutMillis` limits the whole request, and rejects.
    */
   readonly maxWaitMillis?: number | undefined;
+  /**
+   * Called with the place in the queue once the check waits, and then after each `longPollMillis`. An error that it throws
+   * ends the wait.
+   */
+  readonly onProgress?: ((progress: WaitProgress) => void) | undefined;
 }
 
 /** How `permit` and a limited `fetch` ask. */

@@ -1,6 +1,6 @@
 import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
 import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
-import type { Decision, Peek } from '../decision.js';
+import type { Decision, Peek, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
 import { quotaOf } from './quota.js';
@@ -72,6 +72,17 @@ export function decisionIn(answer: Answer): Decision {
   return quota === undefined ? decision : { ...decision, quota };
 }
 
+/**
+ * The decision on a check that was sent alone, or its place if it still waits.
+ * @throws SluiceError if it has neither
+ */
+export function turnIn(answer: Answer): Decision | WaitProgress {
+  if (answer.status !== 202) return decisionIn(answer);
+  const { position, waitMillis } = (parsed(answer) ?? {}) as Partial<WaitProgress>;
+  if (typeof position !== 'number' || typeof waitMillis !== 'number') throw notFromSluice(answer);
+  return { position, waitMillis };
+}
+
 /** What a check would get. @throws SluiceError if that is unknown */
 export function peekIn(answer: Answer): Peek {
   const quota = quotaOf(answer);
@@ -117,7 +128,11 @@ function errorAnswerOf(answer: Answer): ErrorAnswer {
   const body = parsed(answer) as { readonly error?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
   const seconds = Number(headers['retry-after']);
-  return { status, error, retryAfter: seconds > 0 ? seconds : undefined };
+  return {
+    status,
+    error,
+    retryAfter: headers['retry-after'] !== undefined && seconds >= 0 ? seconds : undefined,
+  };
 }
 
 /** The limit that a denial names, if it names one. */

@@ -15,10 +15,11 @@ interface Asked {
 export async function approvalOf(
   client: Asked,
   key: string,
-  { wait = true, maxWaitMillis, quota, ...asking }: PermitOptions & Pick<CheckOptions, 'quota'>,
+  options: PermitOptions & Pick<CheckOptions, 'quota'>,
 ): Promise<Approval> {
+  const { wait = true, maxWaitMillis, onProgress, quota, ...asking } = options;
   const decision = await (wait
-    ? client.wait(key, { ...asking, maxWaitMillis })
+    ? client.wait(key, { ...asking, maxWaitMillis, onProgress })
     : client.check(key, { ...asking, quota }));
   if (decision.approved) return decision;
   throw new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit);

@@ -35,6 +35,7 @@ export const WAIT_OPTIONS: Names<WaitOptions> = {
   ...ASKING_OPTIONS,
   signal: true,
   maxWaitMillis: true,
+  onProgress: true,
 };
 export const PERMIT_OPTIONS: Names<PermitOptions & WithPermitOptions> = {
   ...WAIT_OPTIONS,
@@ -47,6 +48,8 @@ export const CLIENT_OPTIONS: Names<ClientOptions> = {
   correlationId: true,
   maxCalls: true,
   retries: true,
+  keepMillis: true,
+  longPollMillis: true,
   fetch: true,
 };
 

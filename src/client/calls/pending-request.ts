@@ -5,7 +5,8 @@ import type { UncountedMessage } from '../../api/errors.js';
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
 import { onAbort } from './on-abort.js';
-import { LONGEST_TIMER_MILLIS, setTimer } from './timers.js';
+import { pauseMillis } from './pauses.js';
+import { setTimer } from './timers.js';
 
 /** How all requests of one kind are handled. */
 export interface Handling<Element, Result, Value> {
@@ -30,14 +31,8 @@ export interface Retrying {
   readonly addresses: number;
 }
 
-/** The first pause before an unreachable server is tried again. */
-const UNREACHABLE_PAUSE_MILLIS = 100;
-/** How much longer each further pause is: the default number of retries bridges a restart of a second. */
-const PAUSE_GROWTH = 3;
 /** A replica that stops answers so. Another may go on. */
-const STOPPING: UncountedMessage = 'shutting down';
-/** The part by which a pause may be longer, so that many clients do not retry at once. */
-const JITTER = 0.2;
+export const STOPPING: UncountedMessage = 'shutting down';
 
 /**
  * A request of one caller until it is answered, out of time, or aborted. It is sent again a few times if that can't take
@@ -96,6 +91,11 @@ export class PendingRequest<Element, Result, Value> {
     return this.#isOver;
   }
 
+  /** How long its caller still waits, in ms; Infinity without a time limit. */
+  get millisLeft(): number {
+    return this.timeoutMillis - (performance.now() - this.#startedAt);
+  }
+
   answered(result: Result): void {
     let value: Value;
     try {
@@ -114,9 +114,8 @@ export class PendingRequest<Element, Result, Value> {
 
   failed(error: unknown): void {
     if (this.#isOver) return;
-    const pauseMillis = this.#pauseAfter(error);
-    const comesBackAfter = performance.now() - this.#startedAt + pauseMillis;
-    if (comesBackAfter >= this.timeoutMillis) {
+    const millis = this.#pauseAfter(error);
+    if (millis >= this.millisLeft) {
       this.#end();
       this.#reject(this.#wasLost ? counted(error) : error);
       return;
@@ -125,7 +124,7 @@ export class PendingRequest<Element, Result, Value> {
     if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
     this.#pause = setTimeout(() => {
       this.#send();
-    }, pauseMillis);
+    }, millis);
   }
 
   /** Its caller waits no longer. */
@@ -153,10 +152,10 @@ export class PendingRequest<Element, Result, Value> {
     const isOfAddress = isLost || error.message === STOPPING;
     if (isOfAddress && this.#failures < retrying.addresses) return 0;
     if (this.#pauses >= retrying.retries) return Infinity;
-    const growing = UNREACHABLE_PAUSE_MILLIS * PAUSE_GROWTH ** this.#pauses;
+    const millis = pauseMillis(error.retryAfterSeconds, this.#pauses);
     this.#failures = 0;
     this.#pauses += 1;
-    return withJitter(error.retryAfterSeconds, growing);
+    return millis;
   }
 
   #end(): void {
@@ -176,15 +175,9 @@ function outOfTime(request: Late): void {
 }
 
 /** The error of a request that was sent before, and may have counted then. */
-function counted(error: unknown): unknown {
+export function counted(error: unknown): unknown {
   if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return error;
   const { message, status, retryAfterSeconds } = error;
   const details = { cause: error, status, retryAfterSeconds, mayHaveCounted: true };
   return new SluiceUnavailableError(message, details);
-}
-
-function withJitter(retryAfterSeconds: number | undefined, otherwiseMillis: number): number {
-  const millis = retryAfterSeconds === undefined ? otherwiseMillis : retryAfterSeconds * 1000;
-  const pauseMillis = millis * (1 + JITTER * Math.random());
-  return pauseMillis <= LONGEST_TIMER_MILLIS ? pauseMillis : Infinity;
 }

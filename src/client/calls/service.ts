@@ -11,6 +11,7 @@ import {
   exchangeByHttp,
   LATE_MILLIS,
 } from './exchange.js';
+import { onAbort } from './on-abort.js';
 import { setTimer } from './timers.js';
 
 const SUCH_AS = 'such as http://localhost:8080';
@@ -18,6 +19,12 @@ const SUCH_AS = 'such as http://localhost:8080';
 /** A check that waits. */
 export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
+}
+
+/** A check that waits, whose place is kept. */
+export interface KeptElement extends WaitElement {
+  readonly requestId: string;
+  readonly keepMillis: number;
 }
 
 /** What a check would be like. */
@@ -95,6 +102,38 @@ export class Service {
     return this.#call({ method: 'POST', path, signal, isWithdrawn: true });
   }
 
+  /**
+   * Sends a check that waits, and whose place stays when its connection ends. Aborting closes the connection.
+   * @param seconds after which it is answered with its place if it still waits
+   * @param timeoutMillis after which the answer is taken for lost
+   */
+  async waitKept(
+    { key, ...parameters }: KeptElement,
+    seconds: number,
+    timeoutMillis: number,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const connection = new AbortController();
+    const close = (): void => {
+      connection.abort();
+    };
+    const endListening = onAbort(signal, close);
+    const address = this.#current;
+    const outOfTime = (): void => {
+      this.#leave(address);
+      close();
+    };
+    const timer = setTimer(outOfTime, timeoutMillis, undefined);
+    const path = pathOf([key], { canWait: true, ...parameters });
+    const headers = { Prefer: `wait=${seconds}` };
+    try {
+      return await this.#call({ method: 'POST', path, headers, signal: connection.signal });
+    } finally {
+      clearTimeout(timer);
+      endListening();
+    }
+  }
+
   peek({ key, ...parameters }: PeekElement, signal: AbortSignal): Promise<Answer> {
     const path = pathOf([key], { peek: true, ...parameters });
     return this.#call({ method: 'GET', path, signal });
@@ -133,8 +172,8 @@ export class Service {
     });
   }
 
-  async #call(call: Omit<Call, 'headers'>): Promise<Answer> {
-    const headers = await this.#headers(call.body !== undefined);
+  async #call(call: Omit<Call, 'headers'> & Partial<Pick<Call, 'headers'>>): Promise<Answer> {
+    const headers = { ...(await this.#headers(call.body !== undefined)), ...call.headers };
     const address = this.#current;
     const exchange = this.#exchanges[address];
     if (!exchange) throw new TypeError(`url must have an address, ${SUCH_AS}`);

@@ -31,9 +31,12 @@ const ways: readonly (readonly [string, Ask])[] = [
 
 const pathsOf = ({ calls }: RecordingServer) => calls.map(({ path }) => path);
 const pathOfWait = (key: string) => `/rate/${key}?canWait=true`;
-/** The client asks the first, and has no retries: what is sent again goes to the second at once. */
+/**
+ * The client asks the first, and has no retries: what is sent again goes to the second at once. Its waits are single
+ * requests; those that keep their places are in kept-waits.test.ts.
+ */
 const clientOf = (...servers: readonly { url: string }[]) =>
-  new SluiceClient({ url: servers.map(({ url }) => url), retries: 0 });
+  new SluiceClient({ url: servers.map(({ url }) => url), retries: 0, keepMillis: 0 });
 
 test.each(ways)('a %s goes to the second address if the first refuses it', async (_, ask) => {
   const refusing = { url: `http://127.0.0.1:${await freePort()}` };

@@ -1,4 +1,8 @@
-import { SluiceClient, SluiceUnavailableError } from '../../../src/client/index.js';
+import {
+  type ClientOptions,
+  SluiceClient,
+  SluiceUnavailableError,
+} from '../../../src/client/index.js';
 import { debugState } from '../../support/debug-state.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { freePort } from '../../support/free-port.js';
@@ -7,6 +11,9 @@ import { useApp } from '../../support/use-apps.js';
 import { type RecordedCall, useRecordingServers } from '../../support/client/recording-server.js';
 
 const serve = useRecordingServers();
+/** Its waits are single requests. Those that keep their places are in kept-waits.test.ts. */
+const clientOf = (url: string, options: Partial<ClientOptions> = {}) =>
+  new SluiceClient({ url, keepMillis: 0, ...options });
 
 const ways = [
   ['check', (client: SluiceClient, key: string, options = {}) => client.check(key, options)],
@@ -34,7 +41,7 @@ describe.each(ways)('a %s', (_, ask) => {
   ])('that is answered "%s" is sent again', async (error) => {
     const server = await serve(failsOnce(503, error, 0.01));
 
-    expect(await ask(new SluiceClient(server.url), 'a')).toMatchObject({ approved: true });
+    expect(await ask(clientOf(server.url), 'a')).toMatchObject({ approved: true });
 
     expect(server.calls).toHaveLength(2);
   });
@@ -48,7 +55,7 @@ describe.each(ways)('a %s', (_, ask) => {
       call.fail(503, 'shutting down', 0.01);
     });
 
-    await expect(ask(new SluiceClient({ url: server.url, retries }), 'a')).rejects.toMatchObject({
+    await expect(ask(clientOf(server.url, { retries }), 'a')).rejects.toMatchObject({
       message: 'shutting down',
       status: 503,
       mayHaveCounted: false,
@@ -65,7 +72,7 @@ describe.each(ways)('a %s', (_, ask) => {
   ])('that may have counted is not sent again: %d %s', async (status, error) => {
     const server = await serve(failsOnce(status, error, 1));
 
-    const failure: unknown = await ask(new SluiceClient(server.url), 'a').catch(
+    const failure: unknown = await ask(clientOf(server.url), 'a').catch(
       (reason: unknown) => reason,
     );
 
@@ -78,9 +85,10 @@ describe.each(ways)('a %s', (_, ask) => {
   test('is not sent again if its time would be over by then', async () => {
     const server = await serve(failsOnce(503, 'shutting down', 60));
 
-    await expect(
-      ask(new SluiceClient(server.url), 'a', { timeoutMillis: 5000 }),
-    ).rejects.toMatchObject({ message: 'shutting down', retryAfterSeconds: 60 });
+    await expect(ask(clientOf(server.url), 'a', { timeoutMillis: 5000 })).rejects.toMatchObject({
+      message: 'shutting down',
+      retryAfterSeconds: 60,
+    });
 
     expect(server.calls).toHaveLength(1);
   });
@@ -88,7 +96,7 @@ describe.each(ways)('a %s', (_, ask) => {
   test('that is aborted while it pauses is not sent again', async () => {
     const leaving = new AbortController();
     const server = await serve(failsOnce(503, 'shutting down', 3600));
-    const asked = ask(new SluiceClient({ url: server.url, timeoutMillis: Infinity }), 'a', {
+    const asked = ask(clientOf(server.url, { timeoutMillis: Infinity }), 'a', {
       signal: leaving.signal,
     });
     await server.call(0);
@@ -100,7 +108,7 @@ describe.each(ways)('a %s', (_, ask) => {
   });
 
   test('that reaches no server has not counted', async () => {
-    const client = new SluiceClient(`http://127.0.0.1:${await freePort()}`);
+    const client = clientOf(`http://127.0.0.1:${await freePort()}`);
 
     const failure: unknown = await ask(client, 'a').catch((reason: unknown) => reason);
 
@@ -118,7 +126,7 @@ describe.each(ways)('a %s', (_, ask) => {
       call.succeed({ hello: 'world' });
     });
 
-    await expect(ask(new SluiceClient(server.url), 'a')).rejects.toMatchObject({
+    await expect(ask(clientOf(server.url), 'a')).rejects.toMatchObject({
       message: 'not an answer from Sluice',
       mayHaveCounted: true,
     });
@@ -147,14 +155,14 @@ describe('on a network that fails', () => {
         throw error;
       }
     };
-    const client = new SluiceClient({ url, fetch: untilItAccepts });
+    const client = clientOf(url, { fetch: untilItAccepts });
 
     expect(await ask(client, uniqueKey())).toMatchObject({ approved: true });
   });
 
   test.each(ways)('a %s whose answer is lost is not sent again', async (_, ask) => {
     const key = uniqueKey();
-    const client = new SluiceClient(url);
+    const client = clientOf(url);
     // A connection that is kept, as between two requests under load.
     await client.check(uniqueKey());
     const cut = proxy.toClient.cutAfter(0);
@@ -178,7 +186,7 @@ test('a release is sent again if it was not carried out', async () => {
     else call.answer(() => ({ status: 200 }));
   });
 
-  expect(await new SluiceClient(server.url).release('a', 'one')).toBe(true);
+  expect(await clientOf(server.url).release('a', 'one')).toBe(true);
 
   expect(server.calls.map(({ method }) => method)).toEqual(['DELETE', 'DELETE']);
 });
@@ -191,7 +199,7 @@ test('only the elements of a call that did not count are sent again', async () =
       return { status: 503, error: 'shutting down', retryAfter: 0.01 };
     });
   });
-  const client = new SluiceClient(server.url);
+  const client = clientOf(server.url);
 
   const [again, lost] = await Promise.allSettled([client.check('again'), client.check('lost')]);
 
@@ -208,7 +216,7 @@ test('a denied check is not sent again', async () => {
     call.answer(() => ({ status: 429, error: 'rate limit exceeded', retryAfter: 1 }));
   });
 
-  expect(await new SluiceClient(server.url).check('a')).toEqual({
+  expect(await clientOf(server.url).check('a')).toEqual({
     approved: false,
     retryAfterSeconds: 1,
   });

@@ -15,6 +15,8 @@ export interface RecordedCall {
   answer(resultOf?: (element: { key: string }, i: number) => object): void;
   /** Sends a body. */
   succeed(body: object): void;
+  /** Sends the place of a check that still waits. */
+  place(position: number, waitMillis: number): void;
   /** Sends an error instead of results. */
   fail(status: number, error: string, retryAfter?: number): void;
   /** Sends a status with `Retry-After`, and no body. */
@@ -73,13 +75,17 @@ export function useRecordingServers(): (
 function answersOf(
   response: ServerResponse,
   elements: RecordedCall['elements'],
-): Pick<RecordedCall, 'answer' | 'succeed' | 'fail' | 'refuse' | 'lose' | 'stopping'> {
+): Pick<RecordedCall, 'answer' | 'succeed' | 'place' | 'fail' | 'refuse' | 'lose' | 'stopping'> {
   return {
     answer: (resultOf = approvalOf) => {
       response.end(JSON.stringify(elements.map(resultOf)));
     },
     succeed: (body) => {
       response.end(JSON.stringify(body));
+    },
+    place: (position, waitMillis) => {
+      response.statusCode = 202;
+      response.end(JSON.stringify({ request_id: 'id', position, waitMillis }));
     },
     fail: (status, error, retryAfter) => {
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter);

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { RequestIdUsedMessage, TakenOverMessage } from '../../api/errors.js';
+import type { Decision, WaitProgress } from '../decision.js';
+import { SluiceError, SluiceUnavailableError } from '../errors.js';
+import { turnIn } from './answers.js';
+import { KeptRetries } from './kept-retries.js';
+import { counted, type PendingRequest, type Retrying } from './pending-request.js';
+import type { Service, WaitElement } from './service.js';
+
+/** A wait as its caller asks for it. */
+export interface Wait {
+  readonly element: WaitElement;
+  readonly onProgress: ((progress: WaitProgress) => void) | undefined;
+}
+
+/** What all waits of a client that keep their places have in common. */
+export interface Keeping {
+  readonly service: Pick<Service, 'waitKept'>;
+  readonly retrying: Retrying;
+  /** The longest request, in ms. */
+  readonly longPollMillis: number;
+  /** How much later than it is due an answer may come, in ms. */
+  readonly lateMillis: number;
+  /** @returns false if there was nothing to release */
+  readonly release: (key: string, requestId: string) => Promise<boolean>;
+}
+
+const TAKEN_OVER: TakenOverMessage = 'a later check with this requestId has taken over';
+const USED: RequestIdUsedMessage = 'the approval with this requestId was released, or has lapsed';
+/** Between two requests at least, if the first has ended before it was due. */
+const LEAST_INTERVAL_MILLIS = 1000;
+/** A request may arrive after the DELETE that was sent after it. */
+const OVERTAKEN_MILLIS = 1000;
+
+/**
+ * A wait that keeps its place in the queue: a chain of requests with one id, each of which goes on where the one before
+ * has ended, whichever replica gets it.
+ */
+export class KeptWait {
+  readonly #gone = new AbortController();
+  readonly #endsAt: number;
+  readonly #retries: KeptRetries;
+  #requestId = randomUUID();
+  #longestMillis: number;
+  #wasCut = false;
+  #hasProgress = false;
+  #mayHaveCounted = false;
+
+  constructor(
+    private readonly request: PendingRequest<Wait, Decision, Decision>,
+    private readonly keepMillis: number,
+    private readonly keeping: Keeping,
+  ) {
+    const { maxWaitMillis = Infinity } = request.element.element;
+    this.#endsAt = performance.now() + maxWaitMillis;
+    this.#longestMillis = keeping.longPollMillis;
+    this.#retries = new KeptRetries(keeping.retrying, keepMillis, this.#endsAt);
+  }
+
+  /**
+   * Asks until Sluice decides.
+   * @throws SluiceError if Sluice rejects the check or can't be reached for too long; what `onProgress` throws; anything
+   *     once its caller has left
+   */
+  async decision(): Promise<Decision> {
+    for (;;) {
+      const askedAt = performance.now();
+      const seconds = this.#nextSeconds(askedAt);
+      const dueMillis = Math.min(seconds * 1000, LEAST_INTERVAL_MILLIS);
+      let pauseMillis: number;
+      try {
+        const turn = await this.#ask(seconds);
+        if ('approved' in turn) return turn;
+        this.#retries.placed();
+        this.#mayHaveCounted = true;
+        this.#hasProgress = true;
+        this.#wasCut = false;
+        if (this.#endsAt <= performance.now()) return this.#denied(turn);
+        this.request.element.onProgress?.(turn);
+        pauseMillis = askedAt + dueMillis - performance.now();
+      } catch (error) {
+        pauseMillis = this.#pauseAfter(error, askedAt);
+      }
+      if (pauseMillis > 0) await sleep(pauseMillis, undefined, { signal: this.#gone.signal });
+    }
+  }
+
+  /** Its caller has left: ends its request, and gives back its place or its approval. */
+  leave(): void {
+    this.#gone.abort();
+    if (this.request.mayHaveCounted) void this.#giveBack();
+  }
+
+  /** For how long to ask now: a caller that wants to know its place is told at once. */
+  #nextSeconds(now: number): number {
+    if (this.request.element.onProgress && !this.#hasProgress) return 0;
+    return Math.ceil(Math.min(this.#longestMillis, Math.max(0, this.#endsAt - now)) / 1000);
+  }
+
+  async #ask(seconds: number): Promise<Decision | WaitProgress> {
+    const { service, lateMillis } = this.keeping;
+    this.request.isSent = true;
+    const element = {
+      ...this.request.element.element,
+      requestId: this.#requestId,
+      keepMillis: this.keepMillis,
+    };
+    const { signal } = this.#gone;
+    return turnIn(await service.waitKept(element, seconds, seconds * 1000 + lateMillis, signal));
+  }
+
+  /** How long to wait before it asks again, in ms. @throws the error if it must not */
+  #pauseAfter(error: unknown, askedAt: number): number {
+    if (this.request.isOver) throw error;
+    const now = performance.now();
+    const isTakenOver = isConflict(error, TAKEN_OVER);
+    this.#mayHaveCounted ||=
+      isTakenOver || (error instanceof SluiceUnavailableError && error.mayHaveCounted);
+    this.request.isSent = this.#mayHaveCounted;
+    if (isTakenOver || isConflict(error, USED)) {
+      if (isTakenOver) this.#retries.placed();
+      // The answer with its approval was lost until the approval had lapsed.
+      else this.#requestId = randomUUID();
+      return askedAt + LEAST_INTERVAL_MILLIS - now;
+    }
+    if (!(error instanceof SluiceUnavailableError)) throw error;
+    this.#shorten(error.status, now - askedAt);
+    const millis = this.#retries.pauseAfter(error);
+    if (millis < this.request.millisLeft) return millis;
+    throw this.#mayHaveCounted ? counted(error) : error;
+  }
+
+  /** Asks for shorter requests if something on the way, such as a proxy, has ended two in a row. */
+  #shorten(status: number | undefined, lastedMillis: number): void {
+    const wasCut = status !== 503 && lastedMillis > LEAST_INTERVAL_MILLIS;
+    if (wasCut && this.#wasCut) this.#longestMillis = lastedMillis / 2;
+    this.#wasCut = wasCut;
+  }
+
+  /** Its time is over, although Sluice counts from a later moment: the place was lost in between. */
+  #denied({ waitMillis }: WaitProgress): Decision {
+    void this.#giveBack();
+    return { approved: false, retryAfterSeconds: Math.max(1, Math.ceil(waitMillis / 1000)) };
+  }
+
+  async #giveBack(): Promise<void> {
+    const release = (): Promise<boolean> =>
+      this.keeping.release(this.request.element.element.key, this.#requestId).catch(() => false);
+    if (await release()) return;
+    await sleep(OVERTAKEN_MILLIS);
+    await release();
+  }
+}
+
+function isConflict(error: unknown, message: string): boolean {
+  return error instanceof SluiceError && error.status === 409 && error.message === message;
+}
