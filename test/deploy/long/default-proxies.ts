@@ -12,7 +12,9 @@ export interface DefaultProxy {
   /** The path of its program; empty if it is missing. */
   readonly program: string;
   /** The text of its configuration, and the arguments of the program with it. */
-  configure(place: Place): readonly [text: string, args: (file: string) => readonly string[]];
+  readonly configure: (
+    place: Place,
+  ) => readonly [text: string, args: (file: string) => readonly string[]];
 }
 
 interface Place {

@@ -127,27 +127,24 @@ export class ReturningClients {
       ...{ kind, terms, replica, replicaId, preferSeconds },
     });
     const headers = preferSeconds === undefined ? {} : { Prefer: `wait=${preferSeconds}` };
-    const [method, path] =
+    const request =
       kind === 'check'
-        ? ['POST', checkPath(terms)]
-        : ['DELETE', `${ratePath(terms.key)}/${terms.id}`];
-    const request = begin(url, method!, path!, headers);
-    let isClosed = false;
-    const timer = setTimeout(() => {
-      isClosed = true;
+        ? begin(url, 'POST', checkPath(terms), headers)
+        : begin(url, 'DELETE', `${ratePath(terms.key)}/${terms.id}`);
+    const closing = AbortSignal.timeout(closesAfterMillis);
+    const close = (): void => {
       ended({ outcome: 'closed' });
       request.disconnect();
-    }, closesAfterMillis);
+    };
+    closing.addEventListener('abort', close);
     try {
       const { status, text, headers: answered } = await request.answer;
-      if (!isClosed) {
-        const { connection, 'retry-after': retryAfter } = answered;
-        ended({ outcome: 'answered', status, body: text, retryAfter, connection });
-      }
+      const { connection, 'retry-after': retryAfter } = answered;
+      ended({ outcome: 'answered', status, body: text, retryAfter, connection });
     } catch {
-      if (!isClosed) ended({ outcome: 'cut' });
+      if (!closing.aborted) ended({ outcome: 'cut' });
     } finally {
-      clearTimeout(timer);
+      closing.removeEventListener('abort', close);
     }
     return visit;
   }

@@ -77,6 +77,7 @@ async function runOn(
       ...{ keys: RETURNING_KEYS, runs: account.runs, faults },
       ...{ visits: visits.all, terms: visits.terms },
       lateMillis: (from: number, to: number) => standstills.millisWithin(from, to),
+      longestStandstill: (from: number, to: number) => standstills.longestWithin(from, to),
     };
     const missed = account.gaps === 0 ? [] : [`MONITOR was lost ${account.gaps} times`];
     const report = reportOf(round, evidence, [...missed, ...judge(evidence), ...atTheEnd]);

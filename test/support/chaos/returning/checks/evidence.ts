@@ -15,6 +15,8 @@ export interface Evidence {
   readonly faults: readonly FaultRecord[];
   /** For how long the machine may have kept a request waiting within a span of time, in milliseconds. */
   lateMillis(from: number, to: number): number;
+  /** The longest that the machine stood still at a time within a span of time, in milliseconds. */
+  longestStandstill(from: number, to: number): number;
 }
 
 export type Dated = Happening & { readonly key: string; readonly at: number };

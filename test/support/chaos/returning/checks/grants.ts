@@ -33,8 +33,7 @@ export function wrongGrants(evidence: Judged): string[] {
       const isForSomebody = (visits.get(id) ?? []).some(
         ({ kind, replica, sentAt, endedAt = Infinity }) => {
           const isStopped = evidence.faults.some(
-            ({ stops, ...fault }) =>
-              stops?.includes(replica) === true && overlaps(fault as never, endedAt, at),
+            (fault) => fault.stops?.includes(replica) === true && overlaps(fault, endedAt, at),
           );
           const late = isStopped ? Infinity : evidence.lateMillis(Math.min(endedAt, at), at);
           return (

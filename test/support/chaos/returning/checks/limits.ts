@@ -4,6 +4,7 @@ import type { Evidence } from './evidence.js';
 
 /** What the rounding of doubles may add up to. */
 const EPSILON = 1e-6;
+const LEAVES = new Set(['granted', 'served', 'withdrawn']);
 /** A timer of a replica serves the queue when there is room; if the replica fails, another does. */
 const SERVED_WITHIN_MILLIS = 1500;
 
@@ -34,7 +35,7 @@ export function unserved({ lateMillis, ...evidence }: Judged): string[] {
     const { key, at } = run;
     const [usage, queue] = [usages.get(key)!, queues.get(key) ?? new Map<string, number>()];
     queues.set(key, queue);
-    const [id] = queue.keys();
+    const id = headOf(queue);
     const hits = id === undefined ? 0 : hitsOf(id, evidence.terms);
     const fits = id !== undefined && usage.usedAt(at) + hits <= usage.capacity;
     const before = fitting.get(key);
@@ -92,12 +93,19 @@ function count(usage: Usage, run: Run, terms: Evidence['terms']): boolean {
   return approves;
 }
 
-/** Follows the queue of a key, whose first id is its head: tickets rise. */
+/** The id with the lowest ticket. */
+function headOf(queue: ReadonlyMap<string, number>): string | undefined {
+  let head: string | undefined;
+  let lowest = Infinity;
+  for (const [id, ticket] of queue) {
+    if (ticket < lowest) [head, lowest] = [id, ticket];
+  }
+  return head;
+}
+
 function follow(queue: Map<string, number>, { happenings }: Run): void {
   for (const happening of happenings) {
     if (happening.what === 'joined') queue.set(happening.id, happening.ticket);
     else if (LEAVES.has(happening.what)) queue.delete(happening.id);
   }
 }
-
-const LEAVES = new Set(['granted', 'served', 'withdrawn']);

@@ -42,3 +42,9 @@ test('a ticket that is not later than the one before is found', () => {
   const runs = [run(1, joined('first', 10)), run(2, joined('second', 10))];
   expect(brokenOrder({ runs })).toEqual([expect.stringContaining('second got ticket 10 after 10')]);
 });
+
+test('one that is put back has its old ticket, and is in its old place again', () => {
+  const runs = [...twoWait, run(3, withdrawn('first')), run(4, joined('first', 10))];
+  expect(brokenOrder({ runs })).toEqual([]);
+  expect(brokenOrder({ runs: [...runs, run(5, granted('second', 1005))] })).toHaveLength(1);
+});

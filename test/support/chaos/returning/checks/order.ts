@@ -4,6 +4,7 @@ import type { Evidence } from './evidence.js';
 export function brokenOrder({ runs }: Pick<Evidence, 'runs'>): string[] {
   const queues = new Map<string, Map<string, number>>();
   const lastTickets = new Map<string, number>();
+  const tickets = new Map<string, number>();
   return runs.flatMap(({ key, at, happenings }) => {
     const queue = queues.get(key) ?? new Map<string, number>();
     queues.set(key, queue);
@@ -16,10 +17,13 @@ export function brokenOrder({ runs }: Pick<Evidence, 'runs'>): string[] {
     for (const happening of happenings) {
       const { id, what } = happening;
       if (what === 'joined') {
+        const { ticket } = happening;
         const last = lastTickets.get(key) ?? 0;
-        if (happening.ticket <= last) violates(id, `got ticket ${happening.ticket} after ${last}`);
-        lastTickets.set(key, Math.max(last, happening.ticket));
-        queue.set(id, happening.ticket);
+        const isPutBack = tickets.get(id) === ticket;
+        if (ticket <= last && !isPutBack) violates(id, `got ticket ${ticket} after ${last}`);
+        lastTickets.set(key, Math.max(last, ticket));
+        tickets.set(id, ticket);
+        queue.set(id, ticket);
       } else if (what === 'granted' || what === 'served') {
         served.push({ id, ticket: queue.get(id)! });
         queue.delete(id);

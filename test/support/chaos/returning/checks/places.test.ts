@@ -53,6 +53,15 @@ describe('a place that leaves the queue without an approval', () => {
     expect(lost(2500, visits)).toEqual([]);
   });
 
+  test('may be lost if the machine stood still until leases ran out', () => {
+    const runs = [arrival, run(900, withdrawn('a'))];
+    const evidence = evidenceOf({ runs, visits: [visit('a', { endedAt: 5000 })] });
+    const stoodStill = (millis: number): string[] =>
+      lostPlaces({ ...evidence, longestStandstill: () => millis });
+    expect(stoodStill(1300)).toHaveLength(1);
+    expect(stoodStill(1400)).toEqual([]);
+  });
+
   test('may be released by its caller', () => {
     const visits = [
       visit('a', { endedAt: 1000 }),
@@ -100,7 +109,7 @@ describe('an approval that lapses before it is confirmed', () => {
   const gone = visit('a', { endedAt: 300 });
   const elsewhere = { replica: 1, replicaId: 'r1' };
 
-  test('is nobody s if its caller has not come back', () => {
+  test('is not lost if its caller has not come back', () => {
     expect(lapse([gone])).toEqual([]);
   });
 

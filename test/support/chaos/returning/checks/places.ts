@@ -10,7 +10,10 @@ const OUTLASTED_MILLIS = (REPLICA_LEASE_MILLIS * 2) / 3;
 /** By then a replica that is well has told a grant to a check that waits on it. */
 const TOLD_WITHIN_MILLIS = 1000;
 
-type Judged = Pick<Evidence, 'runs' | 'visits' | 'terms' | 'faults' | 'lateMillis'>;
+type Judged = Pick<
+  Evidence,
+  'runs' | 'visits' | 'terms' | 'faults' | 'lateMillis' | 'longestStandstill'
+>;
 
 /** A span in which a caller was connected, and its replica was in touch with Redis or outlasted that it was not. */
 interface Span {
@@ -37,7 +40,8 @@ export function lostPlaces(evidence: Judged): string[] {
       .flatMap(({ at }) => {
         const since = at - terms.keepMillis + ROUNDING_MILLIS;
         const span = spans.find(({ from, to }) => from <= at && to > since);
-        if (!span) return [];
+        // Leases may run out with the machine.
+        if (!span || evidence.longestStandstill(since, at) >= OUTLASTED_MILLIS) return [];
         return [
           `${terms.key}: the place of ${id} was lost at ${at}, within ${terms.keepMillis} ms of ` +
             `${describeVisit(span.visit)}, which was connected from ${span.from} to ${span.to}`,

@@ -74,5 +74,6 @@ export function evidenceOf({ runs, visits = [], terms = [], faults = [] }: Sampl
     terms: new Map(all.map((each) => [each.id, each])),
     faults,
     lateMillis: () => 0,
+    longestStandstill: () => 0,
   };
 }
