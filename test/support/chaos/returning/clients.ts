@@ -33,7 +33,8 @@ interface Plan {
 
 /**
  * Clients that wait with an id of their own, whose places outlive their connections: they leave at any moment, and most
- * of them return, on any replica. The seed alone decides what each of them does. The speed of its answers decides when.
+ * of them return, on any replica. The seed decides what each of them does with an answer. Which answers it gets, and when,
+ * depends on the service.
  */
 export class ReturningClients {
   readonly #clients: Promise<void>[];
@@ -103,12 +104,12 @@ export class ReturningClients {
     void visit.finally(() => this.#open.delete(visit));
   }
 
-  async #use({ holdMillis, ...terms }: Terms, random: Random): Promise<void> {
-    const isReleased = random.chance(holdMillis === undefined ? 0.2 : 0.7);
-    const uses = random.whole(0, 300);
+  async #use(terms: Terms, random: Random): Promise<void> {
+    const isReleased = random.chance(terms.holdMillis === undefined ? 0.2 : 0.7);
+    const usesMillis = random.whole(0, 300);
     if (!isReleased) return;
-    await delay(uses);
-    await this.#release({ ...terms, holdMillis }, random);
+    await delay(usesMillis);
+    await this.#release(terms, random);
   }
 
   async #release(terms: Terms, random: Random): Promise<void> {
