@@ -1,5 +1,4 @@
-import { SluiceClient, type WaitProgress } from '../../../src/client/index.js';
-import type { Decision } from '../../../src/client/index.js';
+import { type Decision, SluiceClient, type WaitProgress } from '../../../src/client/index.js';
 import { approve, send } from '../../support/http-client.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
@@ -27,7 +26,13 @@ const waits = new Map<string, PromiseSettledResult<Waited>>();
 
 // All wait at the same time, so that this takes five minutes once.
 beforeAll(async () => {
-  const settings = { REDIS_URL: redis.url, WINDOW_MILLIS: String(WAIT_MILLIS), MAX_REQUESTS: '1' };
+  const settings = {
+    REDIS_URL: redis.url,
+    WINDOW_MILLIS: String(WAIT_MILLIS),
+    MAX_REQUESTS: '1',
+    // By default nginx sends the name of its upstream.
+    ALLOWED_HOSTS: 'replicas',
+  };
   const replicas = await Promise.all(
     Array.from({ length: REPLICAS }, () => startReplica(settings)),
   );

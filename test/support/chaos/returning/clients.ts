@@ -85,7 +85,7 @@ export class ReturningClients {
         await this.#release(terms, random);
         return;
       }
-      await delay(awayMillis(last, terms, random));
+      await delay(pauseMillis(last, terms, random));
     }
   }
 
@@ -188,21 +188,21 @@ function drawPlan(random: Random): Plan {
   };
 }
 
-/** How long a client is away: mostly as long as its place is kept, now and then too long. */
-function awayMillis(
+/** After how long a client returns: mostly while its place is kept, now and then too late. */
+function pauseMillis(
   { outcome, status, retryAfter }: Visit,
   { keepMillis }: Terms,
   random: Random,
 ): number {
-  const away = random.pick([
+  const millis = random.pick([
     random.whole(0, 50),
     random.whole(0, Math.floor(0.6 * keepMillis)),
     random.whole(0, Math.floor(0.9 * keepMillis)),
   ]);
   const isTooLong = random.chance(0.05);
   if (isTooLong) return keepMillis + random.whole(100, 1000);
-  if (outcome === 'cut') return Math.max(PAUSE_AFTER_CUT_MILLIS, away);
-  return status === 503 && retryAfter !== '0' ? 1000 : away;
+  if (outcome === 'cut') return Math.max(PAUSE_AFTER_CUT_MILLIS, millis);
+  return status === 503 && retryAfter !== '0' ? 1000 : millis;
 }
 
 /** The client has released it itself. */

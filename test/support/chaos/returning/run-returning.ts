@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { scrape } from '../../prometheus-text.js';
 import { startRedisProcess, type RedisProcess, stopRedisProcesses } from '../../redis-process.js';
 import { killReplicas } from '../../replica-process.js';
 import { leftovers } from '../checks/leftovers.js';
@@ -13,7 +14,7 @@ import { Fleet } from '../fleet.js';
 import { keepEvidence } from '../keep-evidence.js';
 import { Random } from '../random.js';
 import { Standstills } from '../standstills.js';
-import { within } from '../within.js';
+import { lastWithin, within } from '../within.js';
 import { ReturningAccount } from './account.js';
 import { judge } from './checks/judge.js';
 import { ReturningClients } from './clients.js';
@@ -24,6 +25,8 @@ import { Visits } from './visits.js';
 const REPLICAS = 3;
 /** A client that waits longer than this for its last answer waits for ever. */
 const ANSWERED_WITHIN_MILLIS = 60_000;
+/** All places that nobody returns for have ended by then, on a busy machine as well. */
+const FORGOTTEN_WITHIN_MILLIS = 20_000;
 const KEYS = RETURNING_KEYS.map(({ key }) => key);
 
 export interface ReturningRound {
@@ -69,6 +72,7 @@ async function runOn(
     await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => clients.stop());
     const atTheEnd = [
       ...(await notRecovered(fleet, KEYS, {})),
+      ...(await stillWaiting(fleet)),
       ...(await leftovers([redis], round.isQuick)),
       ...misbehaviour(fleet.members, await fleet.stop()),
     ];
@@ -89,4 +93,21 @@ async function runOn(
     standstills.stop();
     await account.close();
   }
+}
+
+/** Which replicas keep waiters although no client returns any more. */
+async function stillWaiting({ living }: Fleet): Promise<string[]> {
+  const results = await Promise.all(
+    living.map(({ index, process }) =>
+      lastWithin(
+        FORGOTTEN_WITHIN_MILLIS,
+        async () => {
+          const waiting = (await scrape(process.url)).value('ratelimit_waiting');
+          return waiting > 0 ? [`replica ${index} believes that ${waiting} wait`] : [];
+        },
+        (violations) => violations.length === 0,
+      ),
+    ),
+  );
+  return results.flat();
 }

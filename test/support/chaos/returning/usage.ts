@@ -17,7 +17,7 @@ export interface Usage {
   /** A grant is plain, or held until then, from now on. */
   confirm(id: string, hits: number, at: number, heldUntil?: number): void;
   giveBack(id: string, at: number): void;
-  /** What counts at least. */
+  /** Returns the least that counts. */
   usedAt(at: number): number;
 }
 

@@ -43,7 +43,7 @@ describe('a grant', () => {
     expect(wrongGrants(evidenceOf({ runs, visits }))).toHaveLength(1);
   });
 
-  test('that is confirmed while its caller is away is found, if its replica could know that', () => {
+  test('that is confirmed while its caller is not connected is found, if its replica could know that', () => {
     const runs = [run(1000, granted('a', 2000)), run(1900, confirmed('a'))];
     const confirmedAfter = (endedAt: number) =>
       evidenceOf({ runs, visits: [visit('a', { endedAt })] });
