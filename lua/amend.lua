@@ -16,6 +16,7 @@ local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local change = require 'lib/change'
 local holds = require 'lib/holds'
+local named_requests = require 'lib/named-requests'
 
 local REPLY = { OF_WINDOW = -1, NOT_FOUND = -2, HOLD_TOO_LONG = -3, TOO_MANY_HITS = -4 }
 -- More is no estimate that was too low, and would close the key for everybody.
@@ -25,6 +26,10 @@ local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
   return change.apply(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
+    if #named_requests.find_granted(keys, state, { id }) > 0 then
+      -- Nobody has got the approval yet.
+      return REPLY.NOT_FOUND
+    end
     local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
       local before = approvals.hits_of(keys, state, id)

@@ -28,13 +28,16 @@
 --         max_holds      with `holds`: the most holds that the key may have
 --         numbers        with a comma between two, for each check whose caller has chosen its request id: the number of the
 --                        check among those of the replica; '' for the others
+--         keeps          with `numbers`, with a comma between two: for how many ms the place of each check is kept without its
+--                        caller; '' if it ends with the check
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if the window's length
 --       is not the one of the caller's rules or a request has set it, the key has further limits, or a check has a place
 --       in the queue; for a place, after a space each, also the number of the last wake, this call's if it publishes
---       one, and the time of this call in ms since 1970, 3 what counts of the limits: see `room.used`,
+--       one, and the time of this call in ms since 1970; after all that, `!` and how many unclaimed approvals have lapsed
+--       since a reply told it, if any have, 3 what counts of the limits: see `room.used`,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,

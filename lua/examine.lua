@@ -7,13 +7,15 @@
 --         window_is_set     1 if a request has set the length of the window, or of the next one, else 0
 --         is_recovering     1 while the key recovers, else 0
 --         queue             the head of the queue: for each waiter its replica, and how many ms it has waited
---         replicas          for each replica with places: its id, its places, and how many ms its lease still runs
+--         replicas          for each replica with places: its id, its places, and for how many ms the last of them counts,
+--                           unless its lease is renewed
 
 local in_force = require 'lib/in-force'
 local look = require 'lib/look'
 local now = require 'lib/now'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
 local MOST_ENTRIES = 500
@@ -31,16 +33,28 @@ local function head_of_queue(keys, state, tally, now_ms, most)
   return head
 end
 
-local function replicas_of(tally, now_ms)
-  local replicas = {}
+-- The places of each replica, with those that it keeps.
+local function places_by_replica(tally)
+  local by_replica = {}
   for id, replica in pairs(tally.replicas) do
+    local replica_id = replicas.split_id(id)
+    local sum = by_replica[replica_id] or { places = 0, lease_ends = 0 }
     if replica.places > 0 then
-      replicas[#replicas + 1] = id
-      replicas[#replicas + 1] = replica.places
-      replicas[#replicas + 1] = replica.lease_ends - now_ms
+      sum.places, sum.lease_ends = sum.places + replica.places, math.max(sum.lease_ends, replica.lease_ends)
+      by_replica[replica_id] = sum
     end
   end
-  return replicas
+  return by_replica
+end
+
+local function replicas_of(tally, now_ms)
+  local texts = {}
+  for id, sum in pairs(places_by_replica(tally)) do
+    texts[#texts + 1] = id
+    texts[#texts + 1] = sum.places
+    texts[#texts + 1] = sum.lease_ends - now_ms
+  end
+  return texts
 end
 
 local function run(KEYS, ARGV)

@@ -45,7 +45,7 @@ local function begin(keys, call)
 end
 
 local function free_holds(state)
-  return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids
+  return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids + state.unclaimed
 end
 
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
@@ -54,11 +54,13 @@ local function count_served(state, call, served, left)
     limit:count(limit:free() - left.limits[i].free)
   end
   for _, waiter in ipairs(served) do
-    if waiter.hold then
-      local lapses = call.now_ms + waiter.hold
+    local held_millis = waiter.keep or waiter.hold
+    if held_millis then
+      local lapses = call.now_ms + held_millis
       local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
       state.held, state.held_ids = state.held + waiter.hits, state.held_ids + 1
       holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
+      state.unclaimed = state.unclaimed + (waiter.hold and 0 or 1)
     end
   end
   state.served = call.now_ms

@@ -5,8 +5,8 @@
 -- KEYS  per key: 1 replicas, 2 state, 3 another name that exists as long as anybody waits
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 6 do not matter here
---       then per key: how many places the replica has in the queue, and the number of the last wake, as far as it
---       knows; a number that no wake has if it knows none
+--       then per key: how many places the replica has in the queue, with `+` after it if it keeps any of them for their callers,
+--       and the number of the last wake, as far as it knows; a number that no wake has if it knows none
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 
 local calls = require 'lib/calls'
@@ -17,11 +17,35 @@ local replicas = require 'queue/replicas'
 local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
 
+-- The places of the caller, by the ids under which they count. `keeps_any`: whether there may be several ids.
+local function read_places(call, name, keeps_any)
+  if not keeps_any then
+    return { [call.replica] = replicas.parse(call.replica, redis.call('HMGET', name, call.replica)[1]) }
+  end
+  local found, values = {}, redis.call('HGETALL', name)
+  for i = 1, #values, 2 do
+    if replicas.split_id(values[i]) == call.replica then
+      found[values[i]] = replicas.parse(values[i], values[i + 1])
+    end
+  end
+  return found
+end
+
+-- Whether these are as many as the caller knows of, and their leases may be renewed.
+local function are_current(call, found, known_places)
+  local places, are_all = 0, true
+  for _, replica in pairs(found) do
+    places, are_all = places + replica.places, are_all and recovery.has_current_lease(replica, call)
+  end
+  return are_all and places > 0 and places >= known_places
+end
+
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
-local function renew(call, name, state, other, known_places, known_wake)
-  local replica = replicas.parse(redis.call('HMGET', name, call.replica)[1])
-  if not replica or replica.places < known_places or not recovery.has_current_lease(replica, call) then
+local function renew(call, name, state, other, known, known_wake)
+  local known_places, keeps_any = string.match(known, '^(%d+)(%+?)$')
+  local found = read_places(call, name, keeps_any ~= '')
+  if not are_current(call, found, tonumber(known_places)) then
     return false
   end
   -- `more` is there as long as anybody waits, and `wake` since this version has published one.
@@ -33,8 +57,10 @@ local function renew(call, name, state, other, known_places, known_wake)
     return false
   end
   full_memory.write_first(name, call)
-  replica.lease_ends = call.now_ms + call.lease
-  redis.call('HSET', name, call.replica, replicas.format(replica))
+  for id, replica in pairs(found) do
+    replica.lease_ends = replicas.renewed_until(replica, call)
+    redis.call('HSET', name, id, replicas.format(replica))
+  end
   return true
 end
 
@@ -43,8 +69,8 @@ local function run(KEYS, ARGV)
   for i = 1, #KEYS / NAMES_PER_KEY do
     local key = (i - 1) * NAMES_PER_KEY
     local own = calls.FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
-    local places, known_wake = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
-    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, known_wake)
+    local known, known_wake = ARGV[own], tonumber(ARGV[own + 1])
+    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], known, known_wake)
     -- The settle of a key that fails meets its error again.
     if not (succeeded and is_renewed) then
       left[#left + 1] = i

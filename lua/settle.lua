@@ -8,13 +8,15 @@
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
---       its approval will be held, and `#<number>` of its check if the caller has chosen its id
+--       its approval will be held, `+<ms>` if its place is kept for its caller, and `#<number>` of its check if the caller has
+--       chosen its id
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
 --       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
 --       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
---       8 how many places the caller has, 9 how many waiters were put back, then their claims (lib/named-requests)
+--       8 how many places the caller has, 9 how many unclaimed approvals have lapsed since a reply told it, 10 how many
+--       waiters were put back, then their claims (lib/named-requests)
 --       then the claims of the waiters that are approved by this call, and of the waiters
 --       asked about that were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or
 --       with `!` and the reason after a claim whose wait has ended otherwise: `taken_over` or `withdrawn`
@@ -30,9 +32,11 @@ local lost_key = require 'lib/lost-key'
 local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local FIRST_WAITER = calls.FIRST_OWN + 2
 local NO_SUCH_KEY = -1
@@ -61,14 +65,14 @@ local function run(KEYS, ARGV)
   local call = calls.read(ARGV)
   local keys = key_names.read(KEYS, 1)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
-  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0 }
+  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
 
   local ids, waiters, named = {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, number = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)#?(%d*)$')
+    local ticket, hits, hold, keep, number = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
-      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold),
+      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
       owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
@@ -118,12 +122,13 @@ local function run(KEYS, ARGV)
     queue.rejoin(keys, state, call, missing)
     state.made_room = true
     state.expires = stored.idle_time(state)
-  elseif tally.replicas[call.replica] then
+  elseif #replicas.of_caller(tally, call) > 0 then
     queue.renew_lease(state, tally, call)
     queue.compact(keys, state, call.now_ms)
     state.changed = true
   end
   serving.serve(keys, state, call)
+  reply[9] = unclaimed_approvals.take_lapsed(state)
   instance.close(keys, state, call)
 
   reply[1] = room.micros_to(keys, state, call)
@@ -132,9 +137,8 @@ local function run(KEYS, ARGV)
   reply[4] = limits_text.format(state)
   reply[5] = room.used(state, call)
   reply[6] = recovery.micros_to_look(state, call, reply[1])
-  local own = tally.replicas[call.replica]
-  reply[8] = own and own.places or 0
-  reply[9] = #missing
+  reply[8] = replicas.places_of_caller(tally, call)
+  reply[10] = #missing
   for _, waiter in ipairs(missing) do
     reply[#reply + 1] = named_requests.claim(waiter.request_id, waiter.owner)
   end

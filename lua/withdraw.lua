@@ -7,12 +7,14 @@
 --       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then the request ids of all keys; after an id that the caller of a check has chosen, `#<number>` of the check
--- Reply per key how many were withdrawn or released, or the error with which the key failed. The first key has a reply at
+-- Reply per key how many were withdrawn or released, with `!` after it and how many unclaimed approvals have lapsed since a
+--       reply told it, if any have; or the error with which the key failed. The first key has a reply at
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local errors = require 'lib/errors'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
@@ -22,12 +24,14 @@ local queue = require 'queue/queue'
 local past_requests = require 'lib/past-requests'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 local weight = require 'lib/weight'
 
--- Returns the ids among these that still belong to the checks that withdraw them, and those of them that callers have chosen.
+-- Returns the ids among these that still belong to the checks that withdraw them, those of them that callers have chosen, and
+-- the records of the latter.
 local function ids_of_claims(call, keys, claims)
   if not string.find(table.concat(claims, ' '), '#', 1, true) then
-    return claims, {}
+    return claims, {}, {}
   end
   local ids, named, asked, owners = {}, {}, {}, {}
   for _, claim in ipairs(claims) do
@@ -45,11 +49,33 @@ local function ids_of_claims(call, keys, claims)
       ids[#ids + 1], named[#named + 1] = id, id
     end
   end
-  return ids, named
+  return ids, named, records
+end
+
+-- Withdraws waiters, by the ids under which their places count. Returns how many of them waited.
+local function leave_queue(call, keys, state, ids, records)
+  local by_replica, gone = {}, 0
+  for _, id in ipairs(ids) do
+    local replica_id = records[id] and records[id].replica_id or call.replica
+    by_replica[replica_id] = by_replica[replica_id] or {}
+    table.insert(by_replica[replica_id], id)
+  end
+  for replica_id, of_replica in pairs(by_replica) do
+    gone = gone + queue.withdraw(keys, state, call, of_replica, replica_id)
+  end
+  return gone
+end
+
+-- Nobody has claimed approvals among these in time.
+local function end_unclaimed(keys, state, named)
+  for _, record in ipairs(named_requests.find_granted(keys, state, named)) do
+    unclaimed_approvals.end_released(state, record)
+    unclaimed_approvals.note_lapse(state)
+  end
 end
 
 local function withdraw(call, keys, claims)
-  local ids, named = ids_of_claims(call, keys, claims)
+  local ids, named, records = ids_of_claims(call, keys, claims)
   local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
     named_requests.forget(keys, named)
@@ -57,14 +83,16 @@ local function withdraw(call, keys, claims)
     return chunks.call('HDEL', keys.waiting, ids)
   end
   local released = approvals.release(keys, state, call, ids, true)
-  local gone = released + queue.withdraw(keys, state, call, ids, call.replica)
+  end_unclaimed(keys, state, named)
+  local gone = released + leave_queue(call, keys, state, ids, records)
   if gone > 0 then
     past_requests.remember(keys, state, call, ids)
   end
   named_requests.forget(keys, named)
   serving.serve(keys, state, call)
+  local lapsed = unclaimed_approvals.take_lapsed(state)
   instance.close(keys, state, call)
-  return gone
+  return lapsed > 0 and digits(gone) .. '!' .. digits(lapsed) or gone
 end
 
 local function run(KEYS, ARGV)

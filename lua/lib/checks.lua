@@ -19,9 +19,11 @@ local pause = require 'lib/pause'
 local plain_checks_in_period = require 'lib/plain-checks-in-period'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 local verdicts = require 'lib/verdicts'
 
 -- check.lua calls `decide_plainly` by this fragment, since an EVALSHA defines neither before it is called.
@@ -75,6 +77,11 @@ local function terms_of(batch, i)
   return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i] or nil
 end
 
+-- For how many ms the place of a check is kept without its caller; nil if it ends with the check.
+local function keep_of(batch, i)
+  return batch.terms.keeps and batch.terms.keeps[i] or nil
+end
+
 -- Whether one more approval is kept: among the held ones, and in each limit.
 local function is_kept(keys, state, call, hold)
   return (not hold or holds.free(keys, state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
@@ -126,7 +133,9 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         or queue.next_ticket(keys, state, call)
       if reply > verdicts.APPROVED then
         local owner = owner_of(call, batch, i)
-        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold, owner = owner }
+        joining[#joining + 1] = {
+          request_id = id, ticket = reply, hits = hits, hold = hold, keep = keep_of(batch, i), owner = owner,
+        }
         if owner then
           known_requests.begin(keys, id)
         end
@@ -161,9 +170,10 @@ local function named_check(call, batch, i)
   end
   local hits, hold = terms_of(batch, i)
   local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
+  local longest_wait = longest_waits and longest_waits[i]
   return {
-    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold,
-    can_wait = waits ~= WAITS_NOT and not (longest_waits and longest_waits[i] == 0),
+    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold, keep = keep_of(batch, i),
+    longest_wait = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
     has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
 end
@@ -225,7 +235,7 @@ local function read_terms(special)
     ceilings = said.ceilings, known_limits = said.known_limits, waits = said.waits,
     longest_waits = said.longest_waits and read_numbers(said.longest_waits),
     hits = said.hits and read_numbers(said.hits),
-    numbers = said.numbers and read_numbers(said.numbers),
+    numbers = said.numbers and read_numbers(said.numbers), keeps = said.keeps and read_numbers(said.keeps),
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
@@ -263,7 +273,7 @@ function checks.decide(call, batch, values)
   batch.begins_key = not state
   state = state or instance.new(keys, call, idle)
   if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
-    local has_places = queue.read(keys, state, call).replicas[call.replica] ~= nil
+    local has_places = #replicas.of_caller(queue.read(keys, state, call), call) > 0
     -- The caller may not have heard yet that its waiter was approved.
     if has_places or not approvals.find(keys, { terms.waiter }, call.now_ms)[terms.waiter] then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
@@ -301,12 +311,16 @@ function checks.decide(call, batch, values)
   -- A hold that was just taken may be the first to lapse.
   replies[1] = room.micros_to(keys, state, call)
   replies[verdicts.HEAD] = room.used(state, call)
+  local lapsed = unclaimed_approvals.take_lapsed(state)
   instance.close(keys, state, call)
   if terms.waits and has_ticket(batch, replies) then
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
     replies[2] = string.format('%s %.0f %.0f', limits_text.format(state), state.wake, call.now_ms)
-  elseif not kinds.is_as_declared(state.own, call.rules.own) or state.window_is_set or #state.limits > 1 then
+  elseif not kinds.is_as_declared(state.own, call.rules.own) or state.window_is_set or #state.limits > 1 or lapsed > 0 then
     replies[2] = limits_text.format(state)
+  end
+  if lapsed > 0 then
+    replies[2] = replies[2] .. '!' .. digits(lapsed)
   end
   return replies
 end

@@ -79,7 +79,7 @@ function holds.free(keys, state)
   if state.max_holds == 0 then
     return math.huge
   end
-  return state.max_holds - (stored.has_holds(state) and redis.call('HLEN', holds.name(keys)) or 0)
+  return state.max_holds - (stored.has_holds(state) and redis.call('HLEN', holds.name(keys)) - state.unclaimed or 0)
 end
 
 function holds.format(lapses, millis, hits)
@@ -206,10 +206,11 @@ function holds.find_lapsed(keys, state, now_ms)
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
--- and may be approved again.
+-- and may be approved again. Returns them as far as they are known, which they need not be if no hold remains; nil if none
+-- may have lapsed.
 function holds.end_lapsed(keys, state, call)
   if not stored.has_holds(state) or call.now_ms < state.first_lapse then
-    return
+    return nil
   end
   local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
   if first == math.huge then
@@ -227,6 +228,7 @@ function holds.end_lapsed(keys, state, call)
     state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
   end
   holds.keep(state, held, held_ids, first)
+  return ids
 end
 
 -- After the clock has gone back, each hold lasts at most its length from now on.

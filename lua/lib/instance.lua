@@ -19,6 +19,7 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local instance = {}
 
@@ -143,7 +144,10 @@ function instance.open(keys, call, state)
   recovery.note_call(state, call)
   recovery.end_past(state, call.now_ms)
   pause.end_past(state, call.now_ms)
-  holds.end_lapsed(keys, state, call)
+  local lapsed = holds.end_lapsed(keys, state, call)
+  if lapsed then
+    unclaimed_approvals.end_lapsed(keys, state, lapsed)
+  end
   if is_idle(keys, state, call) then
     remove_idle(keys, state, call)
     return nil, state
@@ -203,7 +207,8 @@ end
 local function write_expiry(keys, state, call)
   local until_ms = keep_until(state, call)
   if state.has_more and queue.read(keys, state, call).places > 0 then
-    until_ms = math.max(until_ms, call.now_ms + (LEASES_UNSETTLED + LEASES_KEPT) * call.lease)
+    local leases = (LEASES_UNSETTLED + LEASES_KEPT) * call.lease
+    until_ms = math.max(until_ms, call.now_ms + leases + replicas.longest_keep(state.tally))
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)
     end

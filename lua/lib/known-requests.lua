@@ -5,6 +5,7 @@ local holds = require 'lib/holds'
 local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
 local queue = require 'queue/queue'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 local verdicts = require 'lib/verdicts'
 
 local known_requests = {}
@@ -27,11 +28,16 @@ function known_requests.withdraw(keys, state, call, record, why)
   known_requests.end_wait(state, record, why)
 end
 
+-- Whether the longest wait of a request is over. While its place is kept, that begins with its ticket.
+local function has_waited_too_long(call, check, record)
+  return check.keep and check.longest_wait and call.now_us - record.ticket >= check.longest_wait * 1000
+end
+
 local function take_place(keys, state, call, check, record)
   if record.owner == check.owner then
     -- The call is sent again.
     return record.ticket
-  elseif not check.can_wait then
+  elseif not check.can_wait or has_waited_too_long(call, check, record) then
     known_requests.withdraw(keys, state, call, record, 'taken_over')
     return verdicts.WAIT_EXPIRED
   elseif check.has_no_place then
@@ -42,8 +48,17 @@ local function take_place(keys, state, call, check, record)
   return record.ticket
 end
 
--- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, owner,
--- can_wait and has_no_place.
+-- A check claims the approval that is held for its request.
+local function claim(keys, state, call, check, record)
+  if record.owner ~= check.owner then
+    known_requests.end_wait(state, record, 'taken_over')
+  end
+  unclaimed_approvals.claim(keys, state, call, record, check.owner)
+  return verdicts.APPROVED
+end
+
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, keep, owner,
+-- longest_wait, can_wait and has_no_place.
 function known_requests.answer(keys, state, call, check)
   local record = named_requests.find(keys, check.request_id)
   if not record and is_approved_without_record(keys, state, check.request_id) then
@@ -57,6 +72,8 @@ function known_requests.answer(keys, state, call, check)
     return verdicts.OTHER_HOLD
   elseif record.is == named_requests.WAITING then
     return take_place(keys, state, call, check, record)
+  elseif record.is == named_requests.GRANTED then
+    return claim(keys, state, call, check, record)
   elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.request_id)) then
     return verdicts.ID_USED
   end

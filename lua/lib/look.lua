@@ -11,6 +11,7 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local look = {}
 
@@ -19,8 +20,9 @@ local function look_at_holds(keys, state, now_ms)
   if not stored.has_holds(state) or now_ms < state.first_lapse then
     return
   end
-  local _, held, held_ids, first = holds.find_lapsed(keys, state, now_ms)
+  local ids, held, held_ids, first = holds.find_lapsed(keys, state, now_ms)
   holds.keep(state, held, held_ids, first)
+  unclaimed_approvals.leave_out_lapsed(keys, state, ids)
 end
 
 -- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.

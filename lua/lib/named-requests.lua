@@ -1,6 +1,8 @@
 -- The requests whose ids their callers have chosen. Ids that Sluice makes have no record, and cost nothing. Hashes have the
--- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, and before that the outcome of a request that waits no more:
+-- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, with `+<ms>` after the hold if the place is kept for its
+-- caller that long, and before that the outcome of a request that waits no more:
 --   records                   the requests that wait
+--   granted                   `granted:`, of those whose approvals are held for their callers (lib/unclaimed-approvals)
 --   outcomes                  `approved:` or `released:`, of requests that were approved since the last generation ended
 --   outcomes:1 to outcomes:3  the same of earlier generations: as long as lib/past-requests remembers approvals
 --
@@ -16,15 +18,25 @@ local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
 local more = require 'lib/more'
+local replicas = require 'queue/replicas'
 local weight = require 'lib/weight'
 
 local named_requests = {}
 
-local WAITING, APPROVED, RELEASED = 'waiting', 'approved', 'released'
-named_requests.WAITING, named_requests.APPROVED, named_requests.RELEASED = WAITING, APPROVED, RELEASED
+local WAITING, GRANTED, APPROVED, RELEASED = 'waiting', 'granted', 'approved', 'released'
+named_requests.WAITING, named_requests.GRANTED = WAITING, GRANTED
+named_requests.APPROVED, named_requests.RELEASED = APPROVED, RELEASED
+
+-- The positions of the first names among the built ones.
+local RECORDS, GRANTS, OUTCOMES = 1, 2, 3
+local POSITIONS = { [WAITING] = RECORDS, [GRANTED] = GRANTS, [APPROVED] = OUTCOMES, [RELEASED] = OUTCOMES }
 
 local function records_name(keys)
   return keys.state .. ':records'
+end
+
+local function granted_name(keys)
+  return keys.state .. ':granted'
 end
 
 local function outcomes_name(keys, generation)
@@ -34,9 +46,9 @@ end
 -- Built once in a call, since each name costs as much as a command.
 function named_requests.built_names(keys)
   if not keys.of_named then
-    local names = { records_name(keys), outcomes_name(keys) }
+    local names = { records_name(keys), granted_name(keys), outcomes_name(keys) }
     for generation = 1, generations.COUNT do
-      names[generation + 2] = outcomes_name(keys, generation)
+      names[OUTCOMES + generation] = outcomes_name(keys, generation)
     end
     keys.of_named = names
   end
@@ -49,9 +61,9 @@ function named_requests.require_names(keys)
   redis.call('EXISTS', unpack(named_requests.built_names(keys)))
 end
 
--- The replica of an owner.
-local function replica_of(owner)
-  return string.match(owner, '^(.*)#%d+$')
+-- The id under which the place of an owner counts that is kept for `keep` ms, or nil: see queue/replicas.
+local function replica_of(owner, keep)
+  return replicas.id_of(string.match(owner, '^(.*)#%d+$'), keep)
 end
 
 -- Parses the record of an id; nil if there is none.
@@ -59,16 +71,18 @@ local function parse(id, text)
   if not text then
     return nil
   end
-  local outcome, hits, hold, owner = string.match(text, '^(%a*):?(%d+):(%d+):(.*)$')
+  local outcome, hits, hold, keep, owner = string.match(text, '^(%a*):?(%d+):(%d+)%+?(%d*):(.*)$')
+  keep = tonumber(keep)
   return {
     request_id = id, is = outcome == '' and WAITING or outcome, hits = tonumber(hits),
-    hold = tonumber(hold) > 0 and tonumber(hold) or nil, owner = owner, replica_id = replica_of(owner),
+    hold = tonumber(hold) > 0 and tonumber(hold) or nil, keep = keep, owner = owner, replica_id = replica_of(owner, keep),
   }
 end
 
 local function format(is, request)
   local outcome = is == WAITING and '' or is .. ':'
-  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. ':' .. request.owner
+  local keep = request.keep and '+' .. digits(request.keep) or ''
+  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. keep .. ':' .. request.owner
 end
 
 -- Finds what a hash has of ids: their records, or nil. Returns the ids of which it has none.
@@ -91,7 +105,7 @@ function named_requests.find_all(keys, ids)
     return found
   end
   local names = named_requests.built_names(keys)
-  local missing, waiting = find_in(names[1], ids, found), {}
+  local missing, waiting = find_in(names[RECORDS], ids, found), {}
   for _, id in ipairs(ids) do
     if found[id] then
       waiting[#waiting + 1] = id
@@ -105,7 +119,7 @@ function named_requests.find_all(keys, ids)
       missing[#missing + 1] = id
     end
   end
-  for i = 2, #names do
+  for i = GRANTS, #names do
     missing = find_in(names[i], missing, found)
   end
   return found
@@ -136,13 +150,13 @@ local function note_change(state, call)
 end
 
 -- Writes the records of requests, which may have had others. `is`: what becomes of them all. `requests`: of each request_id,
--- hits, hold and owner.
+-- hits, hold, keep and owner.
 function named_requests.write(keys, state, call, is, requests)
   if #requests == 0 then
     return
   end
   local names = named_requests.built_names(keys)
-  local name = is == WAITING and names[1] or names[2]
+  local name = names[POSITIONS[is]]
   local ids, records = {}, {}
   for i, request in ipairs(requests) do
     ids[i] = request.request_id
@@ -157,16 +171,16 @@ function named_requests.write(keys, state, call, is, requests)
   note_change(state, call)
 end
 
--- The replicas of the owners of all that wait, by their ids. Few calls need them.
+-- The ids under which the places of all that wait count, by their request ids. Few calls need them.
 function named_requests.replicas(keys, state)
-  local replicas = {}
+  local counted_as = {}
   if state.named > 0 then
     local all = weight.add(redis.call('HGETALL', records_name(keys)), 2)
     for i = 1, #all, 2 do
-      replicas[all[i]] = parse(all[i], all[i + 1]).replica_id
+      counted_as[all[i]] = parse(all[i], all[i + 1]).replica_id
     end
   end
-  return replicas
+  return counted_as
 end
 
 -- Forgets waiters that have left the queue without an approval.
@@ -176,7 +190,8 @@ function named_requests.forget_waiting(keys, state, ids)
   end
 end
 
--- Gives waiters, a list of { request_id, replica_id }, the owners in their records, and the owners' replicas.
+-- Gives waiters, a list of { request_id, replica_id }, the owners in their records, the ids under which their places count,
+-- and for how many ms these are kept.
 function named_requests.resolve(keys, state, waiters)
   if state.named == 0 or #waiters == 0 then
     return
@@ -188,31 +203,67 @@ function named_requests.resolve(keys, state, waiters)
   for i, text in ipairs(chunks.list('HMGET', records_name(keys), ids)) do
     local record = parse(ids[i], text)
     if record then
-      waiters[i].owner, waiters[i].replica_id = record.owner, record.replica_id
+      waiters[i].owner, waiters[i].replica_id, waiters[i].keep = record.owner, record.replica_id, record.keep
     end
   end
 end
 
--- Waiters, as resolved, have left the queue; those of them with `is_approved` have approvals.
+-- Waiters, as resolved, have left the queue; those of them with `is_approved` have approvals, which are held for the callers
+-- of kept places.
 function named_requests.leave_queue(keys, state, call, waiters)
   if state.named == 0 then
     return
   end
-  local gone, outcomes = {}, {}
+  local gone, outcomes, granted = {}, {}, {}
   for _, waiter in ipairs(waiters) do
     if waiter.owner then
       gone[#gone + 1] = waiter.request_id
     end
     if waiter.owner and waiter.is_approved then
-      outcomes[#outcomes + 1] = waiter.request_id
-      outcomes[#outcomes + 1] = format(APPROVED, waiter)
+      local records = waiter.keep and granted or outcomes
+      records[#records + 1] = waiter.request_id
+      records[#records + 1] = format(waiter.keep and GRANTED or APPROVED, waiter)
     end
   end
-  if #outcomes > 0 then
+  if #outcomes > 0 or #granted > 0 then
     chunks.call('HSET', outcomes_name(keys), outcomes)
+    chunks.call('HSET', granted_name(keys), granted)
     note_change(state, call)
   end
   chunks.call('HDEL', records_name(keys), gone)
+end
+
+-- The records of the ids among these whose approvals are unclaimed, as a list.
+function named_requests.find_granted(keys, state, ids)
+  local found = {}
+  if state.named == 0 then
+    return found
+  end
+  for i, text in ipairs(chunks.list('HMGET', granted_name(keys), ids)) do
+    found[#found + 1] = parse(ids[i], text)
+  end
+  return found
+end
+
+-- The records of all unclaimed approvals.
+function named_requests.find_all_granted(keys, state)
+  local found = {}
+  if state.named > 0 then
+    local all = weight.add(redis.call('HGETALL', granted_name(keys)), 2)
+    for i = 1, #all, 2 do
+      found[#found + 1] = parse(all[i], all[i + 1])
+    end
+  end
+  return found
+end
+
+-- Forgets unclaimed approvals, by their records.
+function named_requests.forget_granted(keys, records)
+  local ids = {}
+  for i, record in ipairs(records) do
+    ids[i] = record.request_id
+  end
+  chunks.call('HDEL', granted_name(keys), ids)
 end
 
 -- What wakes and replies call a request: by its id, and with a record also by its owner.

@@ -20,6 +20,7 @@
 
 local history = require 'lib/history'
 local more = require 'lib/more'
+local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
 local wake = require 'lib/wake'
 
@@ -94,7 +95,21 @@ end
 -- Whether Redis was up when the caller had to renew its lease, and its clock has not gone back since. Then the lease
 -- may be renewed without a recovery before.
 function recovery.has_current_lease(caller, call)
-  return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
+  local lease_ends = replicas.own_lease_ends(caller)
+  return heard_until(lease_ends, call) >= call.now_ms and lease_ends <= call.now_ms + call.lease
+end
+
+-- When the last lease of any replica with waiters ends; nil if all are gone, and only the places that they kept still count:
+-- these show nothing.
+local function freshest_lease(tally, call)
+  local freshest
+  for _, replica in pairs(tally.replicas) do
+    local lease_ends = replicas.own_lease_ends(replica)
+    if lease_ends > call.now_ms or not replicas.is_alive(replica, call.now_ms) then
+      freshest = math.max(freshest or 0, lease_ends)
+    end
+  end
+  return freshest
 end
 
 -- Begins a recovery if somebody waits, all replicas with waiters have been silent, and the caller's history does not
@@ -105,9 +120,9 @@ function recovery.begin_if_redis_was_down(state, tally, call)
   if recovery.is_on(state) then
     return
   end
-  local freshest = 0
-  for _, replica in pairs(tally.replicas) do
-    freshest = math.max(freshest, replica.lease_ends)
+  local freshest = freshest_lease(tally, call)
+  if not freshest then
+    return
   end
   local silent_since = heard_until(freshest, call)
   local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_recovery_began or -math.huge)

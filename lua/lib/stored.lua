@@ -26,6 +26,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
+  'unclaimed',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -37,6 +38,7 @@ local NO_MORE = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
+    unclaimed = 0, lapsed_unclaimed = 0,
   },
 }
 
@@ -76,6 +78,19 @@ local function format_holds(state)
   )
 end
 
+-- The field `unclaimed` (lib/unclaimed-approvals): `<how many take no hold>:<how many have lapsed>`.
+local function read_unclaimed(state, text)
+  local unclaimed, lapsed = string.match(text, '^(%d+):(%d+)$')
+  state.unclaimed, state.lapsed_unclaimed = tonumber(unclaimed), tonumber(lapsed)
+end
+
+local function format_unclaimed(state)
+  if state.unclaimed == 0 and state.lapsed_unclaimed == 0 then
+    return 0
+  end
+  return digits(state.unclaimed) .. ':' .. digits(state.lapsed_unclaimed)
+end
+
 -- The version before sets `blocked` where this one sets `serving`: somebody waits, and the limits have room.
 local function read_blocked(state)
   state.serving = 1
@@ -88,10 +103,11 @@ end
 -- How the fields of MORE are read and written that are more than a number in the state.
 local READ = {
   holds = read_holds, own = key_limits.read_own, further = key_limits.read_further, blocked = read_blocked,
+  unclaimed = read_unclaimed,
 }
 local WRITE = {
   expires = stored.expires_to_store, holds = format_holds, own = key_limits.format_own,
-  further = key_limits.format_further, blocked = format_blocked,
+  further = key_limits.format_further, blocked = format_blocked, unclaimed = format_unclaimed,
 }
 
 local function read_more(state_key, state)

@@ -5,6 +5,7 @@
 local digits = require 'lib/digits'
 local kinds = require 'limits/kinds'
 local more = require 'lib/more'
+local own_ids = require 'limits/own-ids'
 
 local key_limits = {}
 
@@ -313,6 +314,18 @@ end
 -- Takes what an approval needs of each limit, except what a hold takes.
 function key_limits.take(keys, state, call, id, hits, is_held)
   ask_all(state, 'take', keys, state, call, id, hits, is_held)
+end
+
+-- An approval counts no longer because it is held, but as it would have without a hold. A limit that has taken what it needs,
+-- though it is held, takes no more.
+function key_limits.take_from_hold(keys, state, call, id, hits)
+  for _, limit in ipairs(state.limits) do
+    if not limit:keeps_id_of(true) then
+      limit:take(keys, state, call, id, hits, false)
+    elseif limit == state.own then
+      own_ids.remember(keys, state, call, id)
+    end
+  end
 end
 
 -- Gives back what an approval takes of each limit. Returns whether any had it, other than as a held one.

@@ -37,6 +37,21 @@ function fifo_list.last_ticket(keys)
   return ticket_at(keys, -1)
 end
 
+-- How many entries have lower tickets than this one, a text. Entries that are not in the order of their tickets yet, as in a
+-- recovery, may make it more or fewer.
+function fifo_list.count_below(keys, ticket)
+  local low, high = 0, fifo_list.length(keys)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if entries.ticket_of(redis.call('LINDEX', keys.queue, middle)) < ticket then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
 function fifo_list.append(keys, new)
   chunks.call('RPUSH', keys.queue, new)
 end

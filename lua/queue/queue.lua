@@ -24,6 +24,8 @@ local queue = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
+-- So many entries are looked at to count who waits before a waiter.
+local MOST_COUNTED = 1000
 -- Waiters of dead replicas stay while they are up to this many more than twice the places.
 local DEAD_SLACK = 100
 
@@ -92,10 +94,7 @@ function queue.read(keys, state, call)
     -- Tickets are times, a little later than now if many join at once. Only `renew` extends leases without a note in
     -- the state, which the caller's own lease shows. A lease of another that is longer than the caller's shows nothing:
     -- while replicas restart, they may have different settings.
-    local own = state.tally.replicas[call.replica]
-    if state.clock_went_back or state.ticket > call.now_us + 1000000
-      or (own and own.lease_ends > call.now_ms + call.lease)
-    then
+    if state.clock_went_back or state.ticket > call.now_us + 1000000 or replicas.has_later_lease(state.tally, call) then
       replicas.cut_leases(state.tally, call)
     end
     if not hashes_agree or is_list_torn(keys, state.tally.places) then
@@ -147,25 +146,29 @@ function queue.compact(keys, state, now_ms)
   state.changed = true
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, and its owner
--- if its caller has chosen the id.
+-- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, and if its
+-- caller has chosen the id, its owner, and for how many ms its place is kept.
 function queue.join(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
   local tickets, new, named = {}, {}, {}
   for _, waiter in ipairs(waiters) do
-    local ticket = entries.format_ticket(waiter.ticket)
-    tickets[#tickets + 1] = waiter.request_id
-    tickets[#tickets + 1] = ticket
-    new[#new + 1] = entries.format(ticket, waiter, call.replica)
+    local ticket, id = entries.format_ticket(waiter.ticket), replicas.id_of(call.replica, waiter.keep)
+    -- Has its lease renewed below.
+    replicas.of(tally, id)
+    tickets[id] = tickets[id] or {}
+    table.insert(tickets[id], waiter.request_id)
+    table.insert(tickets[id], ticket)
+    new[#new + 1] = entries.format(ticket, waiter, id)
     if waiter.owner then
       named[#named + 1] = waiter
     end
   end
   named_requests.write(keys, state, call, named_requests.WAITING, named)
-  local count = chunks.call('HSET', keys.waiting, tickets)
-  fifo_list.append(keys, new)
   queue.renew_lease(state, tally, call)
-  replicas.add_places(tally, call.replica, count, call.now_ms)
+  for id, of_id in pairs(tickets) do
+    replicas.add_places(tally, id, chunks.call('HSET', keys.waiting, of_id), call.now_ms)
+  end
+  fifo_list.append(keys, new)
   queue.compact(keys, state, call.now_ms)
   more.changed(state)
 end
@@ -208,7 +211,7 @@ function queue.rejoin(keys, state, call, waiters)
   state.ticket = math.max(queue.last_ticket(keys, state), waiters[#waiters].ticket)
 end
 
--- Withdraws waiters. Returns how many of the ids waited. `replica_id`: on which they wait.
+-- Withdraws waiters. Returns how many of the ids waited. `replica_id`: the id under which their places count.
 function queue.withdraw(keys, state, call, ids, replica_id)
   local tally = queue.read(keys, state, call)
   if tally.places == 0 then
@@ -232,7 +235,7 @@ end
 function queue.take_over(keys, state, call, record, check)
   local tally = queue.read(keys, state, call)
   replicas.add_places(tally, record.replica_id, -1, call.now_ms)
-  replicas.add_places(tally, call.replica, 1, call.now_ms)
+  replicas.add_places(tally, replicas.id_of(call.replica, check.keep), 1, call.now_ms)
   queue.renew_lease(state, tally, call)
   named_requests.write(keys, state, call, named_requests.WAITING, { check })
 end
@@ -246,7 +249,7 @@ function queue.sort(keys, state, call)
   state.changed = true
 end
 
--- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, owner, is_waiting }.
+-- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, keep, owner, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
 local function read_entries(keys, state, texts, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
@@ -268,7 +271,8 @@ local function read_entries(keys, state, texts, has_withdrawn)
   return read
 end
 
--- Whether a waiter fits into what is left of the limits and the holds, which it takes.
+-- Whether a waiter fits into what is left of the limits and the holds, which it takes. An approval that is held only for the
+-- caller of a kept place takes no hold, but its id has to be kept when it is claimed.
 function queue.takes_its_room(state, left, entry)
   local is_held = entry.hold ~= nil
   if (is_held and left.holds <= 0) or not key_limits.take_left(state, left.limits, entry.hits, is_held) then
@@ -276,6 +280,11 @@ function queue.takes_its_room(state, left, entry)
   end
   left.holds = left.holds - (is_held and 1 or 0)
   return true
+end
+
+-- What the approval of a waiter takes. That of a kept place is held for its caller first.
+local function terms_of(entry)
+  return { hits = entry.hits, hold = entry.keep or entry.hold }
 end
 
 -- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries
@@ -287,7 +296,7 @@ function queue.take_heads(keys, state, call, room, most, approve)
   local length = fifo_list.length(keys)
   local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
   local ids, terms, claims, gone, left = {}, {}, {}, {}, {}
-  local taken, has_terms, is_blocked, head_hits = 0, false, false, nil
+  local taken, has_terms, is_blocked, head_hits, unclaimed = 0, false, false, nil, 0
   for _, entry in ipairs(read_entries(keys, state, texts, length ~= tally.places)) do
     if #ids == most then
       break
@@ -305,11 +314,14 @@ function queue.take_heads(keys, state, call, room, most, approve)
     end
     if counts then
       ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
-      terms[#terms + 1] = entry
-      has_terms = has_terms or entry.hits ~= 1 or entry.hold ~= nil
+      terms[#terms + 1] = terms_of(entry)
+      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
+      unclaimed = unclaimed + (entry.keep and not entry.hold and 1 or 0)
     end
   end
   approve(ids, has_terms and terms or nil, claims)
+  -- lib/unclaimed-approvals
+  state.unclaimed = state.unclaimed + unclaimed
   named_requests.leave_queue(keys, state, call, left)
   if tally.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
@@ -321,8 +333,8 @@ function queue.take_heads(keys, state, call, room, most, approve)
   return taken, is_blocked, head_hits
 end
 
--- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits and
--- its hold.
+-- The waiters whose turns come first, at most this number: of each its replica, its ticket as a text, its arrival in ms since
+-- 1970, its hits, its hold, and for how many ms its place is kept.
 -- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
 function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   local first = {}
@@ -337,11 +349,25 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
     end
     local is_alive = recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
     if entry.is_waiting and is_alive then
-      local arrival = math.floor(tonumber(entry.ticket) / 1000)
-      first[#first + 1] = { replica_id = entry.replica_id, arrival = arrival, hits = entry.hits, hold = entry.hold }
+      first[#first + 1] = {
+        replica_id = replicas.split_id(entry.replica_id),
+        ticket = entry.ticket, arrival = math.floor(tonumber(entry.ticket) / 1000),
+        hits = entry.hits, hold = entry.hold, keep = entry.keep,
+      }
     end
   end
   return first
+end
+
+-- How many wait before the waiter with a ticket, a text: exactly, if no more than MOST_COUNTED entries are before it. Of the
+-- entries after those, it counts the withdrawn ones as well.
+function queue.count_before(keys, state, tally, now_ms, ticket)
+  local before = 0
+  for _, waiter in ipairs(queue.first_waiters(keys, state, tally, now_ms, MOST_COUNTED, MOST_COUNTED)) do
+    before = before + (waiter.ticket < ticket and 1 or 0)
+  end
+  local further = fifo_list.count_below(keys, ticket) - MOST_COUNTED
+  return math.min(before + math.max(0, further), math.max(0, tally.places - 1))
 end
 
 -- Every ticket below the one returned is out of the queue, unless its replica was assumed dead.

@@ -2,21 +2,51 @@
 -- The sum of all places is the size of the hash `waiting`. The places of a replica whose lease has run out do not
 -- count, and are skipped. They count again if the replica renews its lease after all.
 --
+-- Places that are kept for their callers count apart, as if they were those of another replica: `<replica id>+<ms>`. They
+-- outlive the replica by these ms, by which their lease is longer. It is renewed with the replica's own. The ms are
+-- rounded up, so that a replica has few of these ids.
+--
 -- A tally is what a script has read of it: `places` counts all waiters, `living` those of living replicas, and
--- `replicas` has, by id, the end of each replica's lease and its places.
+-- `replicas` has, by id, the end of each replica's lease, its places, and by how many ms its places outlive the
+-- replica itself: `keep`.
 
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local weight = require 'lib/weight'
 
 local replicas = {}
 
--- Parses a value of the hash; nil if there is none.
-function replicas.parse(text)
+-- Rounds up to 1, 2 or 5 times a power of ten.
+local function round_up(millis)
+  local rounded, factors, i = 1, { 2, 2.5, 2 }, 0
+  while rounded < millis do
+    rounded, i = rounded * factors[i % 3 + 1], i + 1
+  end
+  return rounded
+end
+
+-- The id under which places of a replica count that are kept for `keep` ms; nil if they are not kept.
+function replicas.id_of(replica_id, keep)
+  return keep and replica_id .. '+' .. digits(round_up(keep)) or replica_id
+end
+
+-- The replica of an id, and by how many ms its places outlive the replica.
+function replicas.split_id(id)
+  if not string.find(id, '+', 1, true) then
+    return id, 0
+  end
+  local replica_id, keep = string.match(id, '^(.*)%+(%d+)$')
+  return replica_id, tonumber(keep)
+end
+
+-- Parses the value of an id in the hash; nil if there is none.
+function replicas.parse(id, text)
   if not text then
     return nil
   end
   local lease_ends, places = string.match(text, '^(%d+):(%d+)$')
-  return { lease_ends = tonumber(lease_ends), places = tonumber(places) }
+  local _, keep = replicas.split_id(id)
+  return { lease_ends = tonumber(lease_ends), places = tonumber(places), keep = keep }
 end
 
 function replicas.format(replica)
@@ -30,7 +60,8 @@ end
 function replicas.of(tally, replica_id)
   local replica = tally.replicas[replica_id]
   if not replica then
-    replica = { lease_ends = 0, places = 0 }
+    local _, keep = replicas.split_id(replica_id)
+    replica = { lease_ends = 0, places = 0, keep = keep }
     tally.replicas[replica_id] = replica
   end
   return replica
@@ -58,24 +89,74 @@ function replicas.forget(tally)
   tally.places, tally.living, tally.replicas = 0, 0, {}
 end
 
+-- When the lease of a replica itself ends.
+function replicas.own_lease_ends(replica)
+  return replica.lease_ends - replica.keep
+end
+
+-- Until when the places of a replica count if the caller renews its lease now.
+function replicas.renewed_until(replica, call)
+  return call.now_ms + call.lease + replica.keep
+end
+
+-- The entries of the caller in a tally, a list: its own, and those of the places that it keeps.
+function replicas.of_caller(tally, call)
+  local own = {}
+  for id, replica in pairs(tally.replicas) do
+    if id == call.replica or replicas.split_id(id) == call.replica then
+      own[#own + 1] = replica
+    end
+  end
+  return own
+end
+
+-- How many places the caller has.
+function replicas.places_of_caller(tally, call)
+  local places = 0
+  for _, replica in ipairs(replicas.of_caller(tally, call)) do
+    places = places + replica.places
+  end
+  return places
+end
+
 -- Renews the lease of the caller.
 function replicas.renew_lease(tally, call)
-  local replica = replicas.of(tally, call.replica)
-  if not replicas.is_alive(replica, call.now_ms) then
-    tally.living = tally.living + replica.places
+  for _, replica in ipairs(replicas.of_caller(tally, call)) do
+    if not replicas.is_alive(replica, call.now_ms) then
+      tally.living = tally.living + replica.places
+    end
+    replica.lease_ends = replicas.renewed_until(replica, call)
+    replica.is_changed = true
   end
-  replica.lease_ends = call.now_ms + call.lease
-  replica.is_changed = true
+end
+
+-- Whether the caller has a lease from before the clock went back.
+function replicas.has_later_lease(tally, call)
+  for _, replica in ipairs(replicas.of_caller(tally, call)) do
+    if replica.lease_ends > replicas.renewed_until(replica, call) then
+      return true
+    end
+  end
+  return false
 end
 
 -- After the clock has gone back, no lease lasts longer than the caller's from now on. Those that are cut do not end.
 function replicas.cut_leases(tally, call)
-  local latest = call.now_ms + call.lease
   for _, replica in pairs(tally.replicas) do
+    local latest = replicas.renewed_until(replica, call)
     if replica.lease_ends > latest then
       replica.lease_ends, replica.is_changed = latest, true
     end
   end
+end
+
+-- By how many ms places outlive their replicas at most.
+function replicas.longest_keep(tally)
+  local longest = 0
+  for _, replica in pairs(tally.replicas) do
+    longest = math.max(longest, replica.keep)
+  end
+  return longest
 end
 
 -- Reads the tally. Returns it, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
@@ -87,7 +168,7 @@ function replicas.load(keys, now_ms)
   local counted = 0
   local values = weight.add(redis.call('HGETALL', keys.replicas), 2)
   for i = 1, #values, 2 do
-    local replica = replicas.parse(values[i + 1])
+    local replica = replicas.parse(values[i], values[i + 1])
     tally.replicas[values[i]] = replica
     counted = counted + replica.places
     if replicas.is_alive(replica, now_ms) then

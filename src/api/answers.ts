@@ -11,6 +11,20 @@ const requestId = z.guid().meta({ description: 'The id of the approval, for its 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
 
+/** The body of the answer to a check with `keepMillis` whose request waits on. */
+export const waitingBody = z
+  .strictObject({
+    request_id: z.guid().meta({ description: 'The id that the check has chosen.' }),
+    position: z.int().min(1).meta({
+      description:
+        'The place in the queue; 1 for the head. One above 1000 may count requests that have left.',
+    }),
+    waitMillis: count.meta({ description: 'The least number of milliseconds until the turn.' }),
+  })
+  .meta({ id: 'Waiting' });
+
+export type WaitingBody = z.infer<typeof waitingBody>;
+
 /** The body of the answer to a peek at a check that would be approved. */
 export const peeked = z
   .strictObject({

@@ -29,8 +29,8 @@ export async function serveUntilSeen(
 }
 
 /**
- * Stops accepting, answers the requests in flight, gives waiting requests up to `graceMillis`, fails the rest and
- * closes the limiter.
+ * Stops accepting, hands kept places over, answers the requests in flight, gives waiting requests up to `graceMillis`,
+ * fails the rest and closes the limiter.
  * @param hurry ends the grace at once when it is aborted
  */
 export async function stopInOrder(
@@ -40,6 +40,7 @@ export async function stopInOrder(
   hurry: AbortSignal | undefined,
 ): Promise<void> {
   const everyoneGone = ports.stopAccepting();
+  limiter.handOver();
   await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
   // Requests in flight need a moment. A silent connection does not get the whole grace.
   if (limiter.waiting === 0) {

@@ -5,7 +5,7 @@ import {
   retryAfterSeconds,
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
-import type { Decision } from '../limiter/limiter.js';
+import { isVerdict, type Verdict } from '../limiter/limiter.js';
 import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { passes } from '../service/deciding/decide-together.js';
@@ -14,7 +14,7 @@ import { type DescriptorStatus, type RateLimitResponse, unitOf } from './message
 type Headers = RateLimitResponse['response_headers_to_add'];
 
 /** A check with a decision. A check that was withdrawn, since another was denied, has none. */
-type Told = Decided & { readonly decision: Exclude<Decision, { readonly outcome: 'withdrawn' }> };
+type Told = Decided & { readonly decision: Verdict };
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
@@ -84,7 +84,7 @@ function nearestLimit(told: readonly Told[]): Told | undefined {
 }
 
 function isTold(decided: Decided | undefined): decided is Told {
-  return decided !== undefined && decided.decision.outcome !== 'withdrawn';
+  return decided !== undefined && isVerdict(decided.decision);
 }
 
 function durationOf(millis: number): { seconds: number; nanos: number } {

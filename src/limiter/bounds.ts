@@ -15,6 +15,8 @@ export const BOUNDS = {
   amendedHits: { min: 0, max: 1_000_000_000 },
   /** A shorter hold could lapse while its renewal is on its way. */
   holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
+  /** 0 keeps no place. */
+  keepMillis: { min: 0, max: 10 * 60 * 1000 },
   /** 0 ends a pause. */
   pauseMillis: { min: 0, max: 24 * 60 * 60 * 1000 },
   /** What a vendor says remains of a limit. */

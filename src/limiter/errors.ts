@@ -7,6 +7,8 @@ const REASONS = {
   key_full: 'too many approvals of the key',
   /** This replica stops before the turn of the request. Another replica may be asked. */
   shutting_down: 'shutting down',
+  /** This replica stops, and the place of the request is kept. Another replica may be asked at once. */
+  handed_over: 'handed over to another replica',
   /** As many requests as may wait here wait already. Another replica may be asked. */
   too_many_waiters: 'too many waiters on this replica',
 } as const;

@@ -52,14 +52,31 @@ export interface CheckRequest {
   readonly canWait: boolean;
   /**
    * For a request that can wait: its caller has no place left to wait in. The request is approved at once, or denied
-   * because the queue is full, or fails with `too_many_waiters`.
+   * because the queue is full, or fails with `too_many_waiters`. It may still take over a place that waits in this process.
    */
   readonly noPlace?: boolean;
   /**
    * Of a request that can wait: the longest that it waits in the queue. It is denied at once if its turn can't come
-   * in time, and when that time is over. Undefined: as long as it takes.
+   * in time, and when that time is over. Undefined: as long as it takes. With `keepMillis` the time begins when the
+   * request gets its place, and passes also while nobody asks. Otherwise it begins with each check.
    */
   readonly maxWaitMillis?: number | undefined;
+  /**
+   * Of a request that can wait and whose caller has chosen its id: its place stays for this long after its caller has
+   * disconnected, or was told that it waits. If its turn comes meanwhile, an approval is held for it as long.
+   * Undefined: the place ends with the check. At least {@link BOUNDS.holdMillis}.min.
+   */
+  readonly keepMillis?: number | undefined;
+  /**
+   * With `keepMillis`: how long the check waits for its answer. If it is not decided then, its decision is `waiting`.
+   * 0: the check is answered when its place is known. Undefined: until it is decided.
+   */
+  readonly answerMillis?: number | undefined;
+  /**
+   * With `keepMillis`: called once if the decision was `waiting`, when the place is no longer in this process. It was
+   * approved, denied or withdrawn, or another check has it.
+   */
+  readonly onPlaceEnded?: (() => void) | undefined;
   /** How much of the maximum it takes, all or nothing. Default: 1. */
   readonly hits?: number | undefined;
   /**
@@ -146,6 +163,14 @@ export interface Quota {
 export type DenialReason =
   'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired' | 'too_many_hits' | 'paused';
 
+/** Where a request waits. */
+export interface PlaceInQueue {
+  /** 1 for the head of the queue. Exact up to 1,000; a greater one may count some that have left the queue. */
+  readonly position: number;
+  /** The least time until its turn, in milliseconds, if nobody leaves the queue and nothing is released before. */
+  readonly waitMillis: number;
+}
+
 export type Decision =
   | {
       readonly outcome: 'approved';
@@ -172,7 +197,21 @@ export type Decision =
       readonly outagePolicy?: OutagePolicy;
     }
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
-  | { readonly outcome: 'withdrawn' };
+  | { readonly outcome: 'withdrawn' }
+  /** With `keepMillis`: the request goes on to wait after this check. */
+  | {
+      readonly outcome: 'waiting';
+      readonly requestId: string;
+      /** Undefined if the caller has disconnected. */
+      readonly place: PlaceInQueue | undefined;
+    };
+
+/** A decision that says whether the request may proceed. Other ones say what has become of a waiter. */
+export type Verdict = Extract<Decision, { readonly outcome: 'approved' | 'denied' }>;
+
+export function isVerdict(decision: Decision): decision is Verdict {
+  return decision.outcome === 'approved' || decision.outcome === 'denied';
+}
 
 /** What a peek asks about: a check that does not wait. */
 export type PeekRequest = Pick<CheckRequest, 'key' | 'hits' | 'holdMillis'>;
@@ -269,18 +308,18 @@ export interface ReleaseOptions {
 export interface Limiter {
   /**
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or when its longest wait
-   * is over.
-   * @param caller its disconnect withdraws a request that can wait
+   * is over. With `keepMillis` also when the check waits no longer for its answer.
+   * @param caller its disconnect withdraws a request that can wait, unless its place is kept
    * @throws RequestIdConflictError if the limiter knows the request id otherwise, also while the request waits
    * @throws UnavailableError whose reason is `shutting_down` if the replica stops while the request waits, or has
-   * stopped; `too_many_waiters` if the request would have to wait, but too many wait already; `key_full` if the store
+   * stopped; `handed_over` if it stops, and other replicas keep the place; `too_many_waiters` if the request would have to wait, but too many wait already; `key_full` if the store
    * keeps no more ids of the key's window
    */
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
    * Releases an approval that still counts, with all of its hits. The head of the queue gets them. If a request waits whose
-   * caller has chosen this id, it is withdrawn.
+   * caller has chosen this id, or its approval is held for its caller, it is withdrawn: the id is unknown afterwards.
    * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
@@ -345,11 +384,24 @@ export interface Limiter {
   /** To be called when the limits of keys may have changed. Waiters that have room by them are approved. */
   limitsChanged(): void;
 
-  /** The number of requests that wait here for their turn. */
+  /** The number of requests that wait here for their turn, kept places included. */
   readonly waiting: number;
+
+  /**
+   * To be called when this process is about to stop, before waiters get their grace. If other processes share the store,
+   * checks with `keepMillis` fail from now on because they are `handed_over`, and their places stay for their time.
+   * Otherwise only the places end whose callers are not here.
+   */
+  handOver(): void;
 
   /** Rejects the requests that wait, since this replica is `shutting_down`, and frees all resources. */
   close(): Promise<void>;
+}
+
+/** Observes what becomes of approvals that nobody is told of. The metrics implement it. */
+export interface ApprovalObserver {
+  /** This number of approvals was held for callers with `keepMillis`, and no caller has come for them in time. */
+  unclaimed(count: number): void;
 }
 
 /** A limiter whose store may be down, for all keys or for some. */

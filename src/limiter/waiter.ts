@@ -2,11 +2,19 @@ import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from './caller-presence.js';
 import { claimOf } from './claims.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
-import type { CheckRequest, Decision, Quota } from './limiter.js';
+import type { CheckRequest, Decision, PlaceInQueue, Quota } from './limiter.js';
+
+/** What a check says about its wait. */
+type Wait = Pick<
+  CheckRequest,
+  'hits' | 'holdMillis' | 'maxWaitMillis' | 'keepMillis' | 'answerMillis' | 'onPlaceEnded'
+>;
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or denied, withdrawn because its caller
  * disconnected, expired, or failed. The first decision counts. Later calls return false.
+ *
+ * With `keepMillis` its place may outlive the decision `waiting`. The limiter that has the place says when it ends.
  */
 export class Waiter {
   /** Resolves or rejects when the request is decided. */
@@ -15,26 +23,32 @@ export class Waiter {
   #reject!: (error: unknown) => void;
   #decided = false;
   #caller: CallerPresence | undefined;
-  #cancelTimer: (() => void) | undefined;
+  #cancelAnswer: (() => void) | undefined;
+  #cancelExpiry: (() => void) | undefined;
+  #cancelKeeping: (() => void) | undefined;
+  #startKeeping: (() => void) | undefined;
 
   readonly hits: number;
   /** Undefined if its approval will not be held. */
   readonly holdMillis: number | undefined;
+  /** Undefined if its place ends with the check. */
+  readonly keepMillis: number | undefined;
   readonly #maxWaitMillis: number | undefined;
+  readonly #answerMillis: number | undefined;
+  readonly #onPlaceEnded: (() => void) | undefined;
 
   constructor(
     readonly requestId: string,
-    {
-      hits = 1,
-      holdMillis,
-      maxWaitMillis,
-    }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
+    { hits = 1, holdMillis, maxWaitMillis, keepMillis, answerMillis, onPlaceEnded }: Wait = {},
     /** Of its claim, if its caller has chosen the request id. */
     readonly claimNumber?: number,
   ) {
     this.hits = hits;
     this.holdMillis = holdMillis;
+    this.keepMillis = keepMillis;
     this.#maxWaitMillis = maxWaitMillis;
+    this.#answerMillis = answerMillis;
+    this.#onPlaceEnded = onPlaceEnded;
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -80,22 +94,67 @@ export class Waiter {
 
   /** Withdraws an undecided request when its caller disconnects, and calls `onWithdrawn`. */
   withdrawOnDisconnect(caller: CallerPresence | undefined, onWithdrawn: () => void): void {
-    if (!caller) return;
-    const withdraw = (): void => {
+    this.#onDisconnect(caller, () => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
-    };
-    if (caller.isDisconnected) {
-      withdraw();
-      return;
-    }
-    caller.onDisconnect = withdraw;
-    this.#caller = caller;
+    });
   }
 
-  /** Starts the longest wait. Calls `onExpired` if the request is undecided when it is over. */
-  onceExpired(clock: Clock, onExpired: () => void): void {
-    if (this.#maxWaitMillis === undefined || this.#decided) return;
-    this.#cancelTimer = clock.after(this.#maxWaitMillis, onExpired);
+  /** Keeps the place of an undecided request from its caller's disconnect on, as {@link keep} does. */
+  keepOnDisconnect(
+    caller: CallerPresence | undefined,
+    clock: Clock,
+    onKeptLongEnough: () => void,
+  ): void {
+    this.#onDisconnect(caller, () => this.keep(undefined, clock, onKeptLongEnough));
+  }
+
+  /**
+   * Answers a check with `keepMillis` that its request waits on. From now on its place is kept for that time.
+   * @param place undefined if the caller has disconnected
+   * @param onKeptLongEnough called at the end of that time, unless the place has ended before
+   * @returns false if the request was decided before, as with {@link decide}
+   */
+  keep(place: PlaceInQueue | undefined, clock: Clock, onKeptLongEnough: () => void): boolean {
+    const { requestId, keepMillis = 0 } = this;
+    if (!this.decide({ outcome: 'waiting', requestId, place })) return false;
+    this.#startKeeping = () => {
+      this.#cancelKeeping = clock.after(keepMillis, onKeptLongEnough);
+    };
+    this.#startKeeping();
+    return true;
+  }
+
+  /** Whether its place is kept for a caller that has been told that it waits, or has disconnected. */
+  get isKept(): boolean {
+    return this.#startKeeping !== undefined;
+  }
+
+  /** The time for which a place is kept begins again, if it has begun. */
+  keepAgain(): void {
+    this.#cancelKeeping?.();
+    this.#startKeeping?.();
+  }
+
+  /** The place is no longer here. To be called once for each place of a check with `keepMillis`. */
+  endPlace(): void {
+    this.#cancelExpiry?.();
+    this.#cancelKeeping?.();
+    this.#onPlaceEnded?.();
+  }
+
+  /**
+   * Starts the longest wait. Calls `onExpired` when it is over, if the request is undecided then or its place is kept.
+   * @param waitedMillis how much of it is over already
+   */
+  onceExpired(clock: Clock, onExpired: () => void, waitedMillis = 0): void {
+    if (this.#maxWaitMillis === undefined || this.#isOver) return;
+    this.#cancelExpiry = clock.after(Math.max(0, this.#maxWaitMillis - waitedMillis), onExpired);
+  }
+
+  /** Calls `onDue` when the check has waited for its answer as long as it can, if it is undecided then. */
+  onceAnswerDue(clock: Clock, onDue: () => void): void {
+    if (this.#answerMillis === undefined || this.#decided) return;
+    this.#cancelAnswer = clock.after(this.#answerMillis, onDue);
   }
 
   /** Undefined unless its caller has chosen the request id. */
@@ -108,10 +167,26 @@ export class Waiter {
     return this.claim ?? this.requestId;
   }
 
+  #onDisconnect(caller: CallerPresence | undefined, end: () => void): void {
+    if (!caller) return;
+    if (caller.isDisconnected) {
+      end();
+      return;
+    }
+    caller.onDisconnect = end;
+    this.#caller = caller;
+  }
+
+  /** Whether neither the request nor its place needs a timer any more. */
+  get #isOver(): boolean {
+    return this.#decided && this.keepMillis === undefined;
+  }
+
   #end(): boolean {
     if (this.#decided) return false;
     this.#decided = true;
-    this.#cancelTimer?.();
+    this.#cancelAnswer?.();
+    if (this.keepMillis === undefined) this.#cancelExpiry?.();
     if (this.#caller) this.#caller.onDisconnect = undefined;
     return true;
   }

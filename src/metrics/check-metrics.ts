@@ -1,6 +1,11 @@
 import { Counter, Gauge, Histogram, type MetricValue, type Registry } from 'prom-client';
 
-import type { Decision, OutagePolicy } from '../limiter/limiter.js';
+import {
+  type ApprovalObserver,
+  type Decision,
+  isVerdict,
+  type OutagePolicy,
+} from '../limiter/limiter.js';
 import type { Metrics } from './metrics.js';
 
 /** From 5 ms to 10 min. */
@@ -16,7 +21,7 @@ const OTHER_LIMITS = 'other';
 export function checkMetrics(
   registry: Registry,
   waiting: () => number,
-): Pick<Metrics, 'decided' | 'failed' | 'decisionTotals'> {
+): Pick<Metrics, 'decided' | 'failed' | 'decisionTotals'> & ApprovalObserver {
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_waiting',
@@ -42,7 +47,15 @@ export function checkMetrics(
   const failures = failureCounter(registers);
   const countForRule = ruleCounter(registers);
   const countForLimit = limitCounter(registers);
+  const unclaimed = new Counter({
+    name: 'ratelimit_unclaimed_approvals_total',
+    help: 'Approvals held for callers with keepMillis that did not come back in time.',
+    registers,
+  });
   return {
+    unclaimed: (count) => {
+      unclaimed.inc(count);
+    },
     decided: (decision, seconds, { isShadow, ruleName }, limit) => {
       count(decision, isShadow);
       if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
@@ -125,9 +138,13 @@ function countInto(
     local: decidedBy('local'),
   };
   const withdrawn = seriesOf('withdrawn', 'client_disconnected', 'store');
+  const told = seriesOf('waiting', 'answer_due', 'store');
+  const left = seriesOf('waiting', 'client_disconnected', 'store');
   return (decision, isShadow) => {
-    if (decision.outcome === 'withdrawn') {
-      withdrawn.inc();
+    if (!isVerdict(decision)) {
+      if (decision.outcome === 'withdrawn') withdrawn.inc();
+      else if (decision.place) told.inc();
+      else left.inc();
       return;
     }
     const by = series[decision.outagePolicy ?? 'store'];
@@ -184,6 +201,7 @@ function countFailuresInto(counter: Counter): Metrics['failed'] {
     store_full: fromTheStart(counter, 'store_full'),
     key_full: fromTheStart(counter, 'key_full'),
     shutting_down: fromTheStart(counter, 'shutting_down'),
+    handed_over: fromTheStart(counter, 'handed_over'),
     too_many_waiters: fromTheStart(counter, 'too_many_waiters'),
     too_many_waiters_of_caller: fromTheStart(counter, 'too_many_waiters_of_caller'),
   };

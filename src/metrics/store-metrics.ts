@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
+import type { ApprovalObserver } from '../limiter/limiter.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 
 const CALL_BUCKETS_SECONDS = [
@@ -26,7 +27,7 @@ const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
 /** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
-export function storeMetrics(registry: Registry): StoreObserver {
+export function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObserver> {
   const registers = [registry];
   const durations = new Histogram({
     name: 'ratelimit_store_duration_seconds',

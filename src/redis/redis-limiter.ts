@@ -164,8 +164,11 @@ export class RedisLimiter implements StoreLimiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
-    if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
-      return this.#room.checkOrWait(request, caller);
+    if (request.canWait && this.#room.hasPlaceFor(request)) {
+      return this.#room.checkOrWait(
+        request.noPlace ? { ...request, noPlace: false } : request,
+        caller,
+      );
     }
     return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
@@ -271,6 +274,10 @@ export class RedisLimiter implements StoreLimiter {
       isRepeatable: true,
       send: () => this.options.connections.publish(channel, message),
     });
+  }
+
+  handOver(): void {
+    this.#room.handOver();
   }
 
   async close(): Promise<void> {

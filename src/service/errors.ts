@@ -243,6 +243,12 @@ export const ERRORS = {
     when: 'the replica stopped before the request was decided',
     retryAfter: 1,
   },
+  HANDED_OVER: {
+    kind: 'fail',
+    message: 'shutting down; another replica has the place',
+    when: 'the replica stops, and the check has `keepMillis`: another replica takes its place over if it is sent again with its `requestId`',
+    retryAfter: 0,
+  },
   TOO_MANY_WAITERS: {
     kind: 'fail',
     message: 'too many waiters on this replica',

@@ -58,6 +58,12 @@ export const STORE_FAILURES = {
     code: 'SHUTTING_DOWN',
     metric: 'shutting_down',
   },
+  handed_over: {
+    when: 'the replica stops, and the check has `keepMillis`',
+    thrown: UnavailableError,
+    code: 'HANDED_OVER',
+    metric: 'handed_over',
+  },
   listing_forbidden: {
     when: 'the Redis user lacks `+scan`, and all keys are asked for',
     thrown: ListingForbiddenError,

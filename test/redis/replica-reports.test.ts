@@ -9,7 +9,7 @@ import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { recordLog } from '../support/recorded-log.js';
 import { scriptClientParts } from '../support/script-client-parts.js';
-import { unguarded } from '../support/unguarded.js';
+import { unguarded, unobserved } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
@@ -24,6 +24,7 @@ const SETTINGS = {
   maxHoldsPerKey: 100,
   wakeArgument: 'PUBLISH :wake',
   historyOf: () => UNKNOWN_HISTORY,
+  observer: unobserved,
   timeOf: () => 0,
 };
 

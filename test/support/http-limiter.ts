@@ -172,6 +172,10 @@ export class HttpLimiter implements Limiter {
     return this.inner.ping();
   }
 
+  handOver(): void {
+    this.inner.handOver();
+  }
+
   close(): Promise<void> {
     return this.inner.close();
   }

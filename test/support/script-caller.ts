@@ -9,4 +9,5 @@ export const SCRIPT_CALLER = {
   maxHoldsPerKey: 100,
   historyOf: () => UNKNOWN_HISTORY,
   timeOf: () => 0,
+  observer: { unclaimed: () => undefined },
 };

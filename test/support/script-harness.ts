@@ -4,6 +4,7 @@ import type {
   Amended,
   Amendment,
   PeekRequest,
+  PlaceInQueue,
   RejectedAmendment,
   RejectedReport,
   Remaining,
@@ -115,7 +116,15 @@ export interface ReplicaOptions {
 /** What a replica knows of a key whose lease it renews. */
 export interface RenewalOptions {
   readonly wakeNumber?: number;
+  readonly keepsAny?: boolean;
   readonly lookFor?: ThereWhileWaiting;
+}
+
+/** What a replica says of a waiter that it asks about, besides its ticket. */
+export interface TermsOfWaiter {
+  readonly hits?: number;
+  readonly holdMillis?: number;
+  readonly keepMillis?: number;
 }
 
 /** After anything that a test does. */
@@ -161,6 +170,7 @@ export class ScriptHarness {
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
   readonly #scripts = new Map<string | TestReplica, Scripts>();
   #nowMillis = 0;
+  #unclaimed = 0;
 
   /** Before it is used, it begins. */
   constructor(private readonly redis: Pick<RedisForTests, 'client'>) {}
@@ -178,6 +188,7 @@ export class ScriptHarness {
     this.#startMillis = startMillis;
     this.#time ??= controlledRedisTime(this.client);
     this.#limits.clear();
+    this.#unclaimed = 0;
     await this.setTimeInSilence(0);
   }
 
@@ -247,6 +258,11 @@ export class ScriptHarness {
         maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
         maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
         historyOf: () => this.#history(options.history),
+        observer: {
+          unclaimed: (count) => {
+            this.#unclaimed += count;
+          },
+        },
         timeOf: () => this.startMillis + (options.knownMillis ?? this.#nowMillis),
         replacements: options.replacements
           ? { ...this.replacements, ...options.replacements }
@@ -302,6 +318,13 @@ export class ScriptHarness {
     );
   }
 
+  /** How many unclaimed approvals have lapsed since this was asked last, as replies told it. */
+  takeUnclaimed(): number {
+    const count = this.#unclaimed;
+    this.#unclaimed = 0;
+    return count;
+  }
+
   /**
    * When Redis removes each key that exists, but for those of windows and generations of ids.
    * @throws Error where one never would be removed
@@ -321,7 +344,8 @@ export class ScriptHarness {
       if (at !== undefined) expiry[name] = at;
     }
     await this.pastExpiry();
-    for (const name of [this.names.records, ...this.names.outcomes]) await this.#expiryOf(name);
+    const { records, granted, outcomes } = this.names;
+    for (const name of [records, granted, ...outcomes]) await this.#expiryOf(name);
     await this.recentExpiry(undefined);
     for (const name of this.#limits) await this.recentExpiry(name);
     return expiry;
@@ -499,7 +523,7 @@ export class TestReplica {
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
-    terms: Readonly<Record<string, { readonly hits?: number; readonly holdMillis?: number }>> = {},
+    terms: Readonly<Record<string, TermsOfWaiter>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -509,6 +533,7 @@ export class TestReplica {
         ticket: this.harness.absoluteTicket(ticket),
         hits: terms[claim]?.hits ?? 1,
         holdMillis: terms[claim]?.holdMillis,
+        keepMillis: terms[claim]?.keepMillis,
       })),
     );
     await this.harness.expiry();
@@ -522,10 +547,10 @@ export class TestReplica {
    */
   async renew(
     places: number,
-    { wakeNumber = 0, lookFor = 'queue' }: RenewalOptions = {},
+    { wakeNumber = 0, keepsAny = false, lookFor = 'queue' }: RenewalOptions = {},
   ): Promise<boolean> {
     const { names } = this.harness;
-    const notRenewed = await this.scripts.renew([{ names, places, wakeNumber, lookFor }]);
+    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber, lookFor }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }
@@ -565,6 +590,18 @@ export class TestReplica {
     const [reply] = await this.scripts.withdraw([{ names: this.harness.names, claims }]);
     await this.harness.expiry();
     if (reply instanceof Error) throw reply;
+  }
+
+  /** @returns whether the caller of each may be told */
+  async confirm(claims: readonly string[]): Promise<readonly boolean[]> {
+    const [reply] = await this.scripts.confirm([{ names: this.harness.names, claims }]);
+    await this.harness.expiry();
+    if (reply instanceof Error) throw reply;
+    return reply!;
+  }
+
+  place(requestId: string): Promise<PlaceInQueue | undefined> {
+    return this.scripts.place(this.harness.names, requestId);
   }
 
   async inspect(): Promise<WithUsed<InspectReply> | undefined> {

@@ -4,7 +4,7 @@ import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { scriptClientParts } from './script-client-parts.js';
-import { unguarded } from './unguarded.js';
+import { unguarded, unobserved } from './unguarded.js';
 
 export interface ScriptSettings {
   readonly guard?: typeof unguarded;
@@ -30,6 +30,7 @@ export function scriptsOfManyKeys(
     maxHoldsPerKey: 1000,
     wakeArgument: others.wakeArgument ?? 'PUBLISH :wake',
     historyOf: () => history,
+    observer: unobserved,
     timeOf: () => 0,
   });
 }

@@ -30,6 +30,7 @@ export class StoreLimiterStub implements StoreLimiter {
   readonly #down = new Set<string>();
   readonly #listeners: (() => void)[] = [];
   isClosed = false;
+  isHandedOver = false;
   /** How often it was told that limits may have changed. */
   limitChanges = 0;
   pages: () => AsyncIterable<readonly InstanceState[]> = () => this.#noPages();
@@ -97,6 +98,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   onAvailabilityChange(listener: () => void): void {
     this.#listeners.push(listener);
+  }
+
+  handOver(): void {
+    this.isHandedOver = true;
   }
 
   close(): Promise<void> {

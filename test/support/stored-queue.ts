@@ -78,7 +78,14 @@ export function readQueue(
   };
 }
 
-/** The replica in a record `<hits>:<hold>:<replica id>#<number>`. */
+/** As what the place counts with a record `<hits>:<hold>[+<ms>]:<replica id>#<number>`. */
 function replicaOfOwner(record: string | undefined): string | undefined {
-  return record && /^\d+:\d+:(.*)#\d+$/.exec(record)?.[1];
+  const [, keep, replicaId] = /^\d+:\d+(?:\+(\d+))?:(.*)#\d+$/.exec(record ?? '') ?? [];
+  return keep === undefined ? replicaId : `${replicaId}+${roundUp(Number(keep))}`;
+}
+
+/** To 1, 2 or 5 times a power of ten. */
+function roundUp(millis: number): number {
+  const power = 10 ** Math.floor(Math.log10(millis));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((rounded) => rounded >= millis)!;
 }

@@ -27,4 +27,5 @@ export const unobserved = {
   batched: () => undefined,
   breakersOpen: () => undefined,
   catchingUp: () => undefined,
+  unclaimed: () => undefined,
 };

@@ -55,6 +55,7 @@ export const HTTP_ERRORS = {
   STORE_FULL: { status: 503 },
   KEY_FULL: { status: 503 },
   SHUTTING_DOWN: { status: 503 },
+  HANDED_OVER: { status: 503, header: 'Connection' },
   TOO_MANY_WAITERS: { status: 503 },
   TOO_MANY_WAITERS_OF_CALLER: { status: 503 },
   NO_ROOM_FOR_BODY: { status: 503, body: 'without key' },

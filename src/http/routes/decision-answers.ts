@@ -4,7 +4,8 @@ import type { Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { Decision, Limiter } from '../../limiter/limiter.js';
+import type { WaitingBody } from '../../api/answers.js';
+import type { Decision, Limiter, PlaceInQueue } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import {
   OUTAGE_POLICY_HEADER,
@@ -18,9 +19,11 @@ import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { hasDisconnected } from '../intake/connection-state.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
-import { JSON_TYPE, send } from '../replies/reply.js';
+import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
 export const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+/** The status of a check whose request waits on. */
+const WAITING_STATUS = 202;
 export const DENIAL_MESSAGE = ERRORS.RATE_LIMIT_EXCEEDED.message;
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
@@ -100,6 +103,10 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     send(response, DENIED_STATUS, JSON_TYPE, body, headers);
   };
 
+  const logDisconnect = (response: Response, key: string, message: string): void => {
+    logOf(response.locals.context, logger).info({ key, status: CLIENT_CLOSED_REQUEST }, message);
+  };
+
   return (response, key, decided, preference) => {
     const { decision } = decided;
     switch (decision.outcome) {
@@ -119,13 +126,30 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       case 'denied':
         deny(response, key, decision, decided, headersFor(decision, decided, preference));
         return;
+      case 'waiting': {
+        const { requestId, place } = decision;
+        if (place) sendPlace(response, requestId, place, preference);
+        else
+          logDisconnect(response, key, 'client disconnected while waiting, and its place is kept');
+        return;
+      }
       case 'withdrawn':
-        logOf(response.locals.context, logger).info(
-          { key, status: CLIENT_CLOSED_REQUEST },
-          'client disconnected while waiting',
-        );
+        logDisconnect(response, key, 'client disconnected while waiting');
     }
   };
+}
+
+/** Tells a client where its request waits on. */
+function sendPlace(
+  response: Response,
+  requestId: string,
+  { position, waitMillis }: PlaceInQueue,
+  preference: string | undefined,
+): void {
+  const headers = ['Cache-Control', 'no-store'];
+  if (preference !== undefined) headers.push('Preference-Applied', preference);
+  const body: WaitingBody = { request_id: requestId, position, waitMillis };
+  sendJson(response, WAITING_STATUS, body, headers);
 }
 
 /**

@@ -208,6 +208,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Promise.resolve(isFull ? 'full' : 'ok');
   }
 
+  handOver(): void {
+    // Places are not kept yet.
+  }
+
   close(): Promise<void> {
     this.#isClosed = true;
     this.#sweep.stop();

@@ -179,6 +179,10 @@ export class OutageLimiter implements Limiter {
     return this.primary.ping();
   }
 
+  handOver(): void {
+    this.primary.handOver();
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     await Promise.all([this.substitute.close(), this.primary.close()]);

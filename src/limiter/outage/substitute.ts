@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CallerPresence } from '../caller-presence.js';
-import type {
-  Amended,
-  Amendment,
-  CheckRequest,
-  Decision,
-  Limiter,
-  Peek,
-  PeekRequest,
-  RejectedAmendment,
-  ReleaseOptions,
+import {
+  type Amended,
+  type Amendment,
+  type CheckRequest,
+  type Decision,
+  isVerdict,
+  type Limiter,
+  type Peek,
+  type PeekRequest,
+  type RejectedAmendment,
+  type ReleaseOptions,
 } from '../limiter.js';
 
 /** Decides while the store is down. */
@@ -55,7 +56,7 @@ export function decideLocally(limiter: Limiter): Substitute {
     },
     check: async (request, caller) => {
       const decision = await limiter.check(request, caller);
-      return decision.outcome === 'withdrawn' ? decision : { ...decision, outagePolicy: 'local' };
+      return isVerdict(decision) ? { ...decision, outagePolicy: 'local' } : decision;
     },
     release: (key, requestId, options) => limiter.release(key, requestId, options),
     amend: (key, requestId, amendment) => limiter.amend(key, requestId, amendment),

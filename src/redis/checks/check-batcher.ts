@@ -106,7 +106,7 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
     number?: number,
   ): void {
-    const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis } = request;
+    const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis, keepMillis } = request;
     // A spread takes longer.
     this.#add(request, {
       requestId,
@@ -116,6 +116,7 @@ export class CheckBatcher {
       maxWaitMillis,
       hits,
       holdMillis,
+      keepMillis,
       onReply,
       onFailed,
     });

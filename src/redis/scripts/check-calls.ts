@@ -58,6 +58,10 @@ export class CheckCalls {
   /** Until when calls to a shard have one slot each. */
   readonly #bySlotUntil = new Map<string, number>();
 
+  readonly #onUnclaimed = (count: number): void => {
+    this.parts.settings.observer.unclaimed(count);
+  };
+
   constructor(private readonly parts: CheckCallsParts) {}
 
   /**
@@ -170,7 +174,8 @@ export class CheckCalls {
     const decoded = decodeCheckReplies(
       batches,
       reply as CheckReplies,
-      this.parts.settings.limitsOf,
+      settings.limitsOf,
+      this.#onUnclaimed,
     );
     if (decoded.every(isDecision)) return decoded;
     const said = decoded.map(timeOfStaleCall).find((time) => time !== undefined);

@@ -52,6 +52,8 @@ export interface BatchedCheck {
   readonly hits?: number | undefined;
   /** Undefined if the approval is not held. */
   readonly holdMillis?: number | undefined;
+  /** With `number`: for how long its place is kept without its caller. Undefined if the place ends with the check. */
+  readonly keepMillis?: number | undefined;
 }
 
 export interface Overrides {
@@ -216,6 +218,7 @@ function encodeSpecial(
     if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
   }
   if (checks.some(hasNumber)) say('numbers', checks.map(({ number = '' }) => number).join(','));
+  if (checks.some(isKept)) say('keeps', checks.map(({ keepMillis = '' }) => keepMillis).join(','));
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
@@ -241,6 +244,10 @@ function hasNumber({ number }: BatchedCheck): boolean {
 /** Whether its approval takes more than one hit of its window. */
 function hasHits({ hits = 1 }: BatchedCheck): boolean {
   return hits > 1;
+}
+
+function isKept({ keepMillis }: BatchedCheck): boolean {
+  return keepMillis !== undefined;
 }
 
 function isHeld({ holdMillis }: BatchedCheck): boolean {
@@ -269,12 +276,14 @@ export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_
 /**
  * @param reply of `lua/check.lua`
  * @param limitsOf the limits of the caller's rules, which are in force where the reply names no others
+ * @param onUnclaimed gets the number of unclaimed approvals that have lapsed
  * @returns for each batch, in their order, its reply, or the error with which it failed alone
  */
 export function decodeCheckReplies(
   batches: readonly CheckBatch[],
   reply: CheckReplies,
   limitsOf: LimitsOf,
+  onUnclaimed: (count: number) => void,
 ): (CheckBatchReply | Error | typeof NEEDS_ALL_NAMES)[] {
   let position = 0;
   return batches.map(({ checks, names }) => {
@@ -295,7 +304,9 @@ export function decodeCheckReplies(
       const quota = quotaIn([ownLimit(windowMillis, max, algorithm)], used, millisToRoom);
       return { millisToRoom, quota, verdicts };
     }
-    const [limits = '', ...numbers] = max.split(' ');
+    const [inForce = '', unclaimed] = max.split('!');
+    if (unclaimed !== undefined) onUnclaimed(Number(unclaimed));
+    const [limits = '', ...numbers] = inForce.split(' ');
     const [wakeNumber, at] = numbers.map(Number);
     const queueNews =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };

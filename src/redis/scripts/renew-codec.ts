@@ -8,6 +8,8 @@ export interface LeasedPlaces {
   readonly names: KeyNames;
   /** How many the replica knows of. */
   readonly places: number;
+  /** Whether any of them is kept for its caller. Default: false. */
+  readonly keepsAny?: boolean;
   /** The number of the last wake that the replica knows of; undefined if it knows none. */
   readonly wakeNumber: number | undefined;
   /** The name whose existence the renewal checks. Checking one name at a time, alternately, takes half the time. */
@@ -23,8 +25,12 @@ export function keysToRenew({ names, lookFor }: LeasedPlaces): string[] {
 const NO_NUMBER = -1;
 
 /** Its ARGV for one limiter key. */
-export function argumentsToRenew({ places, wakeNumber }: LeasedPlaces): number[] {
-  return [places, wakeNumber ?? NO_NUMBER];
+export function argumentsToRenew({
+  places,
+  keepsAny = false,
+  wakeNumber,
+}: LeasedPlaces): (string | number)[] {
+  return [keepsAny ? `${places}+` : places, wakeNumber ?? NO_NUMBER];
 }
 
 /** @returns those whose leases were not renewed */

@@ -4,6 +4,7 @@ import type {
   Amendment,
   Peek,
   PeekRequest,
+  PlaceInQueue,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -15,6 +16,7 @@ import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
+import { decodeConfirmed } from './confirm-codec.js';
 import {
   decodeInstances,
   type InspectReplies,
@@ -28,6 +30,8 @@ import {
   keysToRenew,
   type LeasedPlaces,
 } from './renew-codec.js';
+import { encodeKeyClaims, type KeyClaims } from './key-claims-codec.js';
+import { decodePlace } from './place-codec.js';
 import { decodePeek, encodePeek } from './peek-codec.js';
 import { decodeReported, encodeReport } from './remaining-codec.js';
 import { replyForEach } from './reply-for-each.js';
@@ -42,7 +46,7 @@ import {
 } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 import { sendWithCalendars } from './stale-calendars.js';
-import { decodeWithdrawn, encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
+import { decodeWithdrawn } from './withdraw-codec.js';
 
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments instead of files, see {@link loadScript}. */
@@ -72,6 +76,8 @@ export class Scripts {
   readonly #pause: Script;
   readonly #remaining: Script;
   readonly #withdraw: Script;
+  readonly #confirm: Script;
+  readonly #place: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
   readonly #peek: Script;
@@ -101,6 +107,8 @@ export class Scripts {
     this.#pause = load('pause');
     this.#remaining = load('remaining');
     this.#withdraw = load('withdraw');
+    this.#confirm = load('confirm');
+    this.#place = load('place', ['no-writes']);
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
     this.#peek = load('peek', ['no-writes']);
@@ -122,7 +130,10 @@ export class Scripts {
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
     const args = [known.millisLeft, known.limits, ...encodeTickets(askedAbout)];
-    return decodeSettleReply(await this.#run(this.#settle, names, args), this.settings.replicaId);
+    const { replicaId, observer } = this.settings;
+    const reply = decodeSettleReply(await this.#run(this.#settle, names, args), replicaId);
+    if (reply.unclaimed > 0) observer.unclaimed(reply.unclaimed);
+    return reply;
   }
 
   /**
@@ -201,24 +212,26 @@ export class Scripts {
    * @param withdrawals in a cluster, with names in one slot
    * @returns for each key, in their order, how many were withdrawn or released, or its error
    */
-  withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]> {
-    return inSeveralCalls(withdrawals, (rest) => {
-      const { state } = rest[0].names;
-      return this.guard.run({
-        script: this.#withdraw.name,
-        operation: this.#operation,
-        name: state,
-        size: rest.length,
-        isWrite: true,
-        isRepeatable: true,
-        send: (_attempt, isWanted) =>
-          sendWithCalendars(this.settings.timeOf(state), (time) => {
-            const { keys, args } = encodeWithdrawals(this.settings, rest, time);
-            const call = { script: this.#withdraw, keys, args };
-            return this.#sendForEach(call, isWanted, decodeWithdrawn);
-          }),
-      });
-    });
+  withdraw(withdrawals: readonly KeyClaims[]): Promise<(number | Error)[]> {
+    const { observer } = this.settings;
+    return this.#runForClaims(this.#withdraw, withdrawals, (reply) =>
+      decodeWithdrawn(reply, (count) => {
+        observer.unclaimed(count);
+      }),
+    );
+  }
+
+  /**
+   * @param granted in a cluster, with names in one slot
+   * @returns for each key, in their order, whether the caller of each approval may be told, or its error
+   */
+  confirm(granted: readonly KeyClaims[]): Promise<(boolean[] | Error)[]> {
+    return this.#runForClaims(this.#confirm, granted, decodeConfirmed);
+  }
+
+  /** @returns undefined if the request does not wait */
+  async place(names: KeyNames, requestId: string): Promise<PlaceInQueue | undefined> {
+    return decodePlace(await this.#run(this.#place, names, [requestId], { isWrite: false }));
   }
 
   /**
@@ -297,6 +310,30 @@ export class Scripts {
         sendWithCalendars(timeOf(names.state), (time) =>
           this.#client.sendWithOthers(callAt(time), isWanted),
         ),
+    });
+  }
+
+  /** @param ofKeys in a cluster, with names in one slot */
+  #runForClaims<Reply>(
+    script: Script,
+    ofKeys: readonly KeyClaims[],
+    decode: (reply: unknown) => (Reply | Error)[],
+  ): Promise<(Reply | Error)[]> {
+    return inSeveralCalls(ofKeys, (rest) => {
+      const { state } = rest[0].names;
+      return this.guard.run({
+        script: script.name,
+        operation: this.#operation,
+        name: state,
+        size: rest.length,
+        isWrite: true,
+        isRepeatable: true,
+        send: (_attempt, isWanted) =>
+          sendWithCalendars(this.settings.timeOf(state), (time) => {
+            const { keys, args } = encodeKeyClaims(this.settings, rest, time);
+            return this.#sendForEach({ script, keys, args }, isWanted, decode);
+          }),
+      });
     });
   }
 

@@ -8,6 +8,8 @@ export interface Ticket {
   readonly ticket: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
+  /** Undefined if its place ends with its check. */
+  readonly keepMillis?: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -39,6 +41,8 @@ export interface SettleReply {
   readonly used: UsedOfLimits;
   /** When Redis ran this call, by its clock, in milliseconds since 1970. */
   readonly at: number;
+  /** How many unclaimed approvals have lapsed since a reply told it. */
+  readonly unclaimed: number;
   /** The claims of the waiters that were put back in the queue. This call may have approved them then. */
   readonly putBack: readonly string[];
   /** The claims approved by this call, and those asked about that were approved before, in any window. */
@@ -54,30 +58,34 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ claim, ticket, hits, holdMillis }) => {
+  return tickets.flatMap(({ claim, ticket, hits, holdMillis, keepMillis }) => {
     const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
+    const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;
-    return [requestId, `${ticket}${ofHits}${ofHold}${ofCheck}`];
+    return [requestId, `${ticket}${ofHits}${ofHold}${ofKeep}${ofCheck}`];
   });
 }
 
 /** @param replicaId of the caller */
 export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
-  const [micros, wakeNumber, waiting, limits, used, microsToLook, at, places, missing, ...ids] =
-    reply as [
-      number,
-      number,
-      number,
-      string,
-      UsedOfLimits,
-      number,
-      number,
-      number,
-      number,
-      ...string[],
-    ];
+  const [micros, wakeNumber, waiting, limits, used, ...others] = reply as [
+    number,
+    number,
+    number,
+    string,
+    UsedOfLimits,
+    ...unknown[],
+  ];
+  const [microsToLook, at, places, unclaimed, missing, ...ids] = others as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    ...string[],
+  ];
   const heard = ids.slice(missing);
   const granted = heard
     .filter((text) => !text.includes('!'))
@@ -95,6 +103,7 @@ export function decodeSettleReply(reply: unknown, replicaId: string): SettleRepl
     limits,
     used,
     at,
+    unclaimed,
     putBack: ids.slice(0, missing).flatMap((claim) => claimHere(claim, replicaId) ?? []),
     granted: granted.map(([claim]) => claim),
     ended: endedHere(

@@ -1,4 +1,4 @@
-import type { KeyLimits, LimitsOf } from '../../limiter/limiter.js';
+import type { ApprovalObserver, KeyLimits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules } from './limits-codec.js';
 
@@ -25,6 +25,8 @@ export interface CallerSettings {
    * @param name a name in Redis that the call is about
    */
   readonly timeOf: (name: string) => number;
+  /** Is told what replies say of approvals. */
+  readonly observer: ApprovalObserver;
 }
 
 /**

@@ -64,6 +64,11 @@ export class KeyNames {
     return `${this.state}:records`;
   }
 
+  /** The requests with such ids whose approvals are held for the callers of kept places. */
+  get granted(): string {
+    return `${this.state}:granted`;
+  }
+
   /** The outcomes of requests with such ids, of now and by generation. */
   get outcomes(): readonly string[] {
     const name = `${this.state}:outcomes`;
@@ -127,6 +132,7 @@ export function storedNames(
     { content: 'queue', name: names.queue },
     { content: 'waiters', name: names.waiting },
     { content: 'waiters with ids of their callers', name: names.records },
+    { content: 'unclaimed approvals', name: names.granted },
     ...names.outcomes.map((name) => ({ content: 'outcomes of requests with such ids', name })),
     { content: 'replicas and leases', name: names.replicas },
     { content: 'window leader', name: `mutex:${names.leader}` },

@@ -1,4 +1,4 @@
-import type { RequestTrace } from '../../limiter/limiter.js';
+import type { ApprovalObserver, RequestTrace } from '../../limiter/limiter.js';
 
 /** A failed call did not run, may have run (`unknown`), or was wrong (`fault`). */
 export type CallOutcome = 'ok' | 'not_run' | 'unknown' | 'fault';
@@ -21,7 +21,7 @@ export interface CallLoad {
 export type CatchUp = 'withdrawal' | 'settle';
 
 /** Observes the calls to Redis. The metrics implement it. */
-export interface StoreObserver {
+export interface StoreObserver extends ApprovalObserver {
   /** A call of a script ended. @param outcome `ok`, or the kind of its failure */
   called(script: string, seconds: number, outcome: CallOutcome, load: CallLoad): void;
   /** A call with this number of checks was sent. */

@@ -1,10 +1,12 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
-import type { Quota } from '../../limiter/limiter.js';
+import type { CallerPresence } from '../../limiter/caller-presence.js';
+import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
+import type { Confirmations } from './confirmations.js';
 import { LastNews } from './last-news.js';
 import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
@@ -18,12 +20,22 @@ import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import { type Heard, WakeNumbers } from './wake-numbers.js';
 import type { WindowLeader } from './window-leader.js';
+import type { WaitingStore } from './waiting-store.js';
 import type { WindowTiming } from './window-timing.js';
+
+/** Redis rounds the time up for which it keeps a place: to 1, 2 or 5 times a power of ten. */
+function longestKept(keepMillis: number): number {
+  return 2.5 * keepMillis;
+}
 
 /** What the renewals of a lease look for, alternately. */
 const LOOK_FOR_NEXT = { queue: 'waiting', waiting: 'queue' } as const;
 
 export interface LocalQueueParts extends SettleCallsParts {
+  readonly store: Pick<WaitingStore, 'settle' | 'place'>;
+  /** Whether Redis can be asked about the key, as far as is known. */
+  readonly isAvailable: () => boolean;
+  readonly confirmations: Pick<Confirmations, 'add'>;
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
   readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
@@ -95,6 +107,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return this.#places.ticketed;
   }
 
+  get keepsAny(): boolean {
+    return this.#places.keepsAny;
+  }
+
+  /** Whether a check of a request is here whose caller has chosen its id. */
+  has(requestId: string): boolean {
+    return this.#places.has(requestId);
+  }
+
   get wakeNumber(): number | undefined {
     return this.#numbers.known;
   }
@@ -126,17 +147,24 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
   }
 
-  /** The longest hold that anybody here has asked for. */
+  /** The longest time for which a place here is kept, or an approval is held. */
   get longestHoldMillis(): number {
     return this.#longestHoldMillis;
   }
 
   /** To be called before Redis is asked: a grant can overtake the answer. */
-  ask(waiter: Waiter): void {
+  ask(waiter: Waiter, caller: CallerPresence | undefined): void {
     this.#fire('asked');
-    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, waiter.holdMillis ?? 0);
+    const { claimOrId: claim, holdMillis = 0, keepMillis } = waiter;
+    const keptMillis = keepMillis === undefined ? 0 : longestKept(keepMillis);
+    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, holdMillis, keptMillis);
     this.#places.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
+    if (keepMillis === undefined) {
+      waiter.withdrawOnDisconnect(caller, () => {
+        this.#disconnected(claim);
+      });
+    } else waiter.keepOnDisconnect(caller, this.parts.clock, this.#endKept(claim));
   }
 
   /**
@@ -147,18 +175,13 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const place = this.#places.asking(claim);
     // A wake that overtook this answer has approved the request.
     if (!place) return;
-    if (place.waiter.decided) {
+    const { waiter } = place;
+    if (waiter.decided && !waiter.isKept) {
       this.#withdraw([claim]);
       return;
     }
     this.#places.giveTicket(claim, ticket);
-    // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
-    place.waiter.onceExpired(this.parts.clock, () => {
-      this.#places.expire(claim);
-      this.#fire('due');
-      // It does not wait for the next retry of the queues that have failed.
-      if (this.#mode === 'inLine') this.parts.line.join(this);
-    });
+    this.#startTimers(waiter, Math.max(0, news.at - ticket / 1000));
     const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);
     if (heard === 'missed') this.#places.doubtAll();
     this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
@@ -178,15 +201,28 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return place !== undefined;
   }
 
-  /** A caller has disconnected. A request without a ticket is withdrawn when it is answered. */
-  disconnected(claim: string): void {
-    if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
+  /**
+   * The check of a kept place was approved at once, and its caller has gone. The approval stays for as long as the place
+   * would: the caller may come back for it.
+   */
+  approvedForNobody(claim: string): void {
+    this.#places.grant(claim);
   }
 
   /** Fails all waiters because this replica stops. */
   turnAway(): void {
     for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
     this.#withdraw(this.#places.ticketedClaims());
+  }
+
+  /** Leaves the kept places to other replicas. Redis keeps them for their time. */
+  handOver(): void {
+    for (const waiter of this.#places.waiters()) {
+      if (waiter.keepMillis === undefined) continue;
+      this.#remove(waiter.claimOrId);
+      waiter.fail(new UnavailableError('handed_over'));
+    }
+    this.#endIfEmpty();
   }
 
   onSubscribed(): void {
@@ -214,6 +250,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** Redis is up again. Calls may have failed meanwhile, and Redis may have lost its memory. */
   onStoreAvailable(): void {
+    // Their callers could not come back before.
+    for (const waiter of this.#places.waiters()) waiter.keepAgain();
     this.#messagesLost();
   }
 
@@ -270,8 +308,57 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   #remove(claim: string): Place | undefined {
     const place = this.#places.remove(claim);
-    if (place) this.parts.onSizeChange(-1);
+    if (!place) return undefined;
+    this.parts.onSizeChange(-1);
+    if (place.waiter.keepMillis !== undefined) place.waiter.endPlace();
     return place;
+  }
+
+  /** A caller has disconnected. A request without a ticket is withdrawn when it is answered. */
+  #disconnected(claim: string): void {
+    if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
+  }
+
+  /** Ends a place that was kept for its time, unless Redis is down: then the time begins again afterwards. */
+  #endKept(claim: string): () => void {
+    return () => {
+      if (this.parts.isAvailable()) this.#withdraw([claim]);
+    };
+  }
+
+  /** @param waitedMillis since the request got its ticket */
+  #startTimers(waiter: Waiter, waitedMillis: number): void {
+    const { claimOrId: claim, keepMillis } = waiter;
+    const expire = (): void => {
+      this.#places.expire(claim);
+      this.#fire('due');
+      // It does not wait for the next retry of the queues that have failed.
+      if (this.#mode === 'inLine') this.parts.line.join(this);
+    };
+    // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
+    waiter.onceExpired(this.parts.clock, expire, keepMillis === undefined ? 0 : waitedMillis);
+    waiter.onceAnswerDue(this.parts.clock, () => void this.#tellPlace(waiter));
+  }
+
+  /** Tells a check with `keepMillis` where its request waits. From now on its place is kept. */
+  async #tellPlace(waiter: Waiter): Promise<void> {
+    const { claimOrId: claim } = waiter;
+    const place = await this.#placeOf(waiter);
+    // What has ended its place meanwhile has decided it.
+    if (this.#places.get(claim)) waiter.keep(place, this.parts.clock, this.#endKept(claim));
+  }
+
+  /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
+  async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
+    const { store, names, clock, logger } = this.parts;
+    try {
+      const place = await store.place(names, requestId);
+      if (place) return place;
+    } catch (error) {
+      logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
+    }
+    const waitMillis = Math.max(0, this.#timing.millisToRoom(clock.now()));
+    return { position: this.#places.countBefore(claim) + 1, waitMillis };
   }
 
   #withdraw(claims: readonly string[]): void {
@@ -358,6 +445,10 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   ): void {
     const place = this.#places.get(claim);
     if (!place) return;
+    if (place.waiter.keepMillis !== undefined) {
+      this.#grantedToKept(place.waiter, at, quota);
+      return;
+    }
     const until = heldUntil(place.waiter);
     if (until <= this.parts.clock.now()) {
       // Its hold may have lapsed, as after this replica has stood still. Redis knows, and puts it back if it has.
@@ -371,6 +462,52 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       this.#withdraw([claim]);
     };
     this.parts.approvals.approve(place.waiter, release, quota, until);
+  }
+
+  /**
+   * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
+   * told first, it might use an approval that lapses.
+   */
+  #grantedToKept(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
+    const { claimOrId: claim } = waiter;
+    if (this.#places.isGranted(claim)) return;
+    if (!this.#places.hasTicket(claim)) {
+      // The answer with its ticket is on its way. A settle follows it.
+      this.#places.doubt(claim);
+      return;
+    }
+    this.#places.grant(claim);
+    if (waiter.decided) return;
+    this.parts.confirmations.add({
+      names: this.parts.names,
+      claim,
+      isWanted: () => this.#places.isGranted(claim) && !waiter.decided,
+      onAnswer: (isConfirmed, sentAt) => {
+        if (isConfirmed) {
+          this.#calls.told(claim, at);
+          this.#confirmed(waiter, sentAt, quota);
+        } else this.#grantLost(claim);
+      },
+    });
+  }
+
+  #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
+    const { claimOrId: claim, holdMillis = Infinity } = waiter;
+    // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
+    const release = (): void => {
+      if (!waiter.isKept) this.#withdraw([claim]);
+    };
+    const onTold = (): void => {
+      this.#remove(claim);
+      this.#endIfEmpty();
+    };
+    this.parts.approvals.approve(waiter, release, quota, sentAt + holdMillis, onTold);
+  }
+
+  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
+  #grantLost(claim: string): void {
+    this.#places.doubtGrant(claim);
+    this.#fire('due');
   }
 
   #armForWindow(): void {

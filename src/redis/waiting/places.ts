@@ -15,23 +15,42 @@ interface TicketedPlace extends Place {
   readonly ticket: number;
 }
 
-/** A replica's waiters of one key, by their claims: some have a ticket, others still ask for one. */
+/**
+ * A replica's waiters of one key, by their claims: some have a ticket, others still ask for one. The kept ones of others
+ * have approvals that Redis holds for their callers.
+ */
 export class Places {
   readonly #asking = new Map<string, Place>();
   /** In the order of their tickets. */
   #ticketed = new Map<string, TicketedPlace>();
+  /** No longer in the queue. Without a ticket if the check was approved before it had one. */
+  readonly #granted = new Map<string, Place | TicketedPlace>();
+  /** How many of the requests whose callers have chosen their ids are here, by their ids. */
+  readonly #named = new Map<string, number>();
+  /** How many places with a ticket are kept. */
+  #kept = 0;
   /** The claims of the waiters whose longest wait is over. */
   readonly #expired = new Set<string>();
   #highestTicket = -Infinity;
   #doubted = 0;
 
   get size(): number {
-    return this.#asking.size + this.#ticketed.size;
+    return this.#asking.size + this.#ticketed.size + this.#granted.size;
   }
 
   /** How many places have a ticket. */
   get ticketed(): number {
     return this.#ticketed.size;
+  }
+
+  /** Whether any place with a ticket is kept. */
+  get keepsAny(): boolean {
+    return this.#kept > 0;
+  }
+
+  /** Whether a check of a request is here whose caller has chosen its id. */
+  has(requestId: string): boolean {
+    return this.#named.has(requestId);
   }
 
   /** The place with the lowest ticket. Undefined if nobody has a ticket. */
@@ -47,6 +66,7 @@ export class Places {
 
   ask(waiter: Waiter, askedAt: number): void {
     this.#asking.set(waiter.claimOrId, { waiter, askedAt, isDoubted: false });
+    this.#countNamed(waiter, 1);
   }
 
   /** The place of a request that has no ticket yet. */
@@ -55,16 +75,27 @@ export class Places {
   }
 
   get(claim: string): Place | undefined {
-    return this.#asking.get(claim) ?? this.#ticketed.get(claim);
+    return this.#asking.get(claim) ?? this.#ticketed.get(claim) ?? this.#granted.get(claim);
   }
 
   hasTicket(claim: string): boolean {
     return this.#ticketed.has(claim);
   }
 
-  *waiters(): Iterable<Waiter> {
-    for (const { waiter } of this.#asking.values()) yield waiter;
-    for (const { waiter } of this.#ticketed.values()) yield waiter;
+  isGranted(claim: string): boolean {
+    return this.#granted.has(claim);
+  }
+
+  /** A copy of all. */
+  waiters(): Waiter[] {
+    const all = [this.#asking, this.#ticketed, this.#granted];
+    return all.flatMap((places) => [...places.values()].map(({ waiter }) => waiter));
+  }
+
+  /** How many places with tickets here are before one. */
+  countBefore(claim: string): number {
+    const index = [...this.#ticketed.keys()].indexOf(claim);
+    return Math.max(0, index);
   }
 
   /** The claims of the requests that have a ticket. */
@@ -77,19 +108,35 @@ export class Places {
     const place = this.#asking.get(claim);
     if (!place) return;
     this.#asking.delete(claim);
-    this.#ticketed.set(claim, { ...place, ticket });
-    if (place.isDoubted) this.#doubted += 1;
-    if (ticket < this.#highestTicket) this.#sort();
-    else this.#highestTicket = ticket;
+    this.#addTicketed(claim, { ...place, ticket });
+  }
+
+  /** The approval of a kept place is held for its caller, so that it is in the queue no longer. */
+  grant(claim: string): void {
+    const place = this.#asking.get(claim) ?? this.#ticketed.get(claim);
+    if (!place) return;
+    this.#asking.delete(claim);
+    this.#removeTicketed(claim);
+    this.#granted.set(claim, place);
+  }
+
+  /** Such an approval may be lost. Its place is doubted, so that the next call tells what has become of it. */
+  doubtGrant(claim: string): void {
+    const place = this.#granted.get(claim);
+    if (!place || !('ticket' in place)) return;
+    this.#granted.delete(claim);
+    place.isDoubted = true;
+    this.#addTicketed(claim, place);
   }
 
   /** @returns the removed place, if there was one */
   remove(claim: string): Place | undefined {
     const place = this.get(claim);
-    if (this.#ticketed.delete(claim) && place?.isDoubted) this.#doubted -= 1;
+    this.#removeTicketed(claim);
     this.#asking.delete(claim);
+    this.#granted.delete(claim);
     this.#expired.delete(claim);
-    if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
+    if (place) this.#countNamed(place.waiter, -1);
     return place;
   }
 
@@ -139,11 +186,35 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { hits, holdMillis } = place.waiter;
-      taken.push({ claim, ticket: place.ticket, hits, holdMillis });
+      const { hits, holdMillis, keepMillis } = place.waiter;
+      taken.push({ claim, ticket: place.ticket, hits, holdMillis, keepMillis });
     }
     this.#doubted -= taken.length;
     return taken;
+  }
+
+  #addTicketed(claim: string, place: TicketedPlace): void {
+    this.#ticketed.set(claim, place);
+    if (place.isDoubted) this.#doubted += 1;
+    if (place.waiter.keepMillis !== undefined) this.#kept += 1;
+    if (place.ticket < this.#highestTicket) this.#sort();
+    else this.#highestTicket = place.ticket;
+  }
+
+  #removeTicketed(claim: string): void {
+    const place = this.#ticketed.get(claim);
+    if (!place) return;
+    this.#ticketed.delete(claim);
+    if (place.isDoubted) this.#doubted -= 1;
+    if (place.waiter.keepMillis !== undefined) this.#kept -= 1;
+    if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
+  }
+
+  #countNamed({ requestId, claim }: Waiter, by: 1 | -1): void {
+    if (claim === undefined) return;
+    const count = (this.#named.get(requestId) ?? 0) + by;
+    if (count === 0) this.#named.delete(requestId);
+    else this.#named.set(requestId, count);
   }
 
   #doubt(place: TicketedPlace): void {

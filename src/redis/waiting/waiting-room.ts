@@ -13,6 +13,8 @@ import { type CheckReply, denial } from '../checks/check-replies.js';
 import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { StoreObserver } from '../shared/store-observer.js';
+import { Confirmations } from './confirmations.js';
+import { LaterWithdrawals } from './later-withdrawals.js';
 import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
@@ -60,11 +62,14 @@ export class WaitingRoom {
   readonly #renewals: LeaseRenewals;
   readonly #line: SettleLine;
   readonly #withdrawals: Withdrawals;
+  readonly #laterWithdrawals: LaterWithdrawals;
+  readonly #confirmations: Confirmations;
   readonly #approvals: ApprovalBatches;
   /** The calls that are still under way for queues that are over. */
   readonly #ending = new Set<Promise<unknown>>();
   #waiting = 0;
   #candidates = 0;
+  #isHandedOver = false;
   #isClosing = false;
   #onLastQueueOver: (() => void) | undefined;
 
@@ -76,6 +81,8 @@ export class WaitingRoom {
       ...parts,
       isWaitedFor: (key) => this.#queues.has(key),
     });
+    this.#laterWithdrawals = new LaterWithdrawals({ ...parts, withdrawals: this.#withdrawals });
+    this.#confirmations = new Confirmations(parts);
     this.#approvals = new ApprovalBatches(parts.ticks, parts.clock);
   }
 
@@ -84,9 +91,10 @@ export class WaitingRoom {
     return this.#waiting;
   }
 
-  /** Whether one more request may wait here. */
-  get hasPlace(): boolean {
-    return this.#waiting < this.parts.maxWaiters;
+  /** Whether a request may wait here: one more, or one that takes over a place that waits here. */
+  hasPlaceFor({ key, requestId, noPlace = false }: CheckRequest): boolean {
+    if (!noPlace && this.#waiting < this.parts.maxWaiters) return true;
+    return requestId !== undefined && this.#queues.get(key)?.has(requestId) === true;
   }
 
   /** The waiters of a key here, if there are any. */
@@ -96,10 +104,14 @@ export class WaitingRoom {
 
   /**
    * Asks for permission, and waits for it if it is not given at once.
-   * @throws UnavailableError (`shutting_down`) if the replica stops meanwhile, or has stopped
+   * @throws UnavailableError (`shutting_down`, or with `keepMillis` `handed_over`) if the replica stops meanwhile, or has
+   * stopped
    * @throws StoreUnavailableError if the store can't be asked
    */
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    if (this.#isHandedOver && request.keepMillis !== undefined) {
+      throw new UnavailableError('handed_over');
+    }
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
     const { requestId = this.parts.createRequestId() } = request;
@@ -107,10 +119,7 @@ export class WaitingRoom {
     const waiter = new Waiter(requestId, request, number);
     const { claimOrId: claim } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
-    queue.ask(waiter);
-    waiter.withdrawOnDisconnect(caller, () => {
-      queue.disconnected(claim);
-    });
+    queue.ask(waiter, caller);
     this.parts.checks.check(
       request,
       requestId,
@@ -129,13 +138,17 @@ export class WaitingRoom {
   }
 
   /**
-   * Withdraws a check whose call failed and may have run, since nobody waits for it any more. Where it runs later than
-   * this withdrawal, as after a slot has moved, the second one finds it.
+   * Withdraws a check whose call failed and may have run, since nobody waits for it any more; one whose place is kept when
+   * nobody has come for it in time. Where it runs later than this withdrawal, as after a slot has moved, the second one
+   * finds it.
    */
-  checkFailed({ key, holdMillis = 0 }: CheckRequest, claim: string, error: unknown): void {
+  checkFailed(request: CheckRequest, claim: string, error: unknown): void {
+    const { key, holdMillis = 0, keepMillis } = request;
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
+    const { state: name } = this.parts.naming.namesOf(key);
     const withdraw = (): void => {
-      this.#withdrawals.add(key, [claim], holdMillis);
+      if (keepMillis === undefined) this.#withdrawals.add(key, [claim], holdMillis);
+      else this.#laterWithdrawals.add({ key, name, claim, keepMillis, holdMillis });
     };
     withdraw();
     void error.ended?.then(withdraw);
@@ -152,7 +165,9 @@ export class WaitingRoom {
       if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
     }
     this.#line.onStoreAvailable();
+    this.#laterWithdrawals.onStoreAvailable();
     this.#withdrawals.onStoreAvailable();
+    this.#confirmations.onStoreAvailable();
   }
 
   /** The limits of some keys may have changed, so that waiters may have room. */
@@ -160,8 +175,15 @@ export class WaitingRoom {
     for (const queue of this.#queues.values()) queue.limitsChanged();
   }
 
+  /** Leaves all kept places to other replicas. From now on no check gets one here. */
+  handOver(): void {
+    this.#isHandedOver = true;
+    for (const queue of [...this.#queues.values()]) queue.handOver();
+  }
+
   /** Fails all waiters, and resolves when nothing of this replica is left in Redis's queues. */
   async close(): Promise<void> {
+    this.handOver();
     this.#isClosing = true;
     for (const queue of [...this.#queues.values()]) queue.turnAway();
     // Requests without a ticket are withdrawn when their answers come, each within a time limit.
@@ -172,6 +194,8 @@ export class WaitingRoom {
     }
     await this.#approvals.allNotified();
     await Promise.all(this.#ending);
+    this.#confirmations.close();
+    this.#laterWithdrawals.close();
     await this.#withdrawals.close();
   }
 
@@ -180,6 +204,10 @@ export class WaitingRoom {
     const { verdict, millisToRoom, queueNews } = reply;
     if (verdict > VERDICT.approved && queueNews) {
       queue.ticketed(claim, verdict, millisToRoom, queueNews);
+      return;
+    }
+    if (verdict === VERDICT.approved && waiter.isKept) {
+      queue.approvedForNobody(claim);
       return;
     }
     if (!queue.answered(claim)) return;
@@ -209,6 +237,8 @@ export class WaitingRoom {
       renewals: this.#renewals,
       line: this.#line,
       approvals: this.#approvals,
+      confirmations: this.#confirmations,
+      isAvailable: () => parts.isAvailable(names.state),
       graceMillis: WAKE_GRACE_MILLIS * (1 + parts.random()),
       delayMillis: (storeRoomAt) => settleDelay(key, parts.limitsOf(key).limits, storeRoomAt),
       createLeader: () => {

@@ -1,7 +1,8 @@
+import type { PlaceInQueue } from '../../limiter/limiter.js';
+import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
-import type { Withdrawal } from '../scripts/withdraw-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
@@ -28,5 +29,16 @@ export interface WaitingStore {
    * @param withdrawals in a cluster, with names in one slot
    * @returns for each key, in their order, how many there were, or the error with which it failed alone
    */
-  withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]>;
+  withdraw(withdrawals: readonly KeyClaims[]): Promise<(number | Error)[]>;
+
+  /**
+   * Claims approvals that are held for the callers of kept places, since these callers are about to be told.
+   * @param granted in a cluster, with names in one slot
+   * @returns for each key, in their order, whether the caller of each approval may be told, or the error with which the
+   *   key failed alone. If one may not, a settle tells what has become of its request
+   */
+  confirm(granted: readonly KeyClaims[]): Promise<(boolean[] | Error)[]>;
+
+  /** @returns undefined if the request does not wait */
+  place(names: KeyNames, requestId: string): Promise<PlaceInQueue | undefined>;
 }

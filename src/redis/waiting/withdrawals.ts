@@ -8,7 +8,7 @@ import { longestCountMillis } from '../../limiter/limits.js';
 import { backoffMillis } from '../shared/backoff.js';
 import { groupBy } from '../../common/group-by.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
-import type { Withdrawal } from '../scripts/withdraw-codec.js';
+import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import type { WaitingStore } from './waiting-store.js';
 
@@ -223,7 +223,7 @@ export class Withdrawals {
 
   /** @returns the failure, if there was one */
   async #withdraw(keys: readonly Pending[]): Promise<unknown> {
-    const withdrawals = keys.map((pending): Withdrawal => {
+    const withdrawals = keys.map((pending): KeyClaims => {
       const { names } = pending;
       return { names, claims: takeFirst(pending, MAX_IDS_PER_CALL) };
     });

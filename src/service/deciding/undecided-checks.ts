@@ -8,6 +8,7 @@ import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
   'store_unavailable',
   'shutting_down',
+  'handed_over',
 ]);
 
 /** Counts the checks that failed with a 503, and logs them: one line a second with the counts by reason. */

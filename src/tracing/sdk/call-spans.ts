@@ -55,6 +55,9 @@ export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObse
     catchingUp: (what, undone) => {
       observer.catchingUp(what, undone);
     },
+    unclaimed: (count) => {
+      observer.unclaimed(count);
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import {
   TraceFlags,
 } from '@opentelemetry/api';
 
-import type { Decision } from '../../limiter/limiter.js';
+import { type Decision, isVerdict } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { type TraceIds, traceIds } from '../trace-ids.js';
 import type { ChangeOutcome, ChangeSpan, CheckSpan } from '../tracer.js';
@@ -90,8 +90,12 @@ export class RequestSpan implements CheckSpan, ChangeSpan {
 
 /** The same words as in `ratelimit_decisions_total`. */
 function attributesOf(decision: Decision, isShadow: boolean): Attributes {
-  if (decision.outcome === 'withdrawn') {
-    return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' };
+  if (!isVerdict(decision)) {
+    const isTold = decision.outcome === 'waiting' && decision.place !== undefined;
+    return {
+      'sluice.outcome': decision.outcome,
+      'sluice.reason': isTold ? 'answer_due' : 'client_disconnected',
+    };
   }
   const decidedBy = decision.outagePolicy ?? 'store';
   if (decision.outcome === 'denied') {

@@ -322,6 +322,17 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     },
     values: nothing,
   },
+  HANDED_OVER: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const keeping = `?canWait=true&requestId=${ID}&keepMillis=60000`;
+      const waiting = begin(app.url, 'POST', ratePath(key) + keeping);
+      await untilWaiting(app.url, key, 1);
+      void app.stop(60_000);
+      return waiting.answer;
+    },
+    values: nothing,
+  },
   TOO_MANY_WAITERS: {
     environment: () => ({ MAX_WAITERS: '0' }),
     provoke: async (app, key) => {

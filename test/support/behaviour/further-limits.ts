@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
-import type { Decision } from '../../../src/limiter/limiter.js';
+import { type Decision, isVerdict } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
@@ -482,7 +482,7 @@ export function describeFurtherLimits(
 }
 
 function quotaOf(decision: Decision) {
-  if (decision.outcome === 'withdrawn' || !decision.quota) throw new Error('no quota');
+  if (!isVerdict(decision) || !decision.quota) throw new Error('no quota');
   return decision.quota;
 }
 

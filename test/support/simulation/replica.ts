@@ -120,6 +120,7 @@ export class SimulatedReplica {
       maxHoldsPerKey: 100,
       historyOf: () => this.history.text,
       timeOf: () => this.connection.knownTime,
+      observer: unobserved,
       replacements: standInsFor(scripts).texts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

@@ -6,6 +6,7 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
 import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
+import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { SettleLine } from '../../../src/redis/waiting/settle-line.js';
@@ -82,6 +83,14 @@ export class QueueHarness {
         }),
       clock: this.clock,
       logger: this.log.logger,
+      isAvailable: () => true,
+      confirmations: new Confirmations({
+        store: this.store,
+        slotOf: () => 0,
+        clock: this.clock,
+        ticks: eventLoop,
+        logger: this.log.logger,
+      }),
       approvals: new ApprovalBatches(eventLoop, this.clock),
       lease: new Lease(LEASE_MILLIS, LOOK_AGAIN_MILLIS),
       latestTime: () => this.storeTime,
@@ -109,10 +118,7 @@ export class QueueHarness {
       (decision) => (held.outcome = decision),
       (error: unknown) => (held.outcome = error as Error),
     );
-    this.queue.ask(waiter);
-    waiter.withdrawOnDisconnect(held.caller, () => {
-      this.queue.disconnected(requestId);
-    });
+    this.queue.ask(waiter, held.caller);
   }
 
   disconnect(requestId: string): void {

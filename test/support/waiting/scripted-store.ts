@@ -1,7 +1,8 @@
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
-import type { Withdrawal } from '../../../src/redis/scripts/withdraw-codec.js';
+import type { PlaceInQueue } from '../../../src/limiter/limiter.js';
+import type { KeyClaims } from '../../../src/redis/scripts/key-claims-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
@@ -42,6 +43,7 @@ const NOTHING_NEW: SettleReply = {
   limits: '1000:1:5',
   used: 1,
   at: 0,
+  unclaimed: 0,
   putBack: [],
   granted: [],
   ended: [],
@@ -61,6 +63,8 @@ export class ScriptedStore implements WaitingStore {
   readonly renewals: RenewCall[] = [];
   /** The ids of each withdrawal of a key, in their order. */
   readonly withdrawn: (readonly string[])[] = [];
+  /** The ids of each confirmation of a key, in their order. */
+  readonly confirmed: (readonly string[])[] = [];
   /** The number of the last wake, as replies have it. */
   wakeNumber = 0;
   /** Redis's time. */
@@ -102,9 +106,20 @@ export class ScriptedStore implements WaitingStore {
     });
   }
 
-  withdraw(withdrawals: readonly Withdrawal[]): Promise<number[]> {
+  withdraw(withdrawals: readonly KeyClaims[]): Promise<number[]> {
     for (const { claims } of withdrawals) this.withdrawn.push([...claims]);
     return Promise.resolve(withdrawals.map(({ claims }) => claims.length));
+  }
+
+  /** Each approval may be told. */
+  confirm(granted: readonly KeyClaims[]): Promise<boolean[][]> {
+    for (const { claims } of granted) this.confirmed.push([...claims]);
+    return Promise.resolve(granted.map(({ claims }) => claims.map(() => true)));
+  }
+
+  /** Each request is the head of the queue. */
+  place(): Promise<PlaceInQueue> {
+    return Promise.resolve({ position: 1, waitMillis: 1000 });
   }
 
   get last(): SettleCall {

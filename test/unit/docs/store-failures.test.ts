@@ -23,6 +23,7 @@ const THROWN: Readonly<Record<Kind, Error>> = {
   key_full: new UnavailableError('key_full'),
   too_many_waiters: new UnavailableError('too_many_waiters'),
   shutting_down: new UnavailableError('shutting_down'),
+  handed_over: new UnavailableError('handed_over'),
   listing_forbidden: new ListingForbiddenError({}),
   fault: new Error('a fault'),
 };

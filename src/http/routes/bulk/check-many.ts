@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
 import type { CheckElement } from '../../../api/bulk-schemas.js';
-import type { CheckOrder, Limiter } from '../../../limiter/limiter.js';
+import { type CheckOrder, isVerdict, type Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../../service/callers/access.js';
 import { retryAfterSeconds } from '../../../service/decision-headers.js';
 import type { Decided, DecideCheck } from '../../../service/deciding/decide-check.js';
@@ -68,7 +68,7 @@ class CheckCall extends BulkCall<CheckParts> {
   }
 
   #setResult({ decision, policy, limit, hits, requestId }: Decided, index: number): void {
-    if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
+    if (!isVerdict(decision)) throw new Error('a check that may not wait has waited');
     const { outagePolicy } = decision;
     const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
     if (decision.outcome === 'approved') {

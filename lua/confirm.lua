@@ -1,0 +1,73 @@
+-- Claims the approvals that are held for the callers of kept places, of several limiter keys, since these callers are about to
+-- be told. From then on they count as was asked for: in the present windows, or with holds of their own, which begin now.
+--
+-- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
+--       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+--       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
+--       limits are not those in 3, `=` and its limits
+--       then per approval of all keys its request id and, after a `#`, the number of its check
+-- Reply per key a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or the
+--       request belongs to another check or was withdrawn, as a settle tells; or the error with which the key failed. The first
+--       key has a reply at least. Keys after those that take long have none, and are left to the next call (lib/weight)
+
+local calls = require 'lib/calls'
+local errors = require 'lib/errors'
+local instance = require 'lib/instance'
+local key_names = require 'lib/key-names'
+local limits_text = require 'lib/limits-text'
+local named_requests = require 'lib/named-requests'
+local serving = require 'lib/serving'
+local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
+local weight = require 'lib/weight'
+
+local CLAIMED, NOT_CLAIMED = '1', '0'
+
+local function confirm_one(keys, state, call, record, owner)
+  if not record or record.owner ~= owner then
+    return NOT_CLAIMED
+  elseif record.is == named_requests.GRANTED then
+    unclaimed_approvals.claim(keys, state, call, record, owner)
+    return CLAIMED
+  end
+  -- It is approved already if the call is sent again.
+  return record.is == named_requests.APPROVED and CLAIMED or NOT_CLAIMED
+end
+
+local function confirm(call, keys, claims)
+  named_requests.require_names(keys)
+  local state = instance.open(keys, call, stored.read(keys.state))
+  if not state then
+    return string.rep(NOT_CLAIMED, #claims)
+  end
+  local ids, owners, replies = {}, {}, {}
+  for i, claim in ipairs(claims) do
+    local id, number = string.match(claim, '^([^#]*)#(%d*)$')
+    ids[i], owners[i] = id, call.replica .. '#' .. number
+  end
+  local records = named_requests.find_all(keys, ids)
+  for i, id in ipairs(ids) do
+    replies[i] = confirm_one(keys, state, call, records[id], owners[i])
+  end
+  serving.serve(keys, state, call)
+  instance.close(keys, state, call)
+  return table.concat(replies)
+end
+
+local function run(KEYS, ARGV)
+  local call, replies = calls.read(ARGV), {}
+  local first_key, first_claim = 1, calls.FIRST_OWN + 1
+  weight.begin()
+  for size, limits in string.gmatch(ARGV[calls.FIRST_OWN], '(%d+)=?(%S*)') do
+    if weight.is_spent() then
+      break
+    end
+    local next_claim = first_claim + tonumber(size)
+    call.rules = limits == '' and call.default_rules or limits_text.parse(limits)
+    local keys, claims = key_names.read(KEYS, first_key), { unpack(ARGV, first_claim, next_claim - 1) }
+    replies[#replies + 1] = errors.reply_of(confirm, call, keys, claims)
+    first_key, first_claim = first_key + key_names.PER_INSTANCE, next_claim
+  end
+  return replies
+end
