@@ -8,10 +8,15 @@ const RESULTS = new URL('../../long/results/', import.meta.url);
 
 /**
  * Writes down what happened in a round that went wrong: what the servers did (port, time, client,
- * command), what the replicas logged (index, line), and what went wrong when.
+ * command), what the replicas logged (index, line), what failed when, and all violations.
  */
 export function keepEvidence(
-  { topology, seed, timeline }: Pick<RoundReport, 'seed' | 'timeline'> & { topology: string },
+  {
+    topology,
+    seed,
+    timeline,
+    violations,
+  }: Pick<RoundReport, 'seed' | 'timeline' | 'violations'> & { topology: string },
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
 ): void {
@@ -25,4 +30,5 @@ export function keepEvidence(
   write('commands', commands);
   write('replicas', lines);
   write('faults', timeline);
+  write('violations', violations);
 }

@@ -96,7 +96,7 @@ export class ReturningAccount {
       const expired = history.expired(this.#scriptAt);
       if (expired) this.runs.push(expired);
     }
-    history.follow(command);
+    history.follow(command, this.#scriptAt);
   }
 
   #endOfScript(): void {

@@ -14,7 +14,7 @@ beforeEach(() => {
   script = (at, ...commands) => {
     for (const command of commands) {
       const [name = '', ...args] = command.split(' ');
-      history.follow({ at, name, args, isOfScript: true });
+      history.follow({ at, name, args, isOfScript: true }, at);
     }
     return history.endOfScript(at);
   };
@@ -47,7 +47,7 @@ test('a waiter that is put back in its place has never joined again', () => {
 test('a grant is held until it is confirmed', () => {
   script(1, ...join);
   expect(script(500, ...grant).happenings).toEqual([{ id: 'a', what: 'granted', hold }]);
-  expect(script(510, `hdel ${holds} a`, `sadd ${requests} a`).happenings).toEqual([
+  expect(script(510, `sadd ${requests} a`, `hdel ${holds} a`).happenings).toEqual([
     { id: 'a', what: 'confirmed', hold: undefined },
   ]);
 });
@@ -72,7 +72,23 @@ test('a grant ends at its time, or by a release', () => {
   script(1600, ...join);
   script(1700, `hset ${holds} a 2700:1000`, `hdel ${waiting} a`);
   const release = script(1800, `hdel ${holds} a`, `hset ${outcomes} a released:1:0:r0#1`);
-  expect(release.happenings).toEqual([{ id: 'a', what: 'released' }]);
+  expect(release.happenings).toEqual([{ id: 'a', what: 'ended' }]);
+});
+
+test('one script may grant and confirm, and may end a grant and approve again', () => {
+  script(1, ...join);
+  const both = script(500, ...grant, `sadd ${requests} a`, `hdel ${holds} a`);
+  expect(both.happenings.map(({ what }) => what)).toEqual(['granted', 'confirmed']);
+  script(600, `srem ${requests} a`, ...join);
+  script(700, ...grant);
+  const again = script(1500, `hdel ${holds} a`, `sadd ${requests} a`);
+  expect(again.happenings.map(({ what }) => what)).toEqual(['lapsed', 'approved']);
+});
+
+test('an approval that is given back has ended', () => {
+  script(1, `sadd ${requests} a`);
+  expect(script(2, `srem ${requests} a b`).happenings).toEqual([{ id: 'a', what: 'ended' }]);
+  expect(script(3, `srem ${requests} a`).happenings).toEqual([]);
 });
 
 test('an approval that nothing has waited for is given at once', () => {

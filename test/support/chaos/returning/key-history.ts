@@ -24,7 +24,8 @@ export type Happening = { readonly id: string } & (
   /** Its grant became what was asked for. */
   | { readonly what: 'confirmed'; readonly hold?: Hold | undefined }
   | { readonly what: 'lapsed'; readonly hold: Hold; readonly isGrant: boolean }
-  | { readonly what: 'released' }
+  /** An approval or a grant ended before its time. */
+  | { readonly what: 'ended' }
 );
 
 /** A script that has read or changed a key. */
@@ -42,16 +43,6 @@ interface Held extends Hold {
   readonly isGrant: boolean;
 }
 
-/** What a script has changed of one request so far. */
-interface Change {
-  ticket?: number;
-  waits?: boolean;
-  isApproved?: boolean;
-  isReleased?: boolean;
-  hold?: Hold | 'ended';
-  owner?: string;
-}
-
 /** The owner in a record, whose replica comes first. */
 const OWNER = /([^:#]+)#\d+/;
 
@@ -62,32 +53,41 @@ const OWNER = /([^:#]+)#\d+/;
 export class KeyHistory {
   readonly #tickets = new Map<string, number>();
   readonly #held = new Map<string, Held>();
+  /** Approvals that are not held, from all windows. */
+  readonly #plain = new Set<string>();
   readonly #owners = new Map<string, string>();
   #queueExpiresAt = Infinity;
-  #changes = new Map<string, Change>();
+  #happenings: Happening[] = [];
+  /** Waiters that the script under way has approved. */
+  #leaving = new Set<string>();
   #windowStart: number | undefined;
 
   constructor(private readonly names: KeyNames) {}
 
-  /** Follows a command of a script. */
-  follow({ name, args: [key, ...args] }: MonitoredCommand): void {
+  /**
+   * Follows a command of a script.
+   * @param at when the script asked for the time
+   */
+  follow({ name, args: [key = '', ...args] }: MonitoredCommand, at: number): void {
     const { state, waiting, holds, requests, records, outcomes } = this.names;
-    if (name === 'unlink') this.#onUnlink([key!, ...args]);
+    if (name === 'unlink') this.#onUnlink([key, ...args], at);
     else if (key === state && name === 'hset') this.#onState(args);
     else if (key === waiting) this.#onWaiting(name, args);
-    else if (key === holds) this.#onHolds(name, args);
-    else if (key === requests && name === 'sadd') {
-      for (const id of args) this.#change(id).isApproved = true;
-    } else if (key === records && name === 'hset') this.#onRecords(args);
-    else if (key === outcomes[0] && name === 'hset') this.#onOutcomes(args);
+    else if (key === holds) this.#onHolds(name, args, at);
+    else if (key === requests) this.#onRequests(name, args);
+    else if ((key === records || key === outcomes[0]) && name === 'hset') this.#onRecords(args);
   }
 
   /** What the commands since the last call have done, which were those of one script. */
   endOfScript(at: number): Run {
-    const { key } = this.names;
-    const happenings = [...this.#changes].flatMap(([id, change]) => this.#apply(id, change, at));
-    const run = { key, at, windowStart: this.#windowStart, happenings };
-    this.#changes = new Map();
+    const run = {
+      key: this.names.key,
+      at,
+      windowStart: this.#windowStart,
+      happenings: this.#happenings,
+    };
+    this.#happenings = [];
+    this.#leaving = new Set();
     this.#windowStart = undefined;
     return run;
   }
@@ -97,30 +97,17 @@ export class KeyHistory {
     if (at < this.#queueExpiresAt || this.#tickets.size === 0) return undefined;
     const expiredAt = this.#queueExpiresAt;
     this.#queueExpiresAt = Infinity;
-    const gone = [...this.#tickets.keys()];
-    this.#tickets.clear();
-    const happenings = gone.map((id) => ({ id, what: 'withdrawn' }) as const);
-    return { key: this.names.key, at: expiredAt, happenings };
+    for (const id of [...this.#tickets.keys()]) this.#leave(id);
+    return this.endOfScript(expiredAt);
   }
 
-  #change(id: string): Change {
-    const change = this.#changes.get(id) ?? {};
-    this.#changes.set(id, change);
-    return change;
-  }
-
-  #onUnlink(names: readonly string[]): void {
+  #onUnlink(names: readonly string[], at: number): void {
     if (names.includes(this.names.waiting)) {
-      for (const id of this.#idsThatWait()) this.#change(id).waits = false;
+      for (const id of [...this.#tickets.keys()]) this.#leave(id);
     }
     if (names.includes(this.names.holds)) {
-      for (const id of this.#held.keys()) this.#change(id).hold = 'ended';
+      for (const id of [...this.#held.keys()]) this.#endHold(id, at);
     }
-  }
-
-  #idsThatWait(): string[] {
-    const joined = [...this.#changes].filter(([, { waits }]) => waits === true).map(([id]) => id);
-    return [...this.#tickets.keys(), ...joined];
   }
 
   #onState(fields: readonly string[]): void {
@@ -130,76 +117,72 @@ export class KeyHistory {
 
   #onWaiting(name: string, args: readonly string[]): void {
     if (name === 'hset') {
-      for (const [id, value] of pairsOf(args)) {
-        Object.assign(this.#change(id), { ticket: Number.parseInt(value, 10), waits: true });
-      }
-    } else if (name === 'hdel') for (const id of args) this.#change(id).waits = false;
+      for (const [id, value] of pairsOf(args)) this.#join(id, Number.parseInt(value, 10));
+    } else if (name === 'hdel') for (const id of args) this.#leave(id);
     else if (name === 'pexpireat') this.#queueExpiresAt = Number(args[0]);
   }
 
-  #onHolds(name: string, args: readonly string[]): void {
-    if (name === 'hdel') for (const id of args) this.#change(id).hold = 'ended';
+  #onHolds(name: string, args: readonly string[], at: number): void {
+    if (name === 'hdel') for (const id of args) this.#endHold(id, at);
     if (name !== 'hset') return;
     for (const [id, value] of pairsOf(args)) {
-      const [lapsesAt, millis] = value.split(/[:*]/).map(Number);
-      this.#change(id).hold = { lapsesAt: lapsesAt!, millis: millis! };
+      const [lapsesAt = NaN, millis = NaN] = value.split(/[:*]/).map(Number);
+      this.#approve(id, { lapsesAt, millis });
+    }
+  }
+
+  #onRequests(name: string, ids: readonly string[]): void {
+    if (name === 'sadd') for (const id of ids) this.#approve(id);
+    if (name !== 'srem') return;
+    for (const id of ids) {
+      if (this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
     }
   }
 
   #onRecords(args: readonly string[]): void {
-    for (const [id, record] of pairsOf(args)) this.#onOwner(id, record);
-  }
-
-  #onOutcomes(args: readonly string[]): void {
     for (const [id, record] of pairsOf(args)) {
-      if (record.startsWith('released:')) this.#change(id).isReleased = true;
-      else this.#onOwner(id, record);
-    }
-  }
-
-  #onOwner(id: string, record: string): void {
-    const [owner] = OWNER.exec(record) ?? [];
-    if (owner !== undefined) this.#change(id).owner = owner;
-  }
-
-  #apply(id: string, change: Change, at: number): Happening[] {
-    const happenings: Happening[] = [];
-    const { ticket, waits, isApproved = false, isReleased = false, owner } = change;
-    const hold = change.hold === 'ended' ? undefined : change.hold;
-    const before = this.#held.get(id);
-    const waited = this.#tickets.has(id);
-    const joined = ticket !== undefined && !waited;
-    if (change.hold === 'ended' || (joined && before)) this.#held.delete(id);
-    if (before && change.hold === 'ended' && !isApproved) {
-      const hasLapsed = at + 1 >= before.lapsesAt && !isReleased;
-      happenings.push(
-        hasLapsed
-          ? { id, what: 'lapsed', hold: before, isGrant: before.isGrant }
-          : { id, what: 'released' },
-      );
-    } else if (isReleased) happenings.push({ id, what: 'released' });
-    if (joined) happenings.push({ id, what: 'joined', ticket });
-    if (ticket !== undefined) this.#tickets.set(id, ticket);
-    if (owner !== undefined && owner !== this.#owners.get(id)) {
+      const isReleased = record.startsWith('released:');
+      if (isReleased && this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
+      const [owner] = OWNER.exec(record) ?? [];
+      if (owner === undefined || owner === this.#owners.get(id)) continue;
       this.#owners.set(id, owner);
-      happenings.push({ id, what: 'owned', replicaId: owner.replace(/#.*/, '') });
+      this.#happenings.push({ id, what: 'owned', replicaId: owner.replace(/#.*/, '') });
     }
-    if (waits === false && this.#tickets.delete(id)) {
-      happenings.push(this.#leave(id, hold, isApproved));
-    } else if (before?.isGrant && (isApproved || hold)) {
-      happenings.push({ id, what: 'confirmed', hold });
-      if (hold) this.#held.set(id, { ...hold, isGrant: false });
-    } else if (isApproved || (hold && !before)) {
-      happenings.push({ id, what: 'approved', hold });
-      if (hold) this.#held.set(id, { ...hold, isGrant: false });
-    }
-    return happenings;
   }
 
-  #leave(id: string, hold: Hold | undefined, isApproved: boolean): Happening {
-    if (!hold) return { id, what: isApproved ? 'served' : 'withdrawn' };
-    this.#held.set(id, { ...hold, isGrant: true });
-    return { id, what: 'granted', hold };
+  #join(id: string, ticket: number): void {
+    if (!this.#tickets.has(id)) this.#happenings.push({ id, what: 'joined', ticket });
+    this.#tickets.set(id, ticket);
+  }
+
+  #leave(id: string): void {
+    if (!this.#tickets.delete(id) || this.#leaving.delete(id)) return;
+    this.#happenings.push({ id, what: 'withdrawn' });
+  }
+
+  /** Scripts approve waiters before they take them out of the queue. */
+  #approve(id: string, hold?: Hold): void {
+    const held = this.#held.get(id);
+    if (held && !held.isGrant) return;
+    const isGrant = held === undefined && this.#tickets.has(id);
+    this.#held.delete(id);
+    if (hold) this.#held.set(id, { ...hold, isGrant });
+    else this.#plain.add(id);
+    if (isGrant) this.#leaving.add(id);
+    if (held) this.#happenings.push({ id, what: 'confirmed', hold });
+    else if (!isGrant) this.#happenings.push({ id, what: 'approved', hold });
+    else this.#happenings.push(hold ? { id, what: 'granted', hold } : { id, what: 'served' });
+  }
+
+  #endHold(id: string, at: number): void {
+    const held = this.#held.get(id);
+    if (!held) return;
+    this.#held.delete(id);
+    const { isGrant } = held;
+    const isOver = at >= held.lapsesAt;
+    this.#happenings.push(
+      isOver ? { id, what: 'lapsed', hold: held, isGrant } : { id, what: 'ended' },
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FaultRecord } from '../../faults/fault.js';
 import type { Visit } from '../visits.js';
 import { wrongAnswers } from './answers.js';
-import { confirmed, evidenceOf, fault, granted, released, run, visit } from './sample-evidence.js';
+import { confirmed, evidenceOf, fault, granted, ended, run, visit } from './sample-evidence.js';
 
 const wrong = (
   fields: Partial<Visit>,
@@ -45,7 +45,7 @@ test('a conflict is right if another check had the place, or the approval was re
   expect(wrong({ status: 409, body }, [visit('a', { sentAt: 1001 })])).toHaveLength(1);
   const used = 'the approval with this requestId was released, or has lapsed';
   expect(wrong({ status: 409, body: used })).toHaveLength(1);
-  expect(wrong({ status: 409, body: used }, [], [], [run(500, released('a'))])).toEqual([]);
+  expect(wrong({ status: 409, body: used }, [], [], [run(500, ended('a'))])).toEqual([]);
 });
 
 test('a 503 and a broken connection are right while a replica fails', () => {

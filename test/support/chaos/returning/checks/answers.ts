@@ -6,7 +6,7 @@ import { type Dated, type Evidence, happeningsById, visitsById } from './evidenc
 const ANSWERED_WITHIN_MILLIS = 1500;
 
 const USED = 'was released, or has lapsed';
-const ENDS_APPROVAL = new Set(['released', 'lapsed']);
+const ENDS_APPROVAL = new Set(['ended', 'lapsed']);
 
 type Judged = Pick<Evidence, 'runs' | 'visits' | 'faults' | 'lateMillis'>;
 
@@ -49,6 +49,9 @@ function problemOf(visit: Visit, ofId: OfRequest, { faults }: Judged): string | 
 }
 
 function problemOf503(visit: Visit, faults: readonly FaultRecord[]): string | undefined {
+  const { terms, sentAt, endedAt = Infinity } = visit;
+  // Its hold may have lapsed before its answer came, on a machine that is too busy.
+  if (terms.holdMillis !== undefined && endedAt - sentAt >= terms.holdMillis) return undefined;
   if (!isDisturbed(visit, faults)) return 'nothing was wrong';
   if (visit.retryAfter === undefined) return 'no Retry-After';
   const isHandedOver = visit.body.includes('HANDED_OVER');

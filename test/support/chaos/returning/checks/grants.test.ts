@@ -1,11 +1,13 @@
 import { approvedTwice, wrongGrants } from './grants.js';
 import {
+  approved,
   confirmed,
   evidenceOf,
   fault,
   granted,
   lapsed,
-  released,
+  owned,
+  ended,
   run,
   termsOf,
   visit,
@@ -55,18 +57,19 @@ describe('a grant', () => {
 });
 
 describe('two approvals of a request', () => {
-  test('are one too many', () => {
-    const runs = [run(100, granted('a', 1100)), run(200, granted('a', 1200))];
-    expect(approvedTwice({ runs })).toHaveLength(1);
+  const again = (at: number) => run(at, granted('a', at + 1000));
+
+  test('are one too many while the first is remembered', () => {
+    expect(approvedTwice({ runs: [run(100, granted('a', 1100)), again(200)] })).toHaveLength(1);
+    expect(approvedTwice({ runs: [run(0, approved('a')), again(2900)] })).toHaveLength(1);
+    expect(approvedTwice({ runs: [run(0, approved('a')), again(3000)] })).toEqual([]);
+    const asked = [run(0, approved('a')), run(2000, owned('a', 'r1')), again(4900)];
+    expect(approvedTwice({ runs: asked })).toHaveLength(1);
   });
 
   test('are right if the first has lapsed or was released', () => {
-    const again = run(2000, granted('a', 3000));
-    expect(
-      approvedTwice({ runs: [run(1, granted('a', 9)), run(9, lapsed('a', 9)), again] }),
-    ).toEqual([]);
-    expect(
-      approvedTwice({ runs: [run(1, granted('a', 9)), run(8, released('a')), again] }),
-    ).toEqual([]);
+    const first = run(1, granted('a', 9));
+    expect(approvedTwice({ runs: [first, run(9, lapsed('a', 9)), again(2000)] })).toEqual([]);
+    expect(approvedTwice({ runs: [first, run(8, ended('a')), again(2000)] })).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import {
   granted,
   joined,
   lapsed,
-  released,
+  ended,
   run,
   termsOf,
   withdrawn,
@@ -37,8 +37,8 @@ describe('more than the maximum', () => {
     expect(overfull(evidenceOf({ runs, terms }))).toEqual(['fixed: 11 counted at 100, and not 10']);
   });
 
-  test('does not count what was released, what has lapsed, and what a window has ended', () => {
-    const released5 = [full, run(200, released('id 5'), approved('one more'))];
+  test('does not count what was ended, what has lapsed, and what a window has ended', () => {
+    const released5 = [full, run(200, ended('id 5'), approved('one more'))];
     expect(overfull(evidenceOf({ runs: released5 }))).toEqual([]);
     const lapse = [
       run(100, ...ids(9).map(approved), granted('a', 1100)),

@@ -84,7 +84,7 @@ function count(usage: Usage, run: Run, terms: Evidence['terms']): boolean {
       case 'lapsed':
         if (happening.isGrant) usage.giveBack(id, at);
         break;
-      case 'released':
+      case 'ended':
         usage.giveBack(id, at);
         break;
       default:

@@ -2,6 +2,8 @@ import type { FaultRecord } from '../../faults/fault.js';
 import type { Visit } from '../visits.js';
 import { lostPlaces, lostTurns } from './places.js';
 import {
+  approved,
+  ended,
   evidenceOf,
   fault,
   granted,
@@ -94,6 +96,16 @@ describe('a place that leaves the queue without an approval', () => {
     const frozen = [fault({ stops: [0], beganAt: 1000, endedAt: 1200 })];
     expect(lost(8000, visits, frozen)).toHaveLength(1);
   });
+});
+
+test('an approval is lost if it is given back to a caller that was connected a moment ago', () => {
+  const givenBack = (at: number) =>
+    evidenceOf({
+      runs: [run(100, owned('a'), approved('a')), run(at, ended('a'))],
+      visits: [visit('a', { endedAt: 1000 })],
+    });
+  expect(lostPlaces(givenBack(1900))).toHaveLength(1);
+  expect(lostPlaces(givenBack(2000))).toEqual([]);
 });
 
 describe('an approval that lapses before it is confirmed', () => {

@@ -22,7 +22,10 @@ interface Span {
   readonly to: number;
 }
 
-/** Describes places that were lost although their callers were there, or came back in time. */
+/** What takes a place, or an approval, from its caller. */
+const LOSES = new Set(['withdrawn', 'ended']);
+
+/** Describes places and approvals that were lost although their callers were there, or came back in time. */
 export function lostPlaces(evidence: Judged): string[] {
   const visits = visitsById(evidence.visits);
   return [...happeningsById(evidence.runs)].flatMap(([id, happenings]) => {
@@ -36,14 +39,14 @@ export function lostPlaces(evidence: Judged): string[] {
       return at >= joinedAt + longest - ROUNDING_MILLIS;
     };
     return happenings
-      .filter(({ what, at }) => what === 'withdrawn' && !mayBeReleased(ofId, at) && !isOver(at))
-      .flatMap(({ at }) => {
+      .filter(({ what, at }) => LOSES.has(what) && !mayBeReleased(ofId, at) && !isOver(at))
+      .flatMap(({ what, at }) => {
         const since = at - terms.keepMillis + ROUNDING_MILLIS;
         const span = spans.find(({ from, to }) => from <= at && to > since);
         // Leases may run out with the machine.
         if (!span || evidence.longestStandstill(since, at) >= OUTLASTED_MILLIS) return [];
         return [
-          `${terms.key}: the place of ${id} was lost at ${at}, within ${terms.keepMillis} ms of ` +
+          `${terms.key}: ${id} lost its place or approval (${what}) at ${at}, within ${terms.keepMillis} ms of ` +
             `${describeVisit(span.visit)}, which was connected from ${span.from} to ${span.to}`,
         ];
       });

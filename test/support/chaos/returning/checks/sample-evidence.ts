@@ -43,7 +43,7 @@ export const owned = (id: string, replicaId = 'r0'): Happening => ({
 export const withdrawn = (id: string): Happening => ({ id, what: 'withdrawn' });
 export const approved = (id: string): Happening => ({ id, what: 'approved' });
 export const confirmed = (id: string): Happening => ({ id, what: 'confirmed' });
-export const released = (id: string): Happening => ({ id, what: 'released' });
+export const ended = (id: string): Happening => ({ id, what: 'ended' });
 export const granted = (id: string, lapsesAt: number, millis = 1000): Happening => ({
   id,
   what: 'granted',
