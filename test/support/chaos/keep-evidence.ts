@@ -8,7 +8,8 @@ const RESULTS = new URL('../../long/results/', import.meta.url);
 
 /**
  * Writes down what happened in a round that went wrong: what the servers did (port, time, client,
- * command), what the replicas logged (index, line), what failed when, and all violations.
+ * command), what the replicas logged (index, line), what failed when, all violations, and
+ * what clients that return saw.
  */
 export function keepEvidence(
   {
@@ -19,6 +20,7 @@ export function keepEvidence(
   }: Pick<RoundReport, 'seed' | 'timeline' | 'violations'> & { topology: string },
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
+  visits: readonly unknown[] = [],
 ): void {
   const lines = members.flatMap(({ index, process }) =>
     process.log.map((line) => `${index} ${process.id} ${JSON.stringify(line)}`),
@@ -31,4 +33,8 @@ export function keepEvidence(
   write('replicas', lines);
   write('faults', timeline);
   write('violations', violations);
+  write(
+    'visits',
+    visits.map((visit) => JSON.stringify(visit)),
+  );
 }

@@ -86,7 +86,7 @@ async function runOn(
     const missed = account.gaps === 0 ? [] : [`MONITOR was lost ${account.gaps} times`];
     const report = reportOf(round, evidence, [...missed, ...judge(evidence), ...atTheEnd]);
     if (report.violations.length > 0) {
-      keepEvidence({ topology: 'returning', ...report }, account, fleet.members);
+      keepEvidence({ topology: 'returning', ...report }, account, fleet.members, visits.all);
     }
     return report;
   } finally {

@@ -43,6 +43,8 @@ test('a conflict is right if another check had the place, or the approval was re
   expect(wrong({ status: 409, body })).toHaveLength(1);
   expect(wrong({ status: 409, body }, [visit('a', { sentAt: 800 })])).toEqual([]);
   expect(wrong({ status: 409, body }, [visit('a', { sentAt: 1001 })])).toHaveLength(1);
+  const overtaken = [run(500, owned('a')), run(600, owned('a'))];
+  expect(wrong({ status: 409, body }, [], [], overtaken)).toEqual([]);
   const used = 'the approval with this requestId was released, or has lapsed';
   expect(wrong({ status: 409, body: used })).toHaveLength(1);
   expect(wrong({ status: 409, body: used }, [], [], [run(500, ended('a'))])).toEqual([]);

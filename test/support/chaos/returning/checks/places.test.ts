@@ -80,6 +80,16 @@ describe('a place that leaves the queue without an approval', () => {
     expect(lost(590, visits)).toHaveLength(1);
   });
 
+  test('belongs to another caller as soon as another check has taken over', () => {
+    const visits = [
+      visit('a', { endedAt: 5000, outcome: 'answered', status: 409 }),
+      visit('a', { sentAt: 50, endedAt: 80, replicaId: 'r1', replica: 1 }),
+    ];
+    const takenOver = [run(1000, owned('a', 'r1'))];
+    expect(lost(1900, visits, [], takenOver)).toHaveLength(1);
+    expect(lost(2100, visits, [], takenOver)).toEqual([]);
+  });
+
   test('is kept from the moment in which a frozen replica can no longer be known to live', () => {
     const visits = [visit('a', { endedAt: 9000 })];
     // Two thirds of a lease after the replica has stopped, and the second for which it is kept.

@@ -10,6 +10,9 @@ const OUTLASTED_MILLIS = (REPLICA_LEASE_MILLIS * 2) / 3;
 /** By then a replica that is well has told a grant to a check that waits on it. */
 const TOLD_WITHIN_MILLIS = 1000;
 
+/** A replica answers, and keeps a place from then on, so much before its caller notices. */
+const ANSWER_MILLIS = 50;
+
 type Judged = Pick<
   Evidence,
   'runs' | 'visits' | 'terms' | 'faults' | 'lateMillis' | 'longestStandstill'
@@ -32,7 +35,7 @@ export function lostPlaces(evidence: Judged): string[] {
     const terms = evidence.terms.get(id);
     if (!terms) return [];
     const ofId = visits.get(id) ?? [];
-    const spans = connectedSpans(happenings, ofId, evidence.faults);
+    const spans = connectedSpans(happenings, ofId, evidence);
     const isOver = (at: number): boolean => {
       const joinedAt = happenings.find(({ what }) => what === 'joined')?.at ?? at;
       const longest = terms.maxWaitMillis ?? Infinity;
@@ -59,7 +62,7 @@ export function lostTurns(evidence: Judged): string[] {
   return [...happeningsById(evidence.runs)].flatMap(([id, happenings]) => {
     if (!evidence.terms.has(id)) return [];
     const ofId = visits.get(id) ?? [];
-    const spans = connectedSpans(happenings, ofId, evidence.faults);
+    const spans = connectedSpans(happenings, ofId, evidence);
     return happenings.flatMap((happening, i) => {
       if (happening.what !== 'lapsed' || !happening.isGrant) return [];
       const { lapsesAt } = happening.hold;
@@ -88,27 +91,31 @@ function mayBeReleased(visits: readonly Visit[], at: number): boolean {
 }
 
 /**
- * When the callers of a request were connected: from when its check had reached Redis on, as the owner of the request.
- * A replica that stands still ends a connection as soon as it can no longer be known to live.
+ * When the callers of a request were connected: from when a check had reached Redis on, as the owner of the request, until
+ * its visit ended, or another check has taken over. A replica that stands still ends a connection as soon as it can no longer
+ * be known to live.
  */
 export function connectedSpans(
   happenings: readonly Dated[],
   visits: readonly Visit[],
-  faults: readonly FaultRecord[],
+  { faults, lateMillis }: Pick<Evidence, 'faults' | 'lateMillis'>,
 ): Span[] {
   const owned = happenings.filter((happening) => happening.what === 'owned');
   const unused = new Set(owned);
   return visits
     .filter(({ kind }) => kind === 'check')
     .flatMap((visit) => {
+      const { sentAt, endedAt = Infinity, replicaId, outcome, status, preferSeconds } = visit;
       const own = [...unused].find(
-        ({ replicaId, at }) =>
-          replicaId === visit.replicaId && at >= visit.sentAt - ROUNDING_MILLIS,
+        (each) => each.replicaId === replicaId && each.at >= sentAt - ROUNDING_MILLIS,
       );
       if (!own) return [];
       unused.delete(own);
-      const { endedAt = Infinity } = visit;
-      return inTouch(visit, { from: Math.min(own.at, endedAt), to: endedAt }, faults);
+      const mayBeAnswered = outcome === 'answered' || preferSeconds !== undefined;
+      const late = mayBeAnswered ? ANSWER_MILLIS + lateMillis(own.at, endedAt) : 0;
+      const next = status === 409 ? owned[owned.indexOf(own) + 1] : undefined;
+      const to = Math.min(endedAt - late, next?.at ?? Infinity);
+      return inTouch(visit, { from: own.at, to }, faults);
     });
 }
 
