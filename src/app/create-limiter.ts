@@ -42,7 +42,8 @@ export async function createLimiter(
   const urls = settings.REDIS_URL;
   const maxWaiters = settings.MAX_WAITERS;
   if (urls === undefined) {
-    const limiter = new MemoryLimiter(rules, systemClock, { ...boundsOf(settings), maxWaiters });
+    const bounds = { ...boundsOf(settings), maxWaiters };
+    const limiter = new MemoryLimiter(rules, systemClock, bounds, observer);
     return {
       limiter,
       policyOf: (key) => limiter.policyOf(key),

@@ -85,6 +85,7 @@ export const settingsSchema = z.object({
   WINDOW_MILLIS_CEILING: wholeNumber(BOUNDS.windowMillis).default(BOUNDS.windowMillis.max),
   REQUESTS_CAN_HOLD: yesOrNo().default(true),
   MAX_HOLD_MILLIS: wholeNumber(BOUNDS.holdMillis).default(BOUNDS.holdMillis.max),
+  MAX_KEEP_MILLIS: wholeNumber(BOUNDS.keepMillis).default(60_000),
   CONFIG_FILE: z.string().optional(),
   UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
   GRPC_KEY_TEMPLATE: keyTemplate().default('{domain}:{entries}'),

@@ -7,8 +7,11 @@ import type { Waiter } from './waiter.js';
 /** The event loop writes this many answers in about a millisecond. */
 const BATCH = 32;
 
+/** What is told of an approval, or that its hold has lapsed. */
+export type NotifiedWaiter = Pick<Waiter, 'approveFromQueue' | 'fail'>;
+
 interface Approval {
-  readonly waiter: Waiter;
+  readonly waiter: NotifiedWaiter;
   readonly release: () => void;
   readonly quota: Quota | undefined;
   readonly heldUntil: number;
@@ -37,7 +40,7 @@ export class ApprovalBatches {
    * @param onTold called otherwise
    */
   approve(
-    waiter: Waiter,
+    waiter: NotifiedWaiter,
     release: () => void,
     quota?: Quota,
     heldUntil = Infinity,

@@ -22,6 +22,7 @@ export class Waiter {
   #resolve!: (decision: Decision) => void;
   #reject!: (error: unknown) => void;
   #decided = false;
+  #hasPlaceEnded = false;
   #caller: CallerPresence | undefined;
   #cancelAnswer: (() => void) | undefined;
   #cancelExpiry: (() => void) | undefined;
@@ -99,17 +100,13 @@ export class Waiter {
     });
   }
 
-  /** Keeps the place of an undecided request from its caller's disconnect on, as {@link keep} does. */
-  keepOnDisconnect(
-    caller: CallerPresence | undefined,
-    clock: Clock,
-    onKeptLongEnough: () => void,
-  ): void {
-    this.#onDisconnect(caller, () => this.keep(undefined, clock, onKeptLongEnough));
+  /** Calls `keep` if the caller disconnects before the request is decided. */
+  keepOnDisconnect(caller: CallerPresence | undefined, keep: () => void): void {
+    this.#onDisconnect(caller, keep);
   }
 
   /**
-   * Answers a check with `keepMillis` that its request waits on. From now on its place is kept for that time.
+   * Ends a check with `keepMillis` whose request waits on. From now on its place is kept for that time.
    * @param place undefined if the caller has disconnected
    * @param onKeptLongEnough called at the end of that time, unless the place has ended before
    * @returns false if the request was decided before, as with {@link decide}
@@ -120,7 +117,7 @@ export class Waiter {
     this.#startKeeping = () => {
       this.#cancelKeeping = clock.after(keepMillis, onKeptLongEnough);
     };
-    this.#startKeeping();
+    if (!this.#hasPlaceEnded) this.#startKeeping();
     return true;
   }
 
@@ -135,8 +132,9 @@ export class Waiter {
     this.#startKeeping?.();
   }
 
-  /** The place is no longer here. To be called once for each place of a check with `keepMillis`. */
+  /** The place is no longer here. To be called once for each place. */
   endPlace(): void {
+    this.#hasPlaceEnded = true;
     this.#cancelExpiry?.();
     this.#cancelKeeping?.();
     this.#onPlaceEnded?.();
@@ -154,7 +152,8 @@ export class Waiter {
   /** Calls `onDue` when the check has waited for its answer as long as it can, if it is undecided then. */
   onceAnswerDue(clock: Clock, onDue: () => void): void {
     if (this.#answerMillis === undefined || this.#decided) return;
-    this.#cancelAnswer = clock.after(this.#answerMillis, onDue);
+    if (this.#answerMillis === 0) onDue();
+    else this.#cancelAnswer = clock.after(this.#answerMillis, onDue);
   }
 
   /** Undefined unless its caller has chosen the request id. */

@@ -28,6 +28,7 @@ import { messageOf } from '../../src/service/errors.js';
 import { type DebugAlgorithm, type DebugState, debugState } from './debug-state.js';
 import { type Answer, begin, ratePath, send } from './http-client.js';
 import { ToldDecisions } from './told-decisions.js';
+import { until } from './until.js';
 
 /**
  * A limiter over HTTP, so that one behaviour suite can also run through HTTP. What HTTP carries is compared with what the
@@ -35,6 +36,8 @@ import { ToldDecisions } from './told-decisions.js';
  */
 export class HttpLimiter implements Limiter {
   readonly #decisions: ToldDecisions;
+  /** How many checks are sent, and neither answered nor disconnected. */
+  #underWay = 0;
 
   /** @param inner the limiter behind `url` */
   constructor(
@@ -49,7 +52,7 @@ export class HttpLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis } = request;
+    const { key, requestId, canWait, hits, holdMillis, maxWaitMillis, keepMillis } = request;
     const { maxRequests, maxRequestsInQueue, windowMillis } = request;
     const query = queryOf({
       requestId,
@@ -57,11 +60,15 @@ export class HttpLimiter implements Limiter {
       hits,
       holdMillis,
       maxWaitMillis,
+      keepMillis,
       maxRequests,
       maxRequestsInQueue,
       windowMillis,
     });
-    const pending = begin(this.url, 'POST', ratePath(key) + query);
+    const { answerMillis } = request;
+    const headers = answerMillis === undefined ? {} : { prefer: `wait=${answerMillis / 1000}` };
+    const pending = begin(this.url, 'POST', ratePath(key) + query, headers);
+    this.#underWay += 1;
     if (caller) {
       caller.onDisconnect = () => {
         pending.disconnect();
@@ -71,12 +78,21 @@ export class HttpLimiter implements Limiter {
     try {
       answer = await pending.answer;
     } catch (error) {
-      if (caller?.isDisconnected) return { outcome: 'withdrawn' };
-      throw error;
+      if (!caller?.isDisconnected) throw error;
+      return keepMillis === undefined || requestId === undefined
+        ? { outcome: 'withdrawn' }
+        : { outcome: 'waiting', requestId, place: undefined };
+    } finally {
+      this.#underWay -= 1;
     }
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
     if (answer.status === 409) throw new RequestIdConflictError(conflictIn(answer));
     return this.#decisions.take(key, answer);
+  }
+
+  /** Resolves when the service has received each check and disconnect, and each of its answers has arrived. */
+  async quiet(): Promise<void> {
+    await until(() => this.#underWay === this.#decisions.underWay);
   }
 
   async peek({ key, hits, holdMillis }: PeekRequest): Promise<Peek> {
@@ -204,6 +220,7 @@ function expectBody(answer: Answer, status: number, body: object): void {
 function reasonIn({ json }: Answer): UnavailableReason {
   const { error } = json() as { error: string };
   if (error === 'shutting down') return 'shutting_down';
+  if (error === messageOf('HANDED_OVER', {})) return 'handed_over';
   if (error === 'too many approvals of the key') return 'key_full';
   throw new Error(error);
 }

@@ -29,6 +29,8 @@ export interface LimiterHarness {
   advance(millis: number): Promise<void>;
   /** Returns when nothing is under way between this limiter and its store. */
   quiet(): Promise<void>;
+  /** How many approvals have lapsed that were held for callers. */
+  unclaimed(): number;
   close(): Promise<void>;
 }
 
@@ -51,12 +53,13 @@ const silent = pino({ level: 'silent' });
 
 export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   const clock = new ManualClock(startOfControlledTime());
-  const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, {
-    ...UNBOUNDED,
-    ...bounds,
-  });
+  let unclaimed = 0;
+  const observer = { unclaimed: (count: number) => (unclaimed += count) };
+  const allBounds = { ...UNBOUNDED, ...bounds };
+  const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, allBounds, observer);
   return Promise.resolve({
     limiter,
+    unclaimed: () => unclaimed,
     now: () => clock.now(),
     advance: (millis) => clock.advance(millis),
     quiet: nextTick,
@@ -82,6 +85,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       subscriber: new ConnectionSubscriber(subscriptions, timeoutMillis, silent),
     };
     const clock = new ManualClock(startOfControlledTime());
+    let unclaimed = 0;
     const redisTime = (time ??= controlledRedisTime(redis.client));
     await redisTime.set(clock.now());
     const limiter = new RedisLimiter({
@@ -100,7 +104,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       ...bounds,
       clock,
       logger: silent,
-      observer: unobserved,
+      observer: { ...unobserved, unclaimed: (count) => (unclaimed += count) },
       luaReplacements: redisTime.replacements,
       // In whole milliseconds, like the scripts' time, even if a timer is due in between.
       readTime: () => Promise.resolve(Math.floor(clock.now())),
@@ -119,6 +123,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     return {
       limiter,
       now: () => clock.now(),
+      unclaimed: () => unclaimed,
       quiet,
       advance: async (millis) => {
         await quiet();
@@ -142,9 +147,20 @@ export function overHttp(factory: HarnessFactory): HarnessFactory {
     const inner = await factory(limits, bounds);
     const app = httpAppOver(inner.limiter);
     const served = await serve(app);
+    const limiter = new HttpLimiter(served.url, inner.limiter);
+    const quiet = async (): Promise<void> => {
+      await limiter.quiet();
+      await inner.quiet();
+    };
     return {
       ...inner,
-      limiter: new HttpLimiter(served.url, inner.limiter),
+      limiter,
+      quiet,
+      advance: async (millis) => {
+        await quiet();
+        await inner.advance(millis);
+        await quiet();
+      },
       close: async () => {
         startDraining(app.app);
         await inner.close();

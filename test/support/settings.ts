@@ -25,6 +25,7 @@ export const DEFAULTS: Settings = {
   WINDOW_MILLIS_CEILING: 31_622_400_000,
   REQUESTS_CAN_HOLD: true,
   MAX_HOLD_MILLIS: 86_400_000,
+  MAX_KEEP_MILLIS: 60_000,
   UNKNOWN_KEYS: 'allow',
   GRPC_KEY_TEMPLATE: '{domain}:{entries}',
   RATE_LIMIT_HEADERS: 'draft',

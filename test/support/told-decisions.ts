@@ -11,6 +11,7 @@ import type { Answer } from './http-client.js';
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+type Waiting = Extract<Decision, { readonly outcome: 'waiting' }>;
 
 interface Decided {
   readonly request: CheckRequest;
@@ -29,15 +30,20 @@ interface Peeked {
 export class ToldDecisions {
   readonly #untold = new Set<Decided>();
   readonly #untoldPeeks = new Set<Peeked>();
+  #underWay = 0;
 
   /** @param limiter its `check` and its `peek` are replaced */
   constructor(limiter: Limiter) {
     const check = limiter.check.bind(limiter);
     limiter.check = (request, caller) => {
       const decision = check(request, caller);
+      this.#underWay += 1;
       decision.then(
-        (decision) => this.#untold.add({ request, decision }),
-        () => undefined,
+        (decision) => {
+          this.#underWay -= 1;
+          this.#untold.add({ request, decision });
+        },
+        () => (this.#underWay -= 1),
       );
       return decision;
     };
@@ -47,6 +53,11 @@ export class ToldDecisions {
       this.#untoldPeeks.add(peeked);
       return peeked.peek;
     };
+  }
+
+  /** How many checks have reached the limiter and are not decided. */
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /** Returns what the limiter said of a peek at the key that the answer tells, once. Throws if there is nothing. */
@@ -74,6 +85,7 @@ export class ToldDecisions {
 
 function tells(answer: Answer, { request, decision }: Decided): boolean {
   if (decision.outcome === 'approved') return tellsApproval(answer, decision);
+  if (decision.outcome === 'waiting') return tellsPlace(answer, decision);
   return decision.outcome === 'denied' && tellsDenial(answer, request, decision);
 }
 
@@ -86,6 +98,11 @@ function tellsPeek(answer: Answer, { request, peek }: Peeked): boolean {
 function tellsApproval(answer: Answer, { requestId, quota }: Approval): boolean {
   if (answer.status !== 200 || !quota) return false;
   return answer.text === JSON.stringify({ request_id: requestId }) && tellsQuota(answer, quota);
+}
+
+function tellsPlace(answer: Answer, { requestId, place }: Waiting): boolean {
+  const body = { request_id: requestId, position: place?.position, waitMillis: place?.waitMillis };
+  return answer.status === 202 && answer.text === JSON.stringify(body);
 }
 
 function tellsDenial(

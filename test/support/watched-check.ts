@@ -13,7 +13,10 @@ export interface WatchedCheck {
 }
 
 /** What a check that waits may ask for. */
-export type WaitTerms = Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis' | 'requestId'>;
+export type WaitTerms = Pick<
+  CheckRequest,
+  'maxWaitMillis' | 'hits' | 'holdMillis' | 'requestId' | 'keepMillis' | 'answerMillis'
+>;
 
 export function startCheck(
   limiter: Limiter,

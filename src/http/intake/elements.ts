@@ -10,7 +10,7 @@ import { quoted } from './parameters.js';
 /** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Parameters that only a check alone has. */
-const WAITING: readonly string[] = ['canWait', 'maxWaitMillis'];
+const WAITING: readonly string[] = ['canWait', 'maxWaitMillis', 'keepMillis'];
 
 /**
  * The check that an element of a bulk request asks for.

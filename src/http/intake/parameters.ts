@@ -22,6 +22,7 @@ const checkSchema = z.object({
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
+  keepMillis: wholeNumber(BOUNDS.keepMillis).optional(),
   windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
   hits: wholeNumber(BOUNDS.hits).optional(),
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
@@ -31,7 +32,13 @@ const checkSchema = z.object({
 export const querySchema = checkSchema.extend({ peek: yesOrNo().optional() });
 
 /** The parameters that no peek has: it changes nothing, and keeps nothing. */
-const NOT_OF_PEEK = ['requestId', 'maxRequests', 'maxRequestsInQueue', 'windowMillis'] as const;
+const NOT_OF_PEEK = [
+  'requestId',
+  'keepMillis',
+  'maxRequests',
+  'maxRequestsInQueue',
+  'windowMillis',
+] as const;
 
 /** The query of an amendment. Without parameters it renews a hold. */
 export const amendmentSchema = z.object({
@@ -73,11 +80,27 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   rejectUnknown(query, PARAMETERS);
-  const { canWait = false, maxWaitMillis, ...overrides } = parse(checkSchema, query);
-  if (canWait) return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
-  if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
-  const must = 'be used with canWait=true';
-  throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+  const { canWait = false, maxWaitMillis, keepMillis, ...others } = parse(checkSchema, query);
+  if (keepMillis !== undefined) {
+    demandWith('keepMillis', 'canWait=true', canWait);
+    demandWith('keepMillis', 'requestId', others.requestId !== undefined);
+  }
+  if (canWait) {
+    return { key: parsedKey, canWait, maxWaitMillis, keepMillis: kept(keepMillis), ...others };
+  }
+  demandWith('maxWaitMillis', 'canWait=true', maxWaitMillis === undefined);
+  return { key: parsedKey, canWait, ...others };
+}
+
+/** @throws ServiceError INVALID_PARAMETER unless the other parameter is given */
+function demandWith(parameter: string, other: string, isGiven: boolean): void {
+  if (isGiven) return;
+  throw serviceError('INVALID_PARAMETER', { parameter, must: `be used with ${other}` });
+}
+
+/** A place is kept for as long as a hold lasts at least: the approval is held for that time. */
+function kept(keepMillis: number | undefined): number | undefined {
+  return keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
 }
 
 /**

@@ -36,8 +36,8 @@ export const HEADERS = {
   },
   'Retry-After': {
     description:
-      'Whole seconds. With a 429: until the window of the limit that denied ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1.',
-    schema: { type: 'integer', minimum: 1 },
+      'Whole seconds. With a 429: until the window of the limit that denied ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1, or 0 if another replica has the place of the request.',
+    schema: seconds,
     required: true,
   },
   'RateLimit-Policy': {

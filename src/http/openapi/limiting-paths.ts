@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
-import { ALWAYS, ofDecisions } from './answer-headers.js';
+import { ALWAYS, headersOf, ofDecisions } from './answer-headers.js';
 import {
   amendment,
   approval,
@@ -11,6 +11,7 @@ import {
   keyChange,
   peeked,
   releaseResults,
+  waitingBody,
 } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
 import { ofAmendment, ofCheck, ofKeyChange, ofRelease } from './parameters.js';
@@ -39,6 +40,7 @@ const OF_CHECK: readonly ErrorCode[] = [
   'STORE_FULL',
   'KEY_FULL',
   'SHUTTING_DOWN',
+  'HANDED_OVER',
   'TOO_MANY_WAITERS',
 ];
 const OF_RELEASE: readonly ErrorCode[] = [
@@ -93,6 +95,12 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     errors: OF_CHECK,
     errorsWithTokens: ['KEY_NOT_ALLOWED', 'TOO_MANY_WAITERS_OF_CALLER'],
     more: {
+      202: {
+        description:
+          'With `keepMillis` and `Prefer: wait=N`: not decided after N seconds. The request waits on, and its place is kept for `keepMillis`.',
+        headers: headersOf([...ALWAYS, 'Cache-Control', 'Preference-Applied']),
+        content: { 'application/json': { schema: waitingBody } },
+      },
       499: {
         description:
           'The client disconnected while it waited. Only the log has this status; no client sees it.',

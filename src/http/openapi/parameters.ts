@@ -20,8 +20,10 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   holdMillis:
     'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',
   maxWaitMillis:
-    'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
-  peek: 'Only says what a check would get that does not wait: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `maxRequests`, `maxRequestsInQueue` and `windowMillis`.',
+    'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately. With `keepMillis` it begins when the request gets its place, and bounds the waits of all its checks together.',
+  keepMillis:
+    'With `canWait` and `requestId`: the place of the request stays for this long after the client has disconnected, or has got a 202. An approval is held for it as long. A later check with the same `requestId` gets the place, or the approval, on any replica. 0 keeps no place; 1 to 999 count as 1000.',
+  peek: 'Only says what a check would get that does not wait: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `keepMillis`, `maxRequests`, `maxRequestsInQueue` and `windowMillis`.',
 };
 
 const key = z
@@ -63,7 +65,8 @@ const checkHeaders = requestHeaders.extend({
     .string()
     .optional()
     .meta({
-      description: '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, if that is not given.',
+      description:
+        '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, if that is not given. With `keepMillis`: the check is answered 202 if it is not decided after N seconds, and its request waits on.',
       examples: ['wait=5'],
     }),
 });

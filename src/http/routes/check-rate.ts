@@ -1,5 +1,6 @@
 import type { NextFunction, Response } from 'express';
 
+import type { CheckRequest } from '../../limiter/limiter.js';
 import type { Decided, DecideCheck } from '../../service/deciding/decide-check.js';
 import type { PeekCheck } from '../../service/deciding/peek-check.js';
 import { parseCheck, parsePeek, type Query } from '../intake/parameters.js';
@@ -37,10 +38,8 @@ export function checkRate(parts: CheckRateParts): CheckRate {
       return;
     }
     const check = parseCheck(key, query);
-    // The parameter overrides the preference.
-    const mayPrefer = check.canWait && check.maxWaitMillis === undefined;
-    const seconds = mayPrefer ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
-    const asked = seconds === undefined ? check : { ...check, maxWaitMillis: seconds * 1000 };
+    const seconds = mayPrefer(check) ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
+    const asked = seconds === undefined ? check : preferring(check, seconds * 1000);
     const preference = seconds === undefined ? undefined : `wait=${seconds}`;
     const onDecided = (decided: Decided): void => {
       try {
@@ -52,4 +51,16 @@ export function checkRate(parts: CheckRateParts): CheckRate {
     };
     decide(asked, response.locals.context, onDecided, next);
   };
+}
+
+/** Without a kept place, the parameter overrides the preference. */
+function mayPrefer({ canWait, maxWaitMillis, keepMillis }: CheckRequest): boolean {
+  return canWait && (maxWaitMillis === undefined || keepMillis !== undefined);
+}
+
+/** The end of the preferred time is the end of the wait, or only of this check if its place is kept. */
+function preferring(check: CheckRequest, millis: number): CheckRequest {
+  return check.keepMillis === undefined
+    ? { ...check, maxWaitMillis: millis }
+    : { ...check, answerMillis: millis };
 }

@@ -112,7 +112,8 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     switch (decision.outcome) {
       case 'approved': {
         const { requestId, claim = requestId } = decision;
-        if (hasDisconnected(response.req.socket)) {
+        // The caller comes back for an approval of which it may not have heard.
+        if (hasDisconnected(response.req.socket) && !decided.isKept) {
           logOf(response.locals.context, logger).debug(
             { key },
             'approval given back, since the client has disconnected',

@@ -1,6 +1,6 @@
 import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../limiter.js';
 import { type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
-import { Holds } from './holds.js';
+import { type HoldClaim, Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
@@ -70,11 +70,48 @@ export class Approvals {
     return this.#limits[0];
   }
 
+  /**
+   * Adds an approval that is held for this long until its caller has got it.
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
+  addUnclaimed(now: number, id: string, terms: Terms, millis: number): boolean {
+    return this.#addHeld(
+      now,
+      id,
+      terms,
+      millis,
+      isHeld(terms) ? 'unclaimed held' : 'unclaimed plain',
+    );
+  }
+
+  /** Whether an approval is held until its caller has got it. */
+  isUnclaimed(id: string): boolean {
+    return this.#holds?.isUnclaimed(id) ?? false;
+  }
+
+  /**
+   * The caller has got an unclaimed approval: from now on it counts as it was asked for. It does not exceed a maximum, since
+   * it has counted as a held one.
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
+  claim(now: number, id: string, { hits = 1, holdMillis }: Terms): boolean {
+    if (holdMillis !== undefined) {
+      this.#holds?.claim(now, id, holdMillis);
+      return true;
+    }
+    for (const [i, limit] of this.#limits.entries()) {
+      if (limit.takeHeld(id, hits)) continue;
+      for (const taken of this.#limits.slice(0, i)) taken.giveBack(id, true);
+      return false;
+    }
+    this.#holds?.release(id);
+    return true;
+  }
+
   /** Whether no more approvals with these terms are kept, held or in a window. */
-  areFull({ holdMillis }: Terms): boolean {
-    const isHeld = holdMillis !== undefined;
-    if (isHeld && this.#holds?.isFull) return true;
-    return this.#limits.some((limit) => limit.hasAllIds(isHeld));
+  areFull(terms: Terms): boolean {
+    if (isHeld(terms) && this.#holds?.isFull) return true;
+    return this.#limits.some((limit) => limit.hasAllIds(isHeld(terms)));
   }
 
   /** The queue is served, perhaps later than there was room. */
@@ -103,18 +140,10 @@ export class Approvals {
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
-  add(now: number, id: string, { hits = 1, holdMillis }: Terms): boolean {
-    const isHeld = holdMillis !== undefined;
-    for (const [i, limit] of this.#limits.entries()) {
-      if (limit.take(id, hits, isHeld)) continue;
-      for (const taken of this.#limits.slice(0, i)) taken.giveBack(id, true);
-      return false;
-    }
-    if (!isHeld) return true;
-    this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, hits, holdMillis)) return true;
-    for (const limit of this.#limits) limit.giveBack(id, true);
-    return false;
+  add(now: number, id: string, terms: Terms): boolean {
+    const { hits = 1, holdMillis } = terms;
+    if (holdMillis === undefined) return this.#take(id, hits, false);
+    return this.#addHeld(now, id, terms, holdMillis, 'claimed');
   }
 
   /**
@@ -201,7 +230,10 @@ export class Approvals {
       const limit = this.#limits[i];
       limit?.roll(now, limit.millis);
     }
-    return this.own.roll(now, ofRules);
+    const hasRolled = this.own.roll(now, ofRules);
+    const unclaimed = this.#holds?.takeLapsedUnclaimed();
+    if (unclaimed) this.#giveBackUnclaimed(unclaimed);
+    return hasRolled;
   }
 
   /**
@@ -262,6 +294,35 @@ export class Approvals {
     for (const limit of this.#limits) limit.clear();
   }
 
+  #take(id: string, hits: number, held: boolean): boolean {
+    for (const [i, limit] of this.#limits.entries()) {
+      if (limit.take(id, hits, held)) continue;
+      for (const taken of this.#limits.slice(0, i)) taken.giveBack(id, true);
+      return false;
+    }
+    return true;
+  }
+
+  #addHeld(
+    now: number,
+    id: string,
+    { hits = 1 }: Terms,
+    millis: number,
+    claim: HoldClaim,
+  ): boolean {
+    if (!this.#take(id, hits, true)) return false;
+    this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
+    if (this.#holds.add(now, id, hits, millis, claim)) return true;
+    for (const limit of this.#limits) limit.giveBack(id, true);
+    return false;
+  }
+
+  /** Nobody has got these approvals, so that they count in no limit any more. */
+  #giveBackUnclaimed(ids: readonly string[]): void {
+    for (const id of ids) for (const limit of this.#limits) limit.giveBack(id, true);
+    for (const limit of this.#limits) limit.noteGivenBack();
+  }
+
   /** Changes the approvals, and notes when they take less than before. */
   #change<Result>(now: number, change: () => Result): Result {
     const before = this.#usedOfAll;
@@ -284,4 +345,8 @@ export class Approvals {
 /** Until when anything may count that was approved by now; -Infinity for nothing. */
 function countsUntil(limits: readonly CountedLimit[]): number {
   return Math.max(...limits.filter(({ used }) => used > 0).map((limit) => limit.countsUntil));
+}
+
+function isHeld({ holdMillis }: Terms): boolean {
+  return holdMillis !== undefined;
 }

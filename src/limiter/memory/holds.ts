@@ -11,7 +11,14 @@ interface Hold {
   /** Its length. */
   readonly millis: number;
   readonly lapsesAt: number;
+  readonly claim: HoldClaim;
 }
+
+/**
+ * Whether the caller has got the approval. An unclaimed one is held for the caller, and its hold ends (`plain`) or another
+ * begins (`held`) when it is claimed. One that will be plain does not count in the most holds.
+ */
+export type HoldClaim = 'claimed' | 'unclaimed plain' | 'unclaimed held';
 
 /** The changes of a hold. An undefined one changes nothing. */
 interface HoldChanges {
@@ -27,7 +34,10 @@ export class Holds {
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
   readonly #order = new Moments();
   #hits = 0;
+  #unclaimedPlain = 0;
   #firstLapse = Infinity;
+  /** The unclaimed ones that have lapsed since they were taken last. */
+  #lapsedUnclaimed: string[] | undefined;
 
   constructor(
     private readonly max: number,
@@ -45,7 +55,7 @@ export class Holds {
   }
 
   get isFull(): boolean {
-    return this.#holds.size >= this.max;
+    return this.#holds.size - this.#unclaimedPlain >= this.max;
   }
 
   /** No hold lapses before this time. */
@@ -65,11 +75,37 @@ export class Holds {
    * Holds an approval, unless it is held already.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(now: number, id: string, hits: number, millis: number): boolean {
+  add(
+    now: number,
+    id: string,
+    hits: number,
+    millis: number,
+    claim: HoldClaim = 'claimed',
+  ): boolean {
     if (this.#holds.has(id)) return true;
     if (!this.budget.take(BYTES_PER_HOLD)) return false;
-    this.#put(id, { hits, millis, lapsesAt: now + millis });
+    this.#put(id, { hits, millis, lapsesAt: now + millis, claim });
     return true;
+  }
+
+  isUnclaimed(id: string): boolean {
+    const hold = this.#holds.get(id);
+    return hold !== undefined && hold.claim !== 'claimed';
+  }
+
+  /** The caller has got an unclaimed approval, which is held for this long from now on. */
+  claim(now: number, id: string, millis: number): void {
+    const hold = this.#holds.get(id);
+    if (!hold) return;
+    this.#uncount(hold);
+    this.#put(id, { hits: hold.hits, millis, lapsesAt: now + millis, claim: 'claimed' });
+  }
+
+  /** Returns the ids of the unclaimed approvals that have lapsed since the last call. */
+  takeLapsedUnclaimed(): readonly string[] | undefined {
+    const lapsed = this.#lapsedUnclaimed;
+    this.#lapsedUnclaimed = undefined;
+    return lapsed;
   }
 
   release(id: string): boolean {
@@ -100,8 +136,8 @@ export class Holds {
     const isRenewed = millis <= maxMillis;
     if (!isRenewed && changes.hits === undefined) return 'too_long';
     const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
-    this.#hits -= hold.hits;
-    this.#put(id, { hits, millis, lapsesAt });
+    this.#uncount(hold);
+    this.#put(id, { hits, millis, lapsesAt, claim: hold.claim });
     return lapsesAt - now;
   }
 
@@ -114,6 +150,7 @@ export class Holds {
       const hold = this.#holds.get(next.id);
       if (hold?.lapsesAt !== next.at) continue;
       this.#remove(next.id, hold);
+      if (hold.claim !== 'claimed') (this.#lapsedUnclaimed ??= []).push(next.id);
       last = next.at;
     }
     this.#firstLapse = this.#firstOfOrder();
@@ -143,6 +180,7 @@ export class Holds {
   #put(id: string, hold: Hold): void {
     this.#holds.set(id, hold);
     this.#hits += hold.hits;
+    if (hold.claim === 'unclaimed plain') this.#unclaimedPlain += 1;
     this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
     this.#order.add({ id, at: hold.lapsesAt });
     if (this.#order.size > MOST_OUTDATED + 2 * this.#holds.size) {
@@ -160,9 +198,14 @@ export class Holds {
     return Infinity;
   }
 
-  #remove(id: string, { hits }: Hold): void {
-    this.#holds.delete(id);
+  #uncount({ hits, claim }: Hold): void {
     this.#hits -= hits;
+    if (claim === 'unclaimed plain') this.#unclaimedPlain -= 1;
+  }
+
+  #remove(id: string, hold: Hold): void {
+    this.#holds.delete(id);
+    this.#uncount(hold);
     this.budget.giveBack(BYTES_PER_HOLD);
     if (this.#holds.size > 0) return;
     this.#firstLapse = Infinity;

@@ -4,6 +4,7 @@ import type {
   InstanceDetail,
   InstanceState,
   KeyLimits,
+  PlaceInQueue,
   Quota,
   RejectedReport,
   Remaining,
@@ -14,13 +15,13 @@ import { forEachLimit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
-import { KnownRequests } from './known-requests.js';
+import { type ClaimOutcome, KnownRequests, noRecords } from './known-requests.js';
 import { millisUntil, roomForWaiters } from './limits/room-at.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
-import type { WaitingQueue } from './queue/waiting-queue.js';
+import type { Queued, WaitingQueue } from './queue/waiting-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -58,6 +59,8 @@ export class Instance {
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
     known?: KnownRequests,
+    /** Called when an approval has lapsed that was held for its caller. */
+    private readonly onUnclaimed: () => void = () => undefined,
   ) {
     this.#rules = new RulesInForce(policy);
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
@@ -130,7 +133,11 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= new KnownRequests(this.approvals, this.#queue);
+    this.#known ??= new KnownRequests(
+      this.approvals,
+      this.#queue,
+      noRecords(this.approvals, this.onUnclaimed),
+    );
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -182,8 +189,32 @@ export class Instance {
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.add({ requestId, arrival: now, ...terms });
+    this.#queue.add({ requestId, arrival: now, keepMillis: request.keepMillis, ...terms });
     return 'waiting';
+  }
+
+  /** Returns where a request waits, as of the last operation; undefined if it does not. */
+  placeOf(now: number, requestId: string): PlaceInQueue | undefined {
+    const queued = this.#queue.find(requestId);
+    if (!queued) return undefined;
+    const position = this.#queue.positionOf(requestId);
+    const turn = this.#millisToTurn(now, position - 1, queued.hits);
+    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
+    const waitMillis = turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
+    return { position, waitMillis: Math.ceil(waitMillis) };
+  }
+
+  /** How long a request has waited that does. */
+  waitedMillis(now: number, requestId: string): number {
+    return now - (this.#queue.find(requestId)?.arrival ?? now);
+  }
+
+  /** The check with this number gets the approval of its request, which was held for it. */
+  claim(now: number, requestId: string, number: number): ClaimOutcome {
+    this.#roll(now);
+    const claimed = this.#known?.claim(now, requestId, number) ?? 'lapsed';
+    this.#serveQueue(now);
+    return claimed;
   }
 
   /** Takes the rules as they are now, and serves the queue. */
@@ -232,7 +263,10 @@ export class Instance {
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
     const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
-    const amended = this.approvals.amend(now, requestId, { ...amendment, maxHits });
+    // Its caller does not know of an approval that was granted, and may not change it.
+    const amended = this.#known?.isGranted(requestId)
+      ? 'unknown'
+      : this.approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#known?.noteRenewal(now, requestId);
     this.#serveQueue(now);
     return amended;
@@ -304,8 +338,11 @@ export class Instance {
    * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
    * before. Each that waits needs one hit at least.
    */
-  millisToTurn(now: number, hits = 1): number {
-    const before = this.#queue.size;
+  millisToTurn(now: number, hits?: number): number {
+    return this.#millisToTurn(now, this.#queue.size, hits);
+  }
+
+  #millisToTurn(now: number, before: number, hits = 1): number {
     const laterMillis = this.#rules.laterMillis(this.#window);
     const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
     return Math.max(millisUntil(this.exactRoomAt, now), turn);
@@ -392,6 +429,13 @@ export class Instance {
     if (granted.length > 0) this.onGrant(granted);
   }
 
+  /** @returns false if there is no memory for the approval */
+  #approve(now: number, { requestId, keepMillis, ...terms }: Queued): boolean {
+    return keepMillis === undefined
+      ? this.approvals.add(now, requestId, terms)
+      : this.approvals.addUnclaimed(now, requestId, terms, keepMillis);
+  }
+
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
@@ -401,7 +445,7 @@ export class Instance {
       (waiter) =>
         !this.approvals.areFull(waiter) &&
         this.approvals.fitAlone(waiter) &&
-        this.approvals.add(now, waiter.requestId, waiter),
+        this.#approve(now, waiter),
     );
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;

@@ -12,8 +12,7 @@ export class KnownRequests {
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
-    /** By default none, as many as the approvals' bounds allow. */
-    private readonly records = noRecords(approvals),
+    private readonly records: RequestRecords,
   ) {}
 
   /** Whether it has any. */
@@ -53,7 +52,27 @@ export class KnownRequests {
 
   /** These requests were approved from the queue. Some may have no record. */
   approve(now: number, ids: readonly string[]): void {
-    for (const id of ids) this.records.approve(now, id);
+    for (const id of ids) {
+      if (this.approvals.isUnclaimed(id)) this.records.grant(now, id);
+      else this.records.approve(now, id);
+    }
+  }
+
+  /** Whether the request is approved, and its caller has not got the approval. */
+  isGranted(id: string): boolean {
+    return this.records.find(id)?.state === 'granted';
+  }
+
+  /**
+   * The check with this number gets the approval of its request, which was held for it.
+   * @returns `lapsed` also if the request belongs to another check
+   */
+  claim(now: number, id: string, number: number): ClaimOutcome {
+    const record = this.records.find(id);
+    if (record?.state !== 'granted' || record.owner !== number) return 'lapsed';
+    if (!this.approvals.claim(now, id, record)) return 'store_full';
+    this.records.approve(now, id);
+    return 'claimed';
   }
 
   /**
@@ -73,8 +92,9 @@ export class KnownRequests {
     if (number !== undefined && number !== record.owner) return false;
     if (record.state === 'released') return false;
     if (record.state === 'waiting') return this.#withdraw(id);
-    const isReleased = this.approvals.release(now, id, isUnused);
-    if (isUnused) this.records.remove(id);
+    const hasNobody = isUnused || record.state === 'granted';
+    const isReleased = this.approvals.release(now, id, hasNobody);
+    if (hasNobody) this.records.remove(id);
     else if (isReleased) this.records.release(now, id);
     return isReleased;
   }
@@ -95,20 +115,33 @@ export class KnownRequests {
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { hits = 1, holdMillis, canWait, maxWaitMillis, noPlace = false } = request;
+    const { hits = 1, holdMillis, canWait, noPlace = false } = request;
     if (hits !== record.hits) return 'other_hits';
     if (holdMillis !== record.holdMillis) return 'other_hold';
     const isOver =
       record.holdMillis !== undefined && this.approvals.holds?.hitsOf(id) === undefined;
     if (record.state === 'released' || (record.state === 'approved' && isOver)) return 'used';
     const isWaiting = record.state === 'waiting';
-    if (isWaiting && (!canWait || maxWaitMillis === 0)) {
+    if (isWaiting && (!canWait || this.#waitIsOver(now, id, request))) {
       this.#withdraw(id);
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
     this.records.giveTo(now, id, number);
-    return isWaiting ? 'takes_over' : 'approved';
+    if (record.state === 'granted') {
+      return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';
+    }
+    if (!isWaiting) return 'approved';
+    const queued = this.queue.find(id);
+    if (queued) this.queue.replace({ ...queued, keepMillis: request.keepMillis });
+    return 'takes_over';
+  }
+
+  /** Whether the longest wait of a request is over. With `keepMillis` it has begun when the request got its place. */
+  #waitIsOver(now: number, id: string, { maxWaitMillis, keepMillis }: CheckRequest): boolean {
+    if (maxWaitMillis === undefined) return false;
+    const { arrival = now } = (keepMillis === undefined ? undefined : this.queue.find(id)) ?? {};
+    return arrival + maxWaitMillis <= now;
   }
 
   #withdraw(id: string): boolean {
@@ -117,7 +150,15 @@ export class KnownRequests {
   }
 }
 
-function noRecords(approvals: Approvals): RequestRecords {
+/** What becomes of an approval that was held for its caller. */
+export type ClaimOutcome = 'claimed' | 'lapsed' | 'store_full';
+
+/**
+ * Returns no records, and room for as many as the approvals' bounds allow.
+ * @param onUnclaimed called when an approval has lapsed that was held for its caller
+ */
+export function noRecords(approvals: Approvals, onUnclaimed: () => void): RequestRecords {
   const { bounds, budget } = approvals;
-  return new RequestRecords(approvals, REMEMBERED_WINDOWS * bounds.maxIdsPerKey, budget);
+  const most = REMEMBERED_WINDOWS * bounds.maxIdsPerKey;
+  return new RequestRecords(approvals, most, budget, onUnclaimed);
 }

@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../common/clock.js';
 import { inTicks } from '../../common/in-ticks.js';
 import { endOfTick, eventLoop } from '../../common/ticks.js';
-import { ApprovalBatches } from '../approval-batches.js';
+import { ApprovalBatches, type NotifiedWaiter } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import type {
   Amended,
   Amendment,
+  ApprovalObserver,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -18,6 +19,7 @@ import type {
   Limiter,
   Peek,
   PeekRequest,
+  PlaceInQueue,
   Policies,
   Quota,
   RejectedAmendment,
@@ -58,6 +60,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
+  #isStopping = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
   readonly #sweep: Sweep<Entry<Policy>>;
 
@@ -69,6 +72,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     private readonly policies: Policies<Policy>,
     private readonly clock: Clock,
     bounds: Partial<MemoryBounds> = {},
+    private readonly observer: ApprovalObserver = { unclaimed: () => undefined },
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
@@ -89,8 +93,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const { requestId = randomUUID() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
-    const lacksPlace = request.canWait && !this.#waiters.havePlaceFor(entry, requestId);
-    const asked = lacksPlace ? { ...request, noPlace: true } : request;
+    const asked = request.canWait ? this.#withPlace(request, entry, requestId) : request;
     const decision =
       number === undefined
         ? entry.instance.check(now, requestId, asked)
@@ -102,7 +105,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     }
     if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
-      return this.#wait(entry, new Waiter(requestId, request, number), caller);
+      const waiter = new Waiter(requestId, request, number);
+      return request.keepMillis === undefined
+        ? this.#wait(entry, waiter, caller)
+        : this.#waitKept(entry, waiter, caller);
     }
     const quota = entry.instance.quota(now);
     const turnMillis =
@@ -208,8 +214,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Promise.resolve(isFull ? 'full' : 'ok');
   }
 
+  /** No other process has the places, so that checks that are here wait on. */
   handOver(): void {
-    // Places are not kept yet.
+    this.#isStopping = true;
+    for (const [entry, waiter] of this.#waiters.keptAlone()) this.#endKeeping(entry, waiter);
   }
 
   close(): Promise<void> {
@@ -265,7 +273,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       // A hold that begins now may be the first to lapse.
       this.#settleWhenRoom(entry);
     };
-    const instance = new Instance(key, now, policy, this.#bounds, this.#budget, onGrant, known);
+    const bounds = this.#bounds;
+    const instance = new Instance(key, now, policy, bounds, this.#budget, onGrant, known, () => {
+      this.observer.unclaimed(1);
+    });
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#lastKey = undefined;
@@ -314,6 +325,40 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return waiter.decision;
   }
 
+  /** Waits in a place that may outlive the check. */
+  #waitKept(
+    entry: Entry<Policy>,
+    waiter: Waiter,
+    caller: CallerPresence | undefined,
+  ): Promise<Decision> {
+    const { requestId } = waiter;
+    const now = this.#now();
+    const keep = (place: PlaceInQueue | undefined): void => {
+      waiter.keep(place, this.clock, () => {
+        this.#endKeeping(entry, waiter);
+      });
+      if (this.#isStopping) this.#endKeeping(entry, waiter);
+    };
+    const expire = (): void => {
+      this.#expire(entry, waiter);
+    };
+    this.#waiters.add(entry, waiter);
+    waiter.onceExpired(this.clock, expire, entry.instance.waitedMillis(now, requestId));
+    waiter.keepOnDisconnect(caller, () => {
+      keep(undefined);
+    });
+    waiter.onceAnswerDue(this.clock, () => {
+      keep(entry.instance.placeOf(this.#now(), requestId));
+    });
+    this.#settleWhenRoom(entry);
+    return waiter.decision;
+  }
+
+  /** Withdraws a request whose caller has not come back in time. */
+  #endKeeping(entry: Entry<Policy>, waiter: Waiter): void {
+    if (this.#waiters.remove(entry, waiter)) this.#withdraw(entry, this.#now(), waiter);
+  }
+
   #withdraw(entry: Entry<Policy>, now: number, waiter: Waiter): void {
     entry.instance.withdraw(now, waiter.requestId, waiter.claimNumber);
     this.#settleWhenRoom(entry);
@@ -346,8 +391,44 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   #approve(entry: Entry<Policy>, requestId: string, quota: Quota): void {
     const waiter = this.#waiters.take(entry, requestId);
-    // If the caller disconnects before it is notified, #wait's callback releases the approval.
-    if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
+    if (!waiter) return;
+    const { keepMillis } = waiter;
+    if (keepMillis === undefined) {
+      // If the caller disconnects before it is notified, #wait's callback releases the approval.
+      this.#approvals.approve(waiter, () => undefined, quota);
+    } else if (!waiter.decided) {
+      this.#approvals.approve(
+        this.#claiming(entry, waiter),
+        () => undefined,
+        quota,
+        this.#now() + keepMillis,
+      );
+    }
+  }
+
+  /** A waiter that gets its approval, which is held for it, when it is notified. */
+  #claiming({ instance }: Entry<Policy>, waiter: Waiter): NotifiedWaiter {
+    const { requestId, claimNumber = 0 } = waiter;
+    return {
+      fail: (error) => {
+        waiter.fail(error);
+      },
+      approveFromQueue: (quota) => {
+        if (waiter.decided) return false;
+        const claimed = instance.claim(this.#now(), requestId, claimNumber);
+        if (claimed === 'claimed') return waiter.approveFromQueue(quota);
+        if (claimed === 'store_full') waiter.fail(new StoreFullError());
+        else waiter.conflict('taken_over');
+        return false;
+      },
+    };
+  }
+
+  /** Says whether a check that can wait has a place, of which there is a bound. */
+  #withPlace(request: CheckRequest, entry: Entry<Policy>, requestId: string): CheckRequest {
+    const { noPlace = false } = request;
+    const lacksPlace = (noPlace || !this.#waiters.haveRoom) && !this.#waiters.has(entry, requestId);
+    return lacksPlace === noPlace ? request : { ...request, noPlace: lacksPlace };
   }
 
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */

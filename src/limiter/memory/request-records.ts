@@ -11,7 +11,8 @@ const MOST_OUTDATED = 100;
 
 /** What became of a request whose caller has chosen its id. */
 export interface RequestRecord extends Required<Terms> {
-  readonly state: 'waiting' | 'approved' | 'released';
+  /** `granted`: approved, and held until its caller has got the approval. */
+  readonly state: 'waiting' | 'granted' | 'approved' | 'released';
   /** The number of the claim of the check that it belongs to. */
   readonly owner: number;
 }
@@ -27,7 +28,8 @@ interface Remembered extends RequestRecord {
 
 /**
  * The records of a key's requests whose callers have chosen their ids. A record is forgotten three windows after its last
- * change, but never while its request waits or its approval counts. Times are milliseconds of a clock.
+ * change, but never while its request waits or its approval counts. The record of a granted request is forgotten
+ * when its hold lapses. Times are milliseconds of a clock.
  */
 export class RequestRecords {
   readonly #records = new Map<string, Remembered>();
@@ -42,6 +44,8 @@ export class RequestRecords {
     private approvals: Approvals,
     private readonly max: number,
     private readonly budget: MemoryBudget,
+    /** Called when the hold of a granted approval has lapsed. */
+    private readonly onUnclaimed: () => void = () => undefined,
   ) {}
 
   get size(): number {
@@ -85,6 +89,12 @@ export class RequestRecords {
     if (record) this.#change(now, id, record, 'approved');
   }
 
+  /** The request is approved, and its approval is held until its caller has got it. */
+  grant(now: number, id: string): void {
+    const record = this.#records.get(id);
+    if (record) this.#change(now, id, record, 'granted');
+  }
+
   /** The approval was released. */
   release(now: number, id: string): void {
     const record = this.#records.get(id);
@@ -117,10 +127,17 @@ export class RequestRecords {
       this.#order.removeFirst();
       const record = this.#records.get(next.id);
       if (record?.lookAt !== next.at) continue;
+      const isUnclaimed = record.state === 'granted';
       // Among others, a report may have made the window longer.
-      if (this.approvals.counts(now, next.id)) record.changedAt = Math.max(record.changedAt, now);
-      if (this.#endOf(record) <= now) this.remove(next.id);
-      else this.#lookLater(next.id, record);
+      if (!isUnclaimed && this.approvals.counts(now, next.id)) {
+        record.changedAt = Math.max(record.changedAt, now);
+      }
+      if (this.#endOf(record) > now) {
+        this.#lookLater(next.id, record);
+        continue;
+      }
+      this.remove(next.id);
+      if (isUnclaimed) this.onUnclaimed();
     }
   }
 
@@ -133,8 +150,10 @@ export class RequestRecords {
     }
   }
 
-  #endOf({ changedAt }: Remembered): number {
-    return changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
+  #endOf({ state, changedAt }: Remembered): number {
+    return state === 'granted'
+      ? changedAt
+      : changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
   }
 
   #lookLater(id: string, record: Remembered): void {

@@ -1,7 +1,10 @@
 import { type RequestIdConflict, RequestIdConflictError } from '../errors.js';
 import type { Waiter } from '../waiter.js';
 
-/** The requests that wait in this process, by a key's entry and their request ids. */
+/**
+ * The requests that wait in this process, by a key's entry and their request ids. The place of a waiter ends when it is
+ * removed.
+ */
 export class Waiters<Entry> {
   readonly #ofEntries = new Map<Entry, Map<string, Waiter>>();
   #size = 0;
@@ -18,9 +21,14 @@ export class Waiters<Entry> {
     return this.#ofEntries.keys();
   }
 
-  /** Whether a check may wait. One that takes a place over needs no further one. */
-  havePlaceFor(entry: Entry, requestId: string): boolean {
-    return this.#size < this.max || this.#find(entry, requestId) !== undefined;
+  /** Whether one more may wait. */
+  get haveRoom(): boolean {
+    return this.#size < this.max;
+  }
+
+  /** Whether a request waits here. A check that takes its place over needs no further one. */
+  has(entry: Entry, requestId: string): boolean {
+    return this.#find(entry, requestId) !== undefined;
   }
 
   /** Adds a waiter whose request id no other waiter of the entry has. */
@@ -38,6 +46,7 @@ export class Waiters<Entry> {
     ofEntry.delete(requestId);
     if (ofEntry.size === 0) this.#ofEntries.delete(entry);
     this.#size -= 1;
+    waiter.endPlace();
     return waiter;
   }
 
@@ -58,7 +67,19 @@ export class Waiters<Entry> {
     const all = [...this.#ofEntries.values()].flatMap((ofEntry) => [...ofEntry.values()]);
     this.#ofEntries.clear();
     this.#size = 0;
-    for (const waiter of all) waiter.fail(createError());
+    for (const waiter of all) {
+      waiter.endPlace();
+      waiter.fail(createError());
+    }
+  }
+
+  /** The waiters whose checks have ended, since their places are kept. */
+  keptAlone(): [Entry, Waiter][] {
+    return [...this.#ofEntries].flatMap(([entry, ofEntry]) =>
+      [...ofEntry.values()]
+        .filter(({ decided }) => decided)
+        .map((waiter): [Entry, Waiter] => [entry, waiter]),
+    );
   }
 
   #find(entry: Entry, requestId: string): Waiter | undefined {

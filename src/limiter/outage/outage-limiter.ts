@@ -1,25 +1,27 @@
 import type { Clock } from '../../common/clock.js';
 import { CallerPresence } from '../caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../errors.js';
-import type {
-  Amended,
-  Amendment,
-  CheckRequest,
-  Decision,
-  InstanceDetail,
-  InstanceState,
-  Limiter,
-  Peek,
-  PeekRequest,
-  RejectedAmendment,
-  RejectedReport,
-  ReleaseOptions,
-  Remaining,
-  RemainingReport,
-  RequestTrace,
-  StoreCondition,
-  StoreLimiter,
+import {
+  type Amended,
+  type Amendment,
+  type CheckRequest,
+  type Decision,
+  type InstanceDetail,
+  type InstanceState,
+  isVerdict,
+  type Limiter,
+  type Peek,
+  type PeekRequest,
+  type RejectedAmendment,
+  type RejectedReport,
+  type ReleaseOptions,
+  type Remaining,
+  type RemainingReport,
+  type RequestTrace,
+  type StoreCondition,
+  type StoreLimiter,
 } from '../limiter.js';
+import { inPlace, RequestPlaces } from '../request-places.js';
 import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
 
@@ -32,16 +34,17 @@ interface WaitingRequest {
 
 /**
  * Lets a substitute decide while the store is down, so that the service continues in an outage. When the outage begins,
- * all waiting requests fail over: the substitute decides them, in their order.
+ * all waiting requests fail over: the substitute decides them, in their order. The store alone decides requests whose
+ * places are kept.
  */
 export class OutageLimiter implements Limiter {
   /** In order of arrival. */
   readonly #waiting = new Set<WaitingRequest>();
   /**
-   * Requests under way that can wait. The numbers of store and substitute together would miss a request that fails
-   * over, or count it twice.
+   * Those of requests under way that can wait. The numbers of store and substitute together would miss a request that
+   * fails over, or count it twice.
    */
-  #waiters = 0;
+  readonly #places = new RequestPlaces();
   #isClosing = false;
 
   /** @param maxWaiters the most requests that may wait at once, in store and substitute together */
@@ -64,11 +67,17 @@ export class OutageLimiter implements Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!request.canWait) return this.#check(request, caller);
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
-    if (this.#waiters >= this.maxWaiters) return this.#check({ ...request, noPlace: true }, caller);
-    this.#waiters += 1;
-    return this.#check(request, caller).finally(() => {
-      this.#waiters -= 1;
-    });
+    const place = this.#places.take(this.maxWaiters, request);
+    if (!place) return this.#checkOrKeep({ ...request, noPlace: true }, caller);
+    return inPlace(place, request, (asked) => this.#checkOrKeep(asked, caller));
+  }
+
+  /** A place that is kept is one in the store, so that no substitute decides in an outage. */
+  async #checkOrKeep(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
+    if (request.keepMillis === undefined) return this.#check(request, caller);
+    const decision = await this.primary.check(request, caller);
+    if (isVerdict(decision)) this.log.storeDecided();
+    return decision;
   }
 
   async #check(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {

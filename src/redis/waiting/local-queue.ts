@@ -164,7 +164,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       waiter.withdrawOnDisconnect(caller, () => {
         this.#disconnected(claim);
       });
-    } else waiter.keepOnDisconnect(caller, this.parts.clock, this.#endKept(claim));
+    } else {
+      waiter.keepOnDisconnect(caller, () => {
+        waiter.keep(undefined, this.parts.clock, this.#endKept(claim));
+      });
+    }
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import type { RequestContext } from '../request-context.js';
 import type { Scope } from './caller.js';
 
@@ -19,11 +20,15 @@ export interface Access {
   /** Whether the caller may see all keys, and so their number. */
   mayUseAll(context: RequestContext): boolean;
   /**
-   * Has `work` wait in one of the caller's places.
-   * @param work gets `true` if the caller has no place left
+   * Has a check that can wait do so in one of the caller's places.
+   * @param check gets the request, with `noPlace` if the caller has no place left
    * @throws ServiceError TOO_MANY_WAITERS_OF_CALLER if it would have to wait then
    */
-  withPlace<T>(context: RequestContext, work: (noPlace: boolean) => Promise<T>): Promise<T>;
+  withPlace(
+    context: RequestContext,
+    request: CheckRequest,
+    check: (request: CheckRequest) => Promise<Decision>,
+  ): Promise<Decision>;
 }
 
 /** Without tokens everybody has every scope, every key, and any place. */
@@ -35,6 +40,6 @@ export function openAccess(): Access {
     demandKey: () => undefined,
     mayUse: () => true,
     mayUseAll: () => true,
-    withPlace: (_context, work) => work(false),
+    withPlace: (_context, request, check) => check(request),
   };
 }

@@ -1,4 +1,6 @@
 import { UnavailableError } from '../../limiter/errors.js';
+import type { CheckRequest, Decision } from '../../limiter/limiter.js';
+import { inPlace } from '../../limiter/request-places.js';
 import type { ErrorCode, ErrorValues } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { type ServiceError, serviceError } from '../service-error.js';
@@ -18,7 +20,7 @@ type OwnerOf = (token: string) => Caller | undefined;
 export function bearerAccess(
   tokens: { readonly current: Tokens },
   rejections: Pick<TokenRejections, 'record'>,
-  places: Pick<CallerPlaces, 'take' | 'giveBack'>,
+  places: Pick<CallerPlaces, 'take'>,
 ): Access {
   const rejection = <Code extends ErrorCode>(
     reason: RejectionReason,
@@ -61,20 +63,19 @@ export function bearerAccess(
     },
     mayUse: (key, { caller }) => caller?.mayUse(key) ?? false,
     mayUseAll: ({ caller }) => caller?.mayUseAll ?? false,
-    withPlace: async ({ caller }, work) => {
-      if (!caller || !places.take(caller)) return withoutPlace(work);
-      try {
-        return await work(false);
-      } finally {
-        places.giveBack(caller);
-      }
+    withPlace: ({ caller }, request, check) => {
+      const place = caller && places.take(caller, request);
+      return place ? inPlace(place, request, check) : withoutPlace(request, check);
     },
   };
 }
 
-async function withoutPlace<T>(work: (noPlace: boolean) => Promise<T>): Promise<T> {
+async function withoutPlace(
+  request: CheckRequest,
+  check: (request: CheckRequest) => Promise<Decision>,
+): Promise<Decision> {
   try {
-    return await work(true);
+    return await check({ ...request, noPlace: true });
   } catch (error) {
     const wouldWait = error instanceof UnavailableError && error.reason === 'too_many_waiters';
     throw wouldWait ? serviceError('TOO_MANY_WAITERS_OF_CALLER', {}) : error;

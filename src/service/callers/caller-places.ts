@@ -1,8 +1,10 @@
+import type { CheckRequest } from '../../limiter/limiter.js';
+import { RequestPlaces, type TakenPlace } from '../../limiter/request-places.js';
 import type { Caller } from './caller.js';
 
 /** Counts the places that each caller's waiters take on this replica. The counts outlive a change of the tokens. */
 export class CallerPlaces {
-  readonly #taken = new Map<string, number>();
+  readonly #ofCallers = new Map<string, RequestPlaces>();
 
   /**
    * @param maxWaiters the places of all callers together
@@ -13,18 +15,20 @@ export class CallerPlaces {
     private readonly maxPerCaller = Math.ceil(maxWaiters / 2),
   ) {}
 
-  /** @returns false if the caller has no place left */
-  take(caller: Caller): boolean {
-    const taken = this.#taken.get(caller.name) ?? 0;
-    if (taken >= this.#mostOf(caller)) return false;
-    this.#taken.set(caller.name, taken + 1);
-    return true;
-  }
-
-  giveBack({ name }: Caller): void {
-    const left = (this.#taken.get(name) ?? 0) - 1;
-    if (left > 0) this.#taken.set(name, left);
-    else this.#taken.delete(name);
+  /** @returns undefined if the caller has no place left */
+  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): TakenPlace | undefined {
+    const { name } = caller;
+    const places = this.#ofCallers.get(name) ?? new RequestPlaces();
+    const place = places.take(this.#mostOf(caller), request);
+    if (!place) return undefined;
+    this.#ofCallers.set(name, places);
+    return {
+      giveBack: () => {
+        place.giveBack();
+        if (places.taken === 0 && this.#ofCallers.get(name) === places)
+          this.#ofCallers.delete(name);
+      },
+    };
   }
 
   /** A share is never less than one place. */

@@ -12,7 +12,11 @@ import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
-import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
+import {
+  rejectForbiddenHold,
+  rejectForbiddenOverrides,
+  rejectTooLongKeeping,
+} from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 import { rejectUnknownKey } from './unknown-keys.js';
@@ -26,7 +30,7 @@ export interface DecideParts {
   readonly undecided: Pick<UndecidedChecks, 'record'>;
   readonly recentDenials: Pick<RecentDenials, 'record'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'MAX_KEEP_MILLIS'>;
 }
 
 /** The decision on a check, and what applied to its key. */
@@ -39,6 +43,8 @@ export interface Decided {
   readonly hits?: number | undefined;
   /** The id of the request, if its caller has chosen it. */
   readonly requestId?: string | undefined;
+  /** Whether its caller may come back for the approval of the request, since the check has kept a place for it. */
+  readonly isKept: boolean;
 }
 
 /**
@@ -61,8 +67,10 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
+    rejectTooLongKeeping(check, settings);
     // A shadow rule lets everybody pass, so that nobody waits for it.
-    return ask(parts, policy.isShadow ? { ...check, canWait: false } : check, context);
+    const noWait = { canWait: false, keepMillis: undefined };
+    return ask(parts, policy.isShadow ? { ...check, ...noWait } : check, context);
   };
   const record = (
     { decision, policy, limit }: Decided,
@@ -98,6 +106,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
           limit: denyingLimit(decision, policy, hits),
           hits,
           requestId,
+          isKept: check.keepMillis !== undefined,
         };
         record(decided, check, context);
       } catch (error) {
@@ -115,10 +124,9 @@ function ask(
   context: ConnectedRequest,
 ): Promise<Decision> {
   if (!check.canWait) return limiter.check(check);
-  return access.withPlace(context, (noPlace) => {
-    const asked = noPlace ? { ...check, noPlace } : check;
-    return context.whilePresent((client) => limiter.check(asked, client));
-  });
+  return access.withPlace(context, check, (asked) =>
+    context.whilePresent((client) => limiter.check(asked, client)),
+  );
 }
 
 /** Why a check could not be decided; undefined for a fault and for a check that is rejected. */

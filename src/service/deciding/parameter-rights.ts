@@ -1,3 +1,4 @@
+import type { Settings } from '../../config/settings.js';
 import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow } from '../../limiter/limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
@@ -41,6 +42,14 @@ export function rejectForbiddenHold(
   if (holdMillis === undefined) return;
   if (!requestsCanHold) throw serviceError('HOLD_FORBIDDEN', {});
   rejectAbove('holdMillis', holdMillis, maxHoldMillis);
+}
+
+/** @throws ServiceError OVERRIDE_TOO_LARGE if the check keeps its place for longer than the settings allow */
+export function rejectTooLongKeeping(
+  { keepMillis }: Pick<CheckRequest, 'keepMillis'>,
+  { MAX_KEEP_MILLIS }: Pick<Settings, 'MAX_KEEP_MILLIS'>,
+): void {
+  if (keepMillis !== undefined) rejectAbove('keepMillis', keepMillis, MAX_KEEP_MILLIS);
 }
 
 /**

@@ -605,6 +605,7 @@ export function describeRequestIds(
   });
 }
 
-async function expectConflict(decision: Promise<Decision>, conflict: string): Promise<void> {
+/** Expects a check to fail since its request id is known otherwise. */
+export async function expectConflict(decision: Promise<Decision>, conflict: string): Promise<void> {
   await expect(decision).rejects.toMatchObject({ name: 'RequestIdConflictError', conflict });
 }

@@ -52,6 +52,7 @@ export function useKey(createHarness: HarnessFactory, limits: LimitsOfKeys): Key
       now: () => current.now(),
       advance: (millis) => current.advance(millis),
       quiet: () => current.quiet(),
+      unclaimed: () => current.unclaimed(),
       close,
     },
     key,

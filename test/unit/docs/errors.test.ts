@@ -6,10 +6,13 @@ import { tableRows } from '../../support/docs/tables.js';
 function headersOf(code: ErrorCode): string {
   const { retryAfter } = errorRow(code);
   const { header } = httpErrorOf(code);
-  if (header === 'Connection') return '`Connection: close`';
-  if (header !== undefined) return `\`${header}\``;
-  if (retryAfter === undefined) return '';
-  return `\`Retry-After\`: ${retryAfter === 'window' ? 'until there may be room' : retryAfter}`;
+  const seconds = retryAfter === 'window' ? 'until there may be room' : retryAfter;
+  return [
+    ...(seconds === undefined ? [] : [`\`Retry-After\`: ${seconds}`]),
+    ...(header === undefined
+      ? []
+      : [header === 'Connection' ? '`Connection: close`' : `\`${header}\``]),
+  ].join(', ');
 }
 
 test('the table of errors in docs/api.md equals the errors of the service, row by row', () => {

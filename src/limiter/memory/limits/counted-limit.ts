@@ -68,6 +68,12 @@ export interface CountedLimit {
    */
   take(id: string, hits: number, isHeld: boolean): boolean;
   /**
+   * An approval that was taken as a held one counts from now on as one that is not held, in the window of now. A limit that
+   * counts it since it was taken goes on as before.
+   * @returns false if there is no memory for its id, so that nothing has changed
+   */
+  takeHeld(id: string, hits: number): boolean;
+  /**
    * Gives back what an approval takes, unless the limit keeps what is released.
    * @param isUnused nobody has got the approval, so that every limit gives it back
    * @returns whether it counted here, other than as a held one

@@ -131,6 +131,10 @@ export class FixedWindow implements CountedLimit {
     return !this.#keepsIdOf(isHeld) || this.#ids.add(id, this.#takenOf(hits));
   }
 
+  takeHeld(id: string, hits: number): boolean {
+    return this.limit.keepsReleased || this.take(id, hits, false);
+  }
+
   giveBack(id: string, isUnused: boolean): boolean {
     return (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
   }

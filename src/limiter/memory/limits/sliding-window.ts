@@ -134,6 +134,10 @@ export class SlidingWindow implements CountedLimit {
     return true;
   }
 
+  takeHeld(id: string, hits: number): boolean {
+    return this.limit.keepsReleased || this.take(id, hits, false);
+  }
+
   giveBack(id: string, isUnused: boolean): boolean {
     const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
     if (!taken) return false;

@@ -172,6 +172,10 @@ export class TokenBucket implements CountedLimit {
     return true;
   }
 
+  takeHeld(): boolean {
+    return true;
+  }
+
   giveBack(id: string, isUnused: boolean): boolean {
     const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
     if (!taken) return false;

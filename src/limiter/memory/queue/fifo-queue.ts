@@ -1,11 +1,21 @@
 import type { Queued, WaitingQueue } from './waiting-queue.js';
 
+/** As many positions are exact: those behind them count waiters that have left the queue. */
+const EXACT_POSITIONS = 1000;
+
+interface Entry {
+  readonly waiter: Queued;
+  /** Grows with each waiter. */
+  readonly number: number;
+}
+
 /** First come, first served. */
 export class FifoQueue implements WaitingQueue {
   /** By their ids, in the order of arrival. Undefined until somebody waits, since most keys never have a waiter. */
-  #waiters: Map<string, Queued> | undefined;
+  #waiters: Map<string, Entry> | undefined;
   /** Whether they are those of the queue of which this is a copy, which has taken none yet. */
   #isShared = false;
+  #lastNumber = 0;
 
   get size(): number {
     return this.#waiters?.size ?? 0;
@@ -19,7 +29,28 @@ export class FifoQueue implements WaitingQueue {
   }
 
   add(waiter: Queued): void {
-    this.#own.set(waiter.requestId, waiter);
+    this.#lastNumber += 1;
+    this.#own.set(waiter.requestId, { waiter, number: this.#lastNumber });
+  }
+
+  find(requestId: string): Queued | undefined {
+    return this.#waiters?.get(requestId)?.waiter;
+  }
+
+  replace(waiter: Queued): void {
+    const entry = this.#waiters?.get(waiter.requestId);
+    if (entry) this.#own.set(waiter.requestId, { ...entry, waiter });
+  }
+
+  positionOf(requestId: string): number {
+    const wanted = this.#waiters?.get(requestId);
+    let position = 0;
+    for (const entry of this.#waiters?.values() ?? []) {
+      position += 1;
+      if (entry === wanted) break;
+      if (wanted && position === EXACT_POSITIONS) return position + wanted.number - entry.number;
+    }
+    return position;
   }
 
   remove(requestId: string): boolean {
@@ -28,7 +59,7 @@ export class FifoQueue implements WaitingQueue {
 
   takeNext(approve: (waiter: Queued) => boolean): string[] {
     const taken: string[] = [];
-    for (const [requestId, waiter] of this.#waiters ?? []) {
+    for (const [requestId, { waiter }] of this.#waiters ?? []) {
       if (!approve(waiter)) break;
       this.#own.delete(requestId);
       taken.push(requestId);
@@ -38,7 +69,7 @@ export class FifoQueue implements WaitingQueue {
 
   first(most: number): Queued[] {
     const first: Queued[] = [];
-    for (const waiter of this.#waiters?.values() ?? []) {
+    for (const { waiter } of this.#waiters?.values() ?? []) {
       if (first.length === most) break;
       first.push(waiter);
     }
@@ -46,7 +77,7 @@ export class FifoQueue implements WaitingQueue {
   }
 
   /** The waiters, to be changed. */
-  get #own(): Map<string, Queued> {
+  get #own(): Map<string, Entry> {
     if (this.#isShared || !this.#waiters) this.#waiters = new Map(this.#waiters);
     this.#isShared = false;
     return this.#waiters;

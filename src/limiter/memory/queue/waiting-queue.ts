@@ -5,6 +5,8 @@ export interface Queued extends Terms {
   readonly requestId: string;
   /** When it came, in milliseconds of a clock. */
   readonly arrival: number;
+  /** How long its approval is held until its caller has got it. Undefined: its caller gets it at once. */
+  readonly keepMillis: number | undefined;
 }
 
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
@@ -13,6 +15,12 @@ export interface WaitingQueue {
   /** Returns a copy from which requests may be taken. It is valid until this queue changes. */
   copy(): WaitingQueue;
   add(waiter: Queued): void;
+  /** Returns a request that waits. */
+  find(requestId: string): Queued | undefined;
+  /** Replaces a request that waits with one that has its place. */
+  replace(waiter: Queued): void;
+  /** Returns the position of a request that waits, as in `PlaceInQueue`. */
+  positionOf(requestId: string): number;
   /** @returns whether it waited */
   remove(requestId: string): boolean;
   /**

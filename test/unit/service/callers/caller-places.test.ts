@@ -5,10 +5,12 @@ function caller(name: string, waitingShare?: number): Caller {
   return { name, scopes: ['check'], waitingShare, mayUse: () => true, mayUseAll: true };
 }
 
+const KEY = { key: 'key' };
+
 /** The number of places that a caller can take in a row. */
 function placesFor(places: CallerPlaces, who: Caller): number {
   let taken = 0;
-  while (taken < 1000 && places.take(who)) taken += 1;
+  while (taken < 1000 && places.take(who, KEY)) taken += 1;
   return taken;
 }
 
@@ -35,19 +37,36 @@ test('callers take no places from each other', () => {
 
 test('a place that is given back can be taken again', () => {
   const places = new CallerPlaces(4);
+  const place = places.take(caller('a'), KEY);
   placesFor(places, caller('a'));
-  places.giveBack(caller('a'));
+  place?.giveBack();
+  place?.giveBack();
 
   expect(placesFor(places, caller('a'))).toBe(1);
 });
 
 test('places outlive a change of the tokens, and a smaller share', () => {
   const places = new CallerPlaces(4);
-  placesFor(places, caller('a'));
-  expect(places.take(caller('a', 0.25))).toBe(false);
-  places.giveBack(caller('a'));
-  expect(places.take(caller('a', 0.25))).toBe(false);
-  places.giveBack(caller('a'));
+  const taken = [places.take(caller('a'), KEY), places.take(caller('a'), KEY)];
+  expect(places.take(caller('a', 0.25), KEY)).toBeUndefined();
+  taken[0]?.giveBack();
+  expect(places.take(caller('a', 0.25), KEY)).toBeUndefined();
+  taken[1]?.giveBack();
 
-  expect(places.take(caller('a', 0.25))).toBe(true);
+  expect(places.take(caller('a', 0.25), KEY)).toBeDefined();
+});
+
+test('the checks of one request of a caller are in one place', () => {
+  const places = new CallerPlaces(2);
+  const request = { key: 'key', requestId: 'id' };
+  const earlier = places.take(caller('a'), request);
+  const later = places.take(caller('a'), request);
+  expect(later).toBeDefined();
+  expect(places.take(caller('b'), request)).toBeDefined();
+  earlier?.giveBack();
+  earlier?.giveBack();
+  expect(places.take(caller('a'), { ...request, key: 'other' })).toBeUndefined();
+  later?.giveBack();
+
+  expect(places.take(caller('a'), KEY)).toBeDefined();
 });

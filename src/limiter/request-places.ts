@@ -1,0 +1,78 @@
+import { type CheckRequest, type Decision } from './limiter.js';
+
+/** A place in which one request waits. */
+export interface TakenPlace {
+  /** The check no longer uses it. Later calls have no effect. */
+  giveBack(): void;
+}
+
+/**
+ * Counts the places in which requests wait. The checks with one request id share a place, so that a check that takes a
+ * place over needs no further one.
+ */
+export class RequestPlaces {
+  #taken = 0;
+  /** How many checks use the place of a request whose caller has chosen its id. */
+  readonly #checks = new Map<string, number>();
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /**
+   * @param most how many places there are
+   * @returns undefined if none is left
+   */
+  take(most: number, request: Pick<CheckRequest, 'key' | 'requestId'>): TakenPlace | undefined {
+    const name = nameOf(request);
+    const sharing = name === undefined ? 0 : (this.#checks.get(name) ?? 0);
+    if (sharing === 0 && this.#taken >= most) return undefined;
+    if (sharing === 0) this.#taken += 1;
+    if (name !== undefined) this.#checks.set(name, sharing + 1);
+    let isUsed = true;
+    return {
+      giveBack: () => {
+        if (isUsed) this.#giveBack(name);
+        isUsed = false;
+      },
+    };
+  }
+
+  #giveBack(name: string | undefined): void {
+    const sharing = name === undefined ? 0 : (this.#checks.get(name) ?? 0) - 1;
+    if (sharing === 0) this.#taken -= 1;
+    if (name === undefined) return;
+    if (sharing === 0) this.#checks.delete(name);
+    else this.#checks.set(name, sharing);
+  }
+}
+
+/** Runs a check in a place, which it gives back at its end, or with `keepMillis` when its request no longer waits. */
+export async function inPlace(
+  place: TakenPlace,
+  request: CheckRequest,
+  check: (request: CheckRequest) => Promise<Decision>,
+): Promise<Decision> {
+  let goesOn = false;
+  try {
+    const decision = await check(
+      request.keepMillis === undefined ? request : keeping(request, place),
+    );
+    goesOn = decision.outcome === 'waiting';
+    return decision;
+  } finally {
+    if (!goesOn) place.giveBack();
+  }
+}
+
+function keeping(request: CheckRequest, place: TakenPlace): CheckRequest {
+  const onPlaceEnded = (): void => {
+    place.giveBack();
+    request.onPlaceEnded?.();
+  };
+  return { ...request, onPlaceEnded };
+}
+
+function nameOf({ key, requestId }: Pick<CheckRequest, 'key' | 'requestId'>): string | undefined {
+  return requestId === undefined ? undefined : `${requestId} ${key}`;
+}

@@ -1,0 +1,660 @@
+import { randomUUID } from 'node:crypto';
+
+import type { CheckRequest } from '../../../src/limiter/limiter.js';
+import type { Algorithm } from '../../../src/limiter/limits.js';
+import type { HarnessFactory } from '../limiter-harness.js';
+import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import { until } from '../until.js';
+import { startCheck, type WaitTerms, type WatchedCheck } from '../watched-check.js';
+import { expectConflict } from './request-ids.js';
+import { useKey } from './use-key.js';
+
+const WINDOW = 4000;
+const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+const KEEP = 10_000;
+/** Longer than any test goes on. */
+const BLOCKED = 25 * WINDOW;
+
+/** The behaviour of every limiter for places that outlive their connections, directly and over HTTP. */
+export function describeKeptPlaces(
+  name: string,
+  createHarness: HarnessFactory,
+  reach: 'direct' | 'http',
+): void {
+  describe(`kept places: ${name}`, () => {
+    const subject = useKey(createHarness, LIMITS);
+    const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
+    let id: string;
+    beforeEach(() => {
+      id = randomUUID();
+    });
+    const used = async (): Promise<number | undefined> => (await inspect())?.limits[0].used;
+    const held = async (): Promise<number | undefined> => (await inspect())?.held;
+    const waiting = async (): Promise<number | undefined> => (await inspect())?.waiting;
+    const untilWaiting = (count: number) => until(async () => (await waiting()) === count);
+    const sameApproval = (): unknown =>
+      expect.objectContaining({ outcome: 'approved', requestId: id });
+    const left = (): unknown => ({ outcome: 'waiting', requestId: id, place: undefined });
+
+    /** The window is full until it ends. */
+    const fill = (): Promise<unknown> => approve({ hits: 2 });
+    /** Nobody is approved until the returned approval is released. */
+    const block = (): Promise<string> => approve({ hits: 2, holdMillis: BLOCKED });
+    const keep = (terms: WaitTerms = {}): Promise<WatchedCheck> =>
+      wait({ requestId: id, keepMillis: KEEP, ...terms });
+    /** Sends a check of the request that has a place. */
+    const comeBack = (terms: Partial<CheckRequest> = {}): WatchedCheck =>
+      startCheck(harness.limiter, {
+        key,
+        canWait: true,
+        requestId: id,
+        keepMillis: KEEP,
+        ...terms,
+      });
+    const leave = async (kept: WatchedCheck): Promise<void> => {
+      kept.disconnect();
+      expect(await kept.decision).toEqual(left());
+      await harness.quiet();
+    };
+    /** A request whose caller has left gets its turn. */
+    const grant = async (terms: WaitTerms = {}): Promise<void> => {
+      await fill();
+      await leave(await keep(terms));
+      await harness.advance(WINDOW);
+    };
+    const expectUnknown = async (): Promise<void> => {
+      const before = (await used()) ?? 0;
+      expect(await check({ requestId: id })).toEqual(sameApproval());
+      expect(await used()).toBe(before + 1);
+    };
+
+    describe('a place whose caller has disconnected', () => {
+      test('stays for keepMillis, and is withdrawn then', async () => {
+        const blocking = await block();
+        const kept = await keep();
+        const last = await wait();
+        await harness.advance(1000);
+        await leave(kept);
+        await harness.advance(KEEP - 1);
+        expect(await waiting()).toBe(2);
+        await harness.advance(1);
+        await untilWaiting(1);
+        await release(blocking);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+        expect(await used()).toBe(1);
+        await expectUnknown();
+      });
+
+      test('is one that waits here, until it ends', async () => {
+        await block();
+        await leave(await keep());
+        expect(harness.limiter.waiting).toBe(1);
+        await harness.advance(KEEP);
+        await until(() => harness.limiter.waiting === 0);
+      });
+
+      test('is taken over by a later check, and its turn comes when it would have', async () => {
+        await fill();
+        const first = await wait();
+        const kept = await keep();
+        const last = await wait();
+        await leave(kept);
+        await harness.advance(WINDOW / 2);
+        const later = comeBack();
+        await harness.quiet();
+        expect(await waiting()).toBe(3);
+        await check({ maxRequests: 1 });
+
+        await harness.advance(WINDOW / 2);
+        expect(await first.decision).toMatchObject({ outcome: 'approved' });
+        await harness.advance(WINDOW);
+        expect(await later.decision).toEqual(sameApproval());
+        expect(await later.decision).toMatchObject({ waited: true });
+        await harness.quiet();
+        expect(last.settled).toBeUndefined();
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 1 });
+        await harness.advance(WINDOW);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('is kept for the whole time again after each check of it', async () => {
+        await block();
+        let kept = await keep();
+        for (let again = 0; again < 3; again += 1) {
+          await leave(kept);
+          await harness.advance(KEEP - 1);
+          kept = comeBack();
+          await harness.quiet();
+          await harness.advance(KEEP);
+          expect(await waiting()).toBe(1);
+        }
+        expect(kept.settled).toBeUndefined();
+      });
+
+      test('is kept for as long as the newest check says', async () => {
+        await block();
+        await leave(await keep());
+        const later = comeBack({ keepMillis: 2 * KEEP });
+        await harness.quiet();
+        await leave(later);
+        await harness.advance(2 * KEEP - 1);
+        expect(await waiting()).toBe(1);
+        await harness.advance(1);
+        await untilWaiting(0);
+      });
+
+      test('ends with a later check that does not keep it', async () => {
+        await block();
+        await leave(await keep());
+        const later = comeBack({ keepMillis: undefined });
+        await harness.quiet();
+        later.disconnect();
+        expect(await later.decision).toEqual({ outcome: 'withdrawn' });
+        await untilWaiting(0);
+      });
+
+      test('is withdrawn by a check that can not wait', async () => {
+        await block();
+        await leave(await keep());
+        expect(await check({ requestId: id })).toMatchObject({ reason: 'wait_expired' });
+        await untilWaiting(0);
+      });
+
+      test('is taken over from a check that is still connected', async () => {
+        await block();
+        const kept = await keep();
+        const later = comeBack();
+        await expectConflict(kept.decision, 'taken_over');
+        await harness.advance(KEEP + 1);
+        expect(later.settled).toBeUndefined();
+        expect(await waiting()).toBe(1);
+      });
+
+      test('is withdrawn by a release', async () => {
+        const blocking = await block();
+        await leave(await keep());
+        const last = await wait();
+        expect(await release(id)).toBe(true);
+        expect(await release(id)).toBe(false);
+        await untilWaiting(1);
+        await release(blocking);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+        await expectUnknown();
+      });
+
+      test('stays in a pause, and its turn comes when the pause is over', async () => {
+        await fill();
+        await leave(await keep());
+        await harness.limiter.pause(key, 1.5 * WINDOW);
+        await harness.advance(1.5 * WINDOW - 1);
+        expect(await waiting()).toBe(1);
+        const later = comeBack();
+        await harness.quiet();
+        expect(later.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await later.decision).toEqual(sameApproval());
+      });
+
+      test('gets the room that an override makes', async () => {
+        await fill();
+        await leave(await keep());
+        expect(await outcome({ maxRequests: 3 })).toBe('denied');
+        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 1, waiting: 0 });
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 0 });
+      });
+
+      test('gets the room that the overrides of a later check make', async () => {
+        await fill();
+        await leave(await keep());
+        expect(await comeBack({ maxRequests: 3 }).decision).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 0, waiting: 0 });
+      });
+    });
+
+    test('places keep their order, whoever comes back', async () => {
+      await restart({ ...LIMITS, maxRequests: 1 }, {});
+      await approve();
+      const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+      const checks = new Map<string, WatchedCheck>();
+      for (const requestId of ids) checks.set(requestId, await keep({ requestId }));
+      for (const requestId of [ids[2]!, ids[0]!]) {
+        checks.get(requestId)!.disconnect();
+        await harness.advance(100);
+        checks.set(requestId, comeBack({ requestId }));
+        await harness.quiet();
+      }
+      for (const [i, requestId] of ids.entries()) {
+        await harness.advance(WINDOW);
+        expect(await checks.get(requestId)!.decision).toMatchObject({ outcome: 'approved' });
+        await harness.quiet();
+        expect(ids.filter((each) => checks.get(each)!.settled)).toHaveLength(i + 1);
+      }
+    });
+
+    describe('a check that waits for its answer only for a time', () => {
+      test('is told its place then, and the place stays for keepMillis', async () => {
+        await fill();
+        const first = await wait();
+        const kept = await keep({ answerMillis: 1000 });
+        await harness.advance(999);
+        expect(kept.settled).toBeUndefined();
+        await harness.advance(1);
+        const place = { position: 2, waitMillis: WINDOW - 1000 };
+        expect(await kept.decision).toEqual({ outcome: 'waiting', requestId: id, place });
+        expect(first.settled).toBeUndefined();
+        expect(await waiting()).toBe(2);
+        await harness.limiter.pause(key, BLOCKED);
+        await harness.advance(KEEP - 1);
+        expect(await waiting()).toBe(2);
+        await harness.advance(1);
+        await untilWaiting(1);
+      });
+
+      test('of 0 ms is told its place at once', async () => {
+        await fill();
+        for (let others = 0; others < 2; others += 1) await wait();
+        const first = await comeBack({ answerMillis: 0 }).decision;
+        expect(first).toMatchObject({ outcome: 'waiting', place: { position: 3 } });
+        await check({ maxRequests: 1 });
+        // The two before it have a window each.
+        const place = { position: 3, waitMillis: 3 * WINDOW };
+        const later = await comeBack({ answerMillis: 0 }).decision;
+        expect(later).toEqual({ outcome: 'waiting', requestId: id, place });
+        expect(await waiting()).toBe(3);
+      });
+
+      test('is approved if its turn comes before', async () => {
+        await fill();
+        const kept = await keep({ answerMillis: WINDOW + 1000 });
+        await harness.advance(WINDOW);
+        expect(await kept.decision).toEqual(sameApproval());
+        await harness.advance(KEEP);
+        expect(harness.unclaimed()).toBe(0);
+        expect(await inspect()).toMatchObject({ held: 0, waiting: 0 });
+      });
+
+      test('is approved at once if there is room', async () => {
+        expect(await comeBack({ answerMillis: 0 }).decision).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 0 });
+        await harness.advance(WINDOW);
+        expect(await used()).toBe(0);
+      });
+
+      test('is one of a chain that ends with the approval', async () => {
+        await fill();
+        const last = await wait();
+        await check({ maxRequests: 1 });
+        const outcomes: string[] = [];
+        for (let link = 0; link < 4; link += 1) {
+          const one = comeBack({ answerMillis: WINDOW / 2 });
+          await harness.advance(WINDOW / 2);
+          outcomes.push((await one.decision).outcome);
+        }
+        expect(outcomes).toEqual(['waiting', 'waiting', 'waiting', 'approved']);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 0 });
+      });
+    });
+
+    describe('a request that is approved while its caller is gone', () => {
+      test('is held for its caller, who gets the approval', async () => {
+        await grant();
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1, waiting: 0 });
+        expect(harness.limiter.waiting).toBe(0);
+        expect(await comeBack().decision).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0 });
+        expect(await comeBack().decision).toEqual(sameApproval());
+        expect(await used()).toBe(1);
+        await harness.advance(WINDOW);
+        expect(await used()).toBe(0);
+        await harness.advance(KEEP);
+        expect(harness.unclaimed()).toBe(0);
+      });
+
+      test('counts in the window in which its caller comes', async () => {
+        await grant();
+        await harness.advance(2 * WINDOW);
+        expect(await used()).toBe(1);
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        await harness.advance(WINDOW - 1);
+        expect(await used()).toBe(1);
+        await harness.advance(1);
+        expect(await used()).toBe(0);
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        expect(await used()).toBe(0);
+      });
+
+      test('exceeds no maximum when its caller comes', async () => {
+        await grant();
+        await harness.advance(WINDOW);
+        await approve();
+        expect(await outcome()).toBe('denied');
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 0 });
+        expect(await outcome()).toBe('denied');
+      });
+
+      test('lapses after keepMillis, and is unknown then', async () => {
+        await grant();
+        await harness.advance(KEEP - 1);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
+        await harness.advance(1);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+        await expectUnknown();
+        expect(harness.unclaimed()).toBe(1);
+      });
+
+      test('makes room for those who wait when it lapses', async () => {
+        await grant();
+        await approve({ holdMillis: BLOCKED });
+        const last = await wait();
+        await harness.advance(KEEP - 1);
+        expect(last.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+        expect(await used()).toBe(2);
+        expect(harness.unclaimed()).toBe(1);
+      });
+
+      test('is given back by a release, as one that nobody has got', async () => {
+        await grant();
+        expect(await release(id)).toBe(true);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+        expect(await release(id)).toBe(false);
+        await expectUnknown();
+        await harness.advance(KEEP);
+        expect(await held()).toBe(0);
+        expect(harness.unclaimed()).toBe(0);
+      });
+
+      test('is released once its caller has got it', async () => {
+        await grant();
+        await check({ requestId: id });
+        expect(await release(id)).toBe(true);
+        expect(await used()).toBe(0);
+        await expectConflict(check({ requestId: id }), 'used');
+      });
+
+      test('is corrected only once its caller has got it', async () => {
+        await grant();
+        expect(await harness.limiter.amend(key, id, { hits: 2 })).toBeUndefined();
+        expect(await harness.limiter.amend(key, id, {})).toBeUndefined();
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
+        await check({ requestId: id });
+        expect(await harness.limiter.amend(key, id, { hits: 2 })).toEqual({});
+        expect(await used()).toBe(2);
+      });
+
+      test('takes all of its hits, before and after its caller comes', async () => {
+        await grant({ hits: 2 });
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2 });
+        await expectConflict(comeBack().decision, 'other_hits');
+        expect(await comeBack({ hits: 2 }).decision).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 0 });
+        expect(await release(id)).toBe(true);
+        expect(await used()).toBe(0);
+      });
+
+      test('waits for no place among the holds of its key', async () => {
+        await restart(LIMITS, { maxHoldsPerKey: 1 });
+        await grant();
+        expect(await held()).toBe(1);
+        await approve({ holdMillis: KEEP });
+        expect(await held()).toBe(2);
+        expect(await check({ requestId: id })).toEqual(sameApproval());
+        expect(await held()).toBe(1);
+      });
+    });
+
+    describe('a request whose approval will be held', () => {
+      const HOLD = 3 * WINDOW;
+
+      test('is held for its caller, and for its own time once the caller has got it', async () => {
+        await grant({ holdMillis: HOLD });
+        await harness.advance(KEEP - 1);
+        expect(await comeBack({ holdMillis: HOLD }).decision).toEqual(sameApproval());
+        await harness.advance(HOLD - 1);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
+        await harness.advance(1);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+        await expectConflict(comeBack({ holdMillis: HOLD }).decision, 'used');
+        expect(harness.unclaimed()).toBe(0);
+      });
+
+      test('is held for its own time from its turn on if its caller is there', async () => {
+        await fill();
+        const kept = await keep({ holdMillis: HOLD });
+        await harness.advance(WINDOW);
+        expect(await kept.decision).toEqual(sameApproval());
+        expect(await harness.limiter.amend(key, id, {})).toEqual({ holdMillis: HOLD });
+        await harness.advance(HOLD - 1);
+        expect(await held()).toBe(1);
+        await harness.advance(1);
+        expect(await held()).toBe(0);
+      });
+
+      test('lapses after keepMillis if its caller does not come', async () => {
+        await grant({ holdMillis: 10 * HOLD });
+        await harness.advance(KEEP);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+        await expectUnknown();
+        expect(harness.unclaimed()).toBe(1);
+      });
+
+      test('waits for a place among the holds of its key', async () => {
+        await restart(LIMITS, { maxHoldsPerKey: 1 });
+        const holding = await approve({ holdMillis: BLOCKED });
+        await leave(await keep({ holdMillis: HOLD }));
+        await harness.advance(WINDOW);
+        expect(await inspect()).toMatchObject({ held: 1, waiting: 1 });
+        await release(holding);
+        expect(await inspect()).toMatchObject({ held: 1, waiting: 0 });
+        expect(await comeBack({ holdMillis: HOLD }).decision).toEqual(sameApproval());
+        expect(await held()).toBe(1);
+      });
+    });
+
+    describe('the longest wait of a request with a place', () => {
+      test('begins with its place, and goes on over all its checks', async () => {
+        await block();
+        const kept = await keep({ maxWaitMillis: 2 * WINDOW });
+        await harness.advance(WINDOW);
+        await leave(kept);
+        const later = comeBack({ maxWaitMillis: 2 * WINDOW });
+        await harness.advance(WINDOW - 1);
+        expect(later.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await later.decision).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
+        await untilWaiting(0);
+      });
+
+      test('ends it also while its caller is gone', async () => {
+        const blocking = await block();
+        await leave(await keep({ maxWaitMillis: WINDOW }));
+        const last = await wait();
+        await harness.advance(WINDOW - 1);
+        expect(await waiting()).toBe(2);
+        await harness.advance(1);
+        await untilWaiting(1);
+        await release(blocking);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+        await expectUnknown();
+      });
+
+      test('ends after a check was told the place', async () => {
+        await block();
+        const kept = await keep({ maxWaitMillis: WINDOW, answerMillis: 1000 });
+        await harness.advance(1000);
+        expect(await kept.decision).toMatchObject({ outcome: 'waiting' });
+        await harness.advance(WINDOW - 1000);
+        await untilWaiting(0);
+      });
+
+      test('is the one that the newest check says', async () => {
+        await block();
+        await leave(await keep({ maxWaitMillis: WINDOW }));
+        const later = comeBack({ maxWaitMillis: 3 * WINDOW });
+        await harness.advance(3 * WINDOW - 1);
+        expect(later.settled).toBeUndefined();
+        expect(await waiting()).toBe(1);
+        await harness.advance(1);
+        expect(await later.decision).toMatchObject({ reason: 'wait_expired' });
+      });
+
+      test('is over if it is shorter than the request has waited', async () => {
+        await block();
+        await leave(await keep());
+        await harness.advance(WINDOW);
+        const later = await comeBack({ maxWaitMillis: WINDOW }).decision;
+        expect(later).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
+        await untilWaiting(0);
+      });
+
+      test('denies it at once if its turn can not come in time', async () => {
+        await fill();
+        const denied = await comeBack({ maxWaitMillis: WINDOW - 1 }).decision;
+        expect(denied).toMatchObject({ outcome: 'denied', reason: 'turn_too_late' });
+        expect(await waiting()).toBe(0);
+      });
+    });
+
+    const ALGORITHMS: [string, Algorithm][] = [
+      ['a sliding window', { name: 'sliding_window', steps: 4 }],
+      ['a token bucket', { name: 'token_bucket', burst: 2 }],
+    ];
+    describe.each(ALGORITHMS)('with %s', (_algorithm, algorithm) => {
+      beforeEach(() => restart({ ...LIMITS, algorithm }, {}));
+      const advanceUntil = (isDone: () => Promise<boolean>) =>
+        until(async () => {
+          await harness.advance(WINDOW / 4);
+          return isDone();
+        });
+      const granted = async (): Promise<void> => {
+        await fill();
+        await leave(await keep());
+        await advanceUntil(async () => (await waiting()) === 0);
+        expect(await held()).toBe(1);
+      };
+
+      test('an approval is held for its caller, counts once, and is released', async () => {
+        await granted();
+        const before = await used();
+        expect(await comeBack().decision).toEqual(sameApproval());
+        expect(await inspect()).toMatchObject({ limits: [{ used: before }], held: 0 });
+        expect(await release(id)).toBe(true);
+        expect(await used()).toBe(before! - 1);
+        await expectConflict(check({ requestId: id }), 'used');
+      });
+
+      test('an approval whose caller does not come lapses', async () => {
+        await granted();
+        await harness.advance(KEEP);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
+        await expectUnknown();
+        expect(harness.unclaimed()).toBe(1);
+      });
+
+      test('a place is taken over, and comes at its turn', async () => {
+        await fill();
+        await leave(await keep());
+        const last = await wait();
+        const later = comeBack();
+        await advanceUntil(() => Promise.resolve(later.settled !== undefined));
+        expect(await later.decision).toEqual(sameApproval());
+        await advanceUntil(() => Promise.resolve(last.settled !== undefined));
+        expect(await held()).toBe(0);
+      });
+    });
+
+    describe('with further limits', () => {
+      const LONG = 20 * WINDOW;
+      const limit = (name: string, more: Partial<FurtherLimit>): FurtherLimit => ({
+        name,
+        windowMillis: LONG,
+        maximum: 9,
+        counts: 'hits',
+        keepsReleased: false,
+        ...more,
+      });
+      const further = [
+        limit('a', {}),
+        limit('b', { counts: 'requests', keepsReleased: true }),
+        limit('c', { algorithm: { name: 'sliding_window', steps: 5 } }),
+        limit('d', { keepsReleased: true, algorithm: { name: 'sliding_window', steps: 5 } }),
+      ];
+      beforeEach(() => restart({ ...LIMITS, further }, {}));
+      const usedOfEach = async (): Promise<number[] | undefined> =>
+        (await inspect())?.limits.map((each) => each.used);
+
+      test('an approval that is held for its caller counts once in each', async () => {
+        await grant({ hits: 2 });
+        expect(await usedOfEach()).toEqual([2, 4, 2, 4, 4]);
+        expect(await comeBack({ hits: 2 }).decision).toEqual(sameApproval());
+        expect(await usedOfEach()).toEqual([2, 4, 2, 4, 4]);
+        await harness.advance(WINDOW);
+        expect(await usedOfEach()).toEqual([0, 4, 2, 4, 4]);
+        expect(await release(id)).toBe(true);
+        expect(await usedOfEach()).toEqual([0, 2, 2, 2, 4]);
+      });
+
+      test('each gives back an approval whose caller does not come', async () => {
+        await grant({ hits: 2 });
+        await harness.advance(KEEP);
+        await check({ hits: 2 });
+        expect(await usedOfEach()).toEqual([2, 4, 2, 4, 4]);
+        expect(harness.unclaimed()).toBe(1);
+      });
+    });
+
+    // HTTP has no such callback.
+    if (reach === 'direct') {
+      describe('its process is told that a place has ended', () => {
+        let ended: number;
+        const onPlaceEnded = (): void => {
+          ended += 1;
+        };
+        beforeEach(() => {
+          ended = 0;
+        });
+
+        test('when its request is approved', async () => {
+          await fill();
+          const kept = comeBack({ onPlaceEnded });
+          await harness.quiet();
+          await leave(kept);
+          expect(ended).toBe(0);
+          await harness.advance(WINDOW);
+          expect(ended).toBe(1);
+        });
+
+        test('when its time is over', async () => {
+          await block();
+          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+          expect(ended).toBe(0);
+          await harness.advance(KEEP);
+          await until(() => ended === 1);
+        });
+
+        test('when another check has it, or a release has withdrawn it', async () => {
+          await block();
+          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+          await until(() => ended === 1);
+          await release(id);
+          await until(() => ended === 2);
+        });
+      });
+
+      test('a check takes over a place here, although its caller has no place left', async () => {
+        await fill();
+        await leave(await keep());
+        const other = comeBack({ requestId: randomUUID(), noPlace: true });
+        await expect(other.decision).rejects.toMatchObject({ reason: 'too_many_waiters' });
+        const later = comeBack({ noPlace: true });
+        await harness.advance(WINDOW);
+        expect(await later.decision).toEqual(sameApproval());
+      });
+    }
+  });
+}
