@@ -30,7 +30,8 @@ end
 
 -- Whether the longest wait of a request is over. While its place is kept, that begins with its ticket.
 local function has_waited_too_long(call, check, record)
-  return check.keep and check.longest_wait and call.now_us - record.ticket >= check.longest_wait * 1000
+  return check.keep and check.longest_wait
+    and call.now_ms - math.floor(record.ticket / 1000) >= check.longest_wait
 end
 
 local function take_place(keys, state, call, check, record)

@@ -15,7 +15,6 @@ interface Approval {
   readonly release: () => void;
   readonly quota: Quota | undefined;
   readonly heldUntil: number;
-  readonly onTold: (() => void) | undefined;
 }
 
 /**
@@ -37,16 +36,9 @@ export class ApprovalBatches {
    * @param release called if the waiter's caller has disconnected, or its hold has lapsed before it was notified
    * @param quota of the key's window, as far as it is known
    * @param heldUntil when its hold lapses, by the clock
-   * @param onTold called otherwise
    */
-  approve(
-    waiter: NotifiedWaiter,
-    release: () => void,
-    quota?: Quota,
-    heldUntil = Infinity,
-    onTold?: () => void,
-  ): void {
-    this.#pending.push({ waiter, release, quota, heldUntil, onTold });
+  approve(waiter: NotifiedWaiter, release: () => void, quota?: Quota, heldUntil = Infinity): void {
+    this.#pending.push({ waiter, release, quota, heldUntil });
     if (this.#notifiedInThisTick === 0) this.#continueNextTick();
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
@@ -69,12 +61,11 @@ export class ApprovalBatches {
   #notify(count: number): void {
     const batch = this.#pending.splice(0, count);
     this.#notifiedInThisTick += batch.length;
-    for (const { waiter, release, quota, heldUntil, onTold } of batch) {
+    for (const { waiter, release, quota, heldUntil } of batch) {
       // Only if this process has stood still since.
       const hasLapsed = heldUntil <= this.clock.now();
       if (hasLapsed) waiter.fail(new StoreUnavailableError());
       if (hasLapsed || !waiter.approveFromQueue(quota)) release();
-      else onTold?.();
     }
     if (this.#pending.length === 0)
       for (const resolve of this.#onceAllNotified.splice(0)) resolve();

@@ -114,10 +114,11 @@ export class Waiter {
   keep(place: PlaceInQueue | undefined, clock: Clock, onKeptLongEnough: () => void): boolean {
     const { requestId, keepMillis = 0 } = this;
     if (!this.decide({ outcome: 'waiting', requestId, place })) return false;
+    if (this.#hasPlaceEnded) return true;
     this.#startKeeping = () => {
       this.#cancelKeeping = clock.after(keepMillis, onKeptLongEnough);
     };
-    if (!this.#hasPlaceEnded) this.#startKeeping();
+    this.#startKeeping();
     return true;
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import type { ApprovalBatches } from '../../limiter/approval-batches.js';
+import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
@@ -166,7 +166,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       });
     } else {
       waiter.keepOnDisconnect(caller, () => {
-        waiter.keep(undefined, this.parts.clock, this.#endKept(claim));
+        this.#keep(waiter, undefined);
       });
     }
   }
@@ -185,7 +185,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       return;
     }
     this.#places.giveTicket(claim, ticket);
-    this.#startTimers(waiter, Math.max(0, news.at - ticket / 1000));
+    this.#startTimers(waiter, Math.max(0, news.at - Math.floor(ticket / 1000)));
     const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);
     if (heard === 'missed') this.#places.doubtAll();
     this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
@@ -323,11 +323,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
   }
 
-  /** Ends a place that was kept for its time, unless Redis is down: then the time begins again afterwards. */
-  #endKept(claim: string): () => void {
-    return () => {
-      if (this.parts.isAvailable()) this.#withdraw([claim]);
-    };
+  /**
+   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
+   * time begins again afterwards.
+   * @param place undefined if the caller has disconnected
+   */
+  #keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
+    waiter.keep(place, this.parts.clock, () => {
+      if (this.parts.isAvailable()) this.#withdraw([waiter.claimOrId]);
+    });
   }
 
   /** @param waitedMillis since the request got its ticket */
@@ -349,7 +353,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const { claimOrId: claim } = waiter;
     const place = await this.#placeOf(waiter);
     // What has ended its place meanwhile has decided it.
-    if (this.#places.get(claim)) waiter.keep(place, this.parts.clock, this.#endKept(claim));
+    if (this.#places.get(claim)) this.#keep(waiter, place);
   }
 
   /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
@@ -480,8 +484,13 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       this.#places.doubt(claim);
       return;
     }
+    if (waiter.decided) {
+      // It is held until its caller comes back to any replica, or its time is over.
+      this.#remove(claim);
+      this.#endIfEmpty();
+      return;
+    }
     this.#places.grant(claim);
-    if (waiter.decided) return;
     this.parts.confirmations.add({
       names: this.parts.names,
       claim,
@@ -501,11 +510,18 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const release = (): void => {
       if (!waiter.isKept) this.#withdraw([claim]);
     };
-    const onTold = (): void => {
-      this.#remove(claim);
-      this.#endIfEmpty();
+    const notified: NotifiedWaiter = {
+      approveFromQueue: (quotaThen) => {
+        const isTold = waiter.approveFromQueue(quotaThen);
+        if (isTold) this.#remove(claim);
+        this.#endIfEmpty();
+        return isTold;
+      },
+      fail: (error) => {
+        waiter.fail(error);
+      },
     };
-    this.parts.approvals.approve(waiter, release, quota, sentAt + holdMillis, onTold);
+    this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
   }
 
   /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */

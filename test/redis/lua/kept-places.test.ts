@@ -162,7 +162,7 @@ describe('a kept place', () => {
 
   test('has its longest wait from its ticket on', async () => {
     await check(r1, 'a', 1, { maxWaitMillis: 90_000 });
-    await key.setTime(5001);
+    await key.setTime(5000);
     await r1.settle();
     expect(await check(r2, 'a', 7, { maxWaitMillis: 5000 })).toBe('wait expired');
     expect(await key.queued()).toEqual([]);

@@ -325,3 +325,48 @@ describe('a limiter that is closed', () => {
     }
   });
 });
+
+describe('a check whose place is kept', () => {
+  const request = { key: 'key', canWait: true, requestId: 'id 0', keepMillis: 5000 };
+
+  test('is decided by the store alone, also in an outage', async () => {
+    const waiting = startCheck(allowing, request);
+    store.goDown('key');
+    await expect(allowing.check(request)).rejects.toBeInstanceOf(StoreUnavailableError);
+    expect(waiting.settled).toBeUndefined();
+    store.asked[0]!.waiter.approve();
+    expect(await waiting.decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
+    expect(log.messages).toEqual([]);
+  });
+
+  test('takes one of the places until its request no longer waits', async () => {
+    const bounded = new OutageLimiter(
+      store,
+      allowAll,
+      new OutageLog('allow', clock, log.logger),
+      clock,
+      1,
+    );
+    const asked = (): boolean | undefined => store.asked.at(-1)?.request.noPlace;
+    const kept = bounded.check(request);
+    store.asked[0]!.waiter.decide({ outcome: 'waiting', requestId: 'id 0', place: undefined });
+    await kept;
+    void bounded.check({ key: 'key', canWait: true });
+    expect(asked()).toBe(true);
+    void bounded.check(request);
+    expect(asked()).toBeUndefined();
+    store.asked[0]!.request.onPlaceEnded?.();
+    void bounded.check({ key: 'key', canWait: true });
+    expect(asked()).toBe(true);
+    store.asked[2]!.waiter.decide({ outcome: 'withdrawn' });
+    await store.asked[2]!.waiter.decision;
+    await new Promise(setImmediate);
+    void bounded.check({ key: 'key', canWait: true });
+    expect(asked()).toBeUndefined();
+  });
+
+  test('is handed over by the store', () => {
+    allowing.handOver();
+    expect(store.isHandedOver).toBe(true);
+  });
+});
