@@ -78,6 +78,9 @@ function known_requests.answer(keys, state, call, check)
   elseif record.is == named_requests.RELEASED or (record.hold and not holds.read(keys, state, check.request_id)) then
     return verdicts.ID_USED
   end
+  if check.keep then
+    check.owner = named_requests.no_check(call)
+  end
   named_requests.write(keys, state, call, named_requests.APPROVED, { check })
   return verdicts.APPROVED
 end
