@@ -16,18 +16,18 @@ export const WINDOW_MILLIS = 1000;
 
 export const FIXED = { name: 'fixed_window', calendar: undefined } as const;
 
-/** Each algorithm, for single hits and for several with holds. */
+/** Each algorithm, for single hits and for several with holds. The maxima are so low that clients wait on a busy machine as well. */
 export const RETURNING_KEYS: readonly ReturningKey[] = [
-  { key: 'fixed', algorithm: FIXED, maximum: 10, mostHits: 1, hasHolds: false },
-  { key: 'fixed-terms', algorithm: FIXED, maximum: 20, mostHits: 3, hasHolds: true },
+  { key: 'fixed', algorithm: FIXED, maximum: 4, mostHits: 1, hasHolds: false },
+  { key: 'fixed-terms', algorithm: FIXED, maximum: 8, mostHits: 3, hasHolds: true },
   ...(
     [
       ['sliding', { name: 'sliding_window', steps: 10 }],
       ['bucket', { name: 'token_bucket', burst: 4 }],
     ] as const
   ).flatMap(([name, algorithm]) => [
-    { key: name, algorithm, maximum: 10, mostHits: 1, hasHolds: false },
-    { key: `${name}-terms`, algorithm, maximum: 20, mostHits: 3, hasHolds: true },
+    { key: name, algorithm, maximum: 4, mostHits: 1, hasHolds: false },
+    { key: `${name}-terms`, algorithm, maximum: 8, mostHits: 3, hasHolds: true },
   ]),
 ];
 

@@ -1,7 +1,16 @@
 import type { FaultRecord } from '../../faults/fault.js';
 import type { Visit } from '../visits.js';
 import { wrongAnswers } from './answers.js';
-import { confirmed, ended, evidenceOf, fault, granted, owned, run, visit } from './sample-evidence.js';
+import {
+  confirmed,
+  ended,
+  evidenceOf,
+  fault,
+  granted,
+  owned,
+  run,
+  visit,
+} from './sample-evidence.js';
 
 const wrong = (
   fields: Partial<Visit>,

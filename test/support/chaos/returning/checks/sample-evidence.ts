@@ -1,8 +1,17 @@
 import type { FaultRecord } from '../../faults/fault.js';
 import type { Happening, Run } from '../key-history.js';
-import { RETURNING_KEYS } from '../keys.js';
+import { FIXED, type ReturningKey } from '../keys.js';
 import type { Terms, Visit } from '../visits.js';
 import type { Evidence } from './evidence.js';
+
+/** A key of each algorithm. */
+const KEYS: readonly ReturningKey[] = (
+  [
+    ['fixed', FIXED],
+    ['sliding', { name: 'sliding_window', steps: 10 }],
+    ['bucket', { name: 'token_bucket', burst: 4 }],
+  ] as const
+).map(([key, algorithm]) => ({ key, algorithm, maximum: 10, mostHits: 3, hasHolds: true }));
 
 /** The terms of a request of the key `fixed`, as a test wants them. */
 export function termsOf(id: string, fields: Partial<Terms> = {}): Terms {
@@ -68,7 +77,7 @@ interface Sample {
 export function evidenceOf({ runs, visits = [], terms = [], faults = [] }: Sample): Evidence {
   const all = [...terms, ...visits.map((each) => each.terms)];
   return {
-    keys: RETURNING_KEYS,
+    keys: KEYS,
     runs,
     visits,
     terms: new Map(all.map((each) => [each.id, each])),
