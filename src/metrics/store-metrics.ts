@@ -18,6 +18,8 @@ const SCRIPTS = [
   'pause',
   'remaining',
   'withdraw',
+  'confirm',
+  'place',
   'inspect',
   'examine',
   'peek',

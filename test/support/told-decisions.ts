@@ -101,7 +101,9 @@ function tellsApproval(answer: Answer, { requestId, quota }: Approval): boolean 
 }
 
 function tellsPlace(answer: Answer, { requestId, place }: Waiting): boolean {
-  const body = { request_id: requestId, position: place?.position, waitMillis: place?.waitMillis };
+  if (!place) return false;
+  const { position, waitMillis } = place;
+  const body = { request_id: requestId, position, waitMillis: Math.ceil(waitMillis) };
   return answer.status === 202 && answer.text === JSON.stringify(body);
 }
 

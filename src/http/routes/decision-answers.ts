@@ -149,7 +149,7 @@ function sendPlace(
 ): void {
   const headers = ['Cache-Control', 'no-store'];
   if (preference !== undefined) headers.push('Preference-Applied', preference);
-  const body: WaitingBody = { request_id: requestId, position, waitMillis };
+  const body: WaitingBody = { request_id: requestId, position, waitMillis: Math.ceil(waitMillis) };
   sendJson(response, WAITING_STATUS, body, headers);
 }
 

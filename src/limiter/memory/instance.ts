@@ -201,7 +201,7 @@ export class Instance {
     const turn = this.#millisToTurn(now, position - 1, queued.hits);
     // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
     const waitMillis = turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
-    return { position, waitMillis: Math.ceil(waitMillis) };
+    return { position, waitMillis };
   }
 
   /** How long a request has waited that does. */

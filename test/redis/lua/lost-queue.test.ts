@@ -98,6 +98,7 @@ describe('lost waiters', () => {
       limits: '1000:2:3',
       used: 2,
       at: 300,
+      unclaimed: 0,
       putBack: ['c', 'd', 'e'],
       granted: [],
       ended: [],

@@ -9,7 +9,7 @@ const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
 /** The reply about a key that Redis does not know. */
 const OF_UNKNOWN_KEY = {
   ...{ millisToRoom: undefined, wakeNumber: 0, waiting: 0, places: 0, limits: '', used: 0, at: 0 },
-  ...{ putBack: [], granted: [], ended: [], holdsLeft: new Map() },
+  ...{ unclaimed: 0, putBack: [], granted: [], ended: [], holdsLeft: new Map() },
 };
 
 test('an unknown key is reported as unknown and not made', async () => {

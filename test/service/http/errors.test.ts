@@ -323,13 +323,17 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   HANDED_OVER: {
+    // The embedded limiter has nobody to hand its places over to.
+    environment: () => ({ ...PATIENT_STORE, REDIS_URL: redis.url }),
     provoke: async (app, key) => {
       await approve(app.url, key);
       const keeping = `?canWait=true&requestId=${ID}&keepMillis=60000`;
       const waiting = begin(app.url, 'POST', ratePath(key) + keeping);
       await untilWaiting(app.url, key, 1);
-      void app.stop(60_000);
-      return waiting.answer;
+      const stopped = app.stop(60_000);
+      const answer = await waiting.answer;
+      await stopped;
+      return answer;
     },
     values: nothing,
   },

@@ -19,6 +19,7 @@ const ERRORS = 'ratelimit_store_errors_total';
 const PENDING = 'ratelimit_store_catch_up_pending';
 const NO_RULES = withoutRules(parseSettings({}));
 const NO_POLICY = NO_RULES.current.policyOf('any');
+const WAITING = { outcome: 'waiting', requestId: 'id' } as const;
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
 
@@ -61,6 +62,8 @@ test('every possible series exists from the start, at zero', async () => {
   );
   decisions.push(
     `${DECISIONS}{decided_by="store",outcome="withdrawn",reason="client_disconnected"}`,
+    `${DECISIONS}{decided_by="store",outcome="waiting",reason="client_disconnected"}`,
+    `${DECISIONS}{decided_by="store",outcome="waiting",reason="answer_due"}`,
   );
   const all = await scrape();
 
@@ -70,9 +73,10 @@ test('every possible series exists from the start, at zero', async () => {
   expect(all.valuesOf(FAILED)).toEqual(
     zeros(FAILED, 'reason', [
       ...['store_unavailable', 'shutting_down', 'store_full', 'key_full', 'too_many_waiters'],
-      'too_many_waiters_of_caller',
+      ...['handed_over', 'too_many_waiters_of_caller'],
     ]),
   );
+  expect(all.value('ratelimit_unclaimed_approvals_total')).toBe(0);
   expect(all.valuesOf(ERRORS)).toEqual(zeros(ERRORS, 'kind', ['not_run', 'unknown', 'fault']));
   expect(all.value('ratelimit_queue_wait_seconds_count')).toBe(0);
   expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
@@ -99,6 +103,8 @@ test.each<[Decision, decidedBy: string, outcome: string, reason: string]>([
   [{ ...DENIED, outagePolicy: 'local' }, 'local', 'denied', 'limit_reached'],
   [{ ...DENIED, reason: 'queue_full' }, 'store', 'denied', 'queue_full'],
   [{ outcome: 'withdrawn' }, 'store', 'withdrawn', 'client_disconnected'],
+  [{ ...WAITING, place: undefined }, 'store', 'waiting', 'client_disconnected'],
+  [{ ...WAITING, place: { position: 1, waitMillis: 9 } }, 'store', 'waiting', 'answer_due'],
 ])('%j is counted once, with its own labels', async (decision, decidedBy, outcome, reason) => {
   const labels = `decided_by="${decidedBy}",outcome="${outcome}",reason="${reason}"`;
   metrics.decided(decision, 1, NO_POLICY);
@@ -107,6 +113,12 @@ test.each<[Decision, decidedBy: string, outcome: string, reason: string]>([
   metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 2 });
   expect(await counted(FAILED)).toEqual({});
+});
+
+test('approvals that nobody came for are counted', async () => {
+  metrics.unclaimed(2);
+  metrics.unclaimed(1);
+  expect((await scrape()).value('ratelimit_unclaimed_approvals_total')).toBe(3);
 });
 
 test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
