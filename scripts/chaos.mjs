@@ -8,10 +8,12 @@ const HELP = `npm run test:chaos -- [options]
   --seconds N      how long faults go on in each round (60)
   --rounds N       rounds of each topology (1)
   --topology NAME  only this: standalone, sentinel or cluster
+  --returning      instead of these: 200 clients that wait, leave and return, while replicas are killed, stopped and
+                   frozen (600 seconds)
 `;
 
-const options = longTestOptions(HELP, ['seed', 'seconds', 'rounds', 'topology']);
-await runLongTests('**/test/long/*.chaos.ts', {
+const options = longTestOptions(HELP, ['seed', 'seconds', 'rounds', 'topology'], ['returning']);
+await runLongTests(`**/test/long/*.${options.returning ? 'returning' : 'chaos'}.ts`, {
   CHAOS_SEED: options.seed,
   CHAOS_SECONDS: options.seconds,
   CHAOS_ROUNDS: options.rounds,

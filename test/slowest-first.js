@@ -4,7 +4,9 @@ import TestSequencer from '@jest/test-sequencer';
 const SLOWEST = [
   'test/long/chaos-sentinel.test.ts',
   'test/long/chaos-cluster.test.ts',
+  'test/deploy/long/long-waits.test.ts',
   'test/service/chaos/standalone.test.ts',
+  'test/service/chaos/quick-returning.test.ts',
   'test/service/chaos/quick-soak.test.ts',
   'test/redis/lua/invariants.test.ts',
   'test/redis/simulation/planted-faults.test.ts',

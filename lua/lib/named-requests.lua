@@ -266,6 +266,12 @@ function named_requests.forget_granted(keys, records)
   chunks.call('HDEL', granted_name(keys), ids)
 end
 
+-- The owner of an approval of which several checks with kept places were told: none of them gives it back, since the caller
+-- may use it. It may have the answer to a check that was sent after this one, if a frozen replica sends this one late.
+function named_requests.no_check(call)
+  return call.replica .. '#0'
+end
+
 -- What wakes and replies call a request: by its id, and with a record also by its owner.
 function named_requests.claim(id, owner)
   return owner and id .. '#' .. owner or id

@@ -10,13 +10,14 @@ import { ROOT } from './run.mjs';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
- * The values of this process's options with these names. The option `--help` prints the help, and ends this
- * process.
+ * The values of this process's options with these names, and whether each of `flags` is given. The option `--help` prints
+ * the help, and ends this process.
  */
-export function longTestOptions(help, names) {
+export function longTestOptions(help, names, flags = []) {
   const { values } = parseArgs({
     options: {
       ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      ...Object.fromEntries(flags.map((name) => [name, { type: 'boolean', default: false }])),
       help: { type: 'boolean', default: false },
     },
   });

@@ -5,6 +5,12 @@ import type { WaitingQueue } from './queue/waiting-queue.js';
 import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
 /**
+ * The owner of an approval of which several checks with kept places were told: none of them gives it back, since the caller may
+ * use it. It may have the answer to a check that was sent after the last one, if a frozen replica decides that one late.
+ */
+const NO_CHECK = 0;
+
+/**
  * The requests of a key whose callers have chosen their ids. All checks with an id are one request, which belongs to the
  * latest of them. The checks have numbers, as in their claims.
  */
@@ -120,7 +126,7 @@ export class KnownRequests {
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { hits = 1, holdMillis, holder, canWait, noPlace = false } = request;
+    const { hits = 1, holdMillis, holder, keepMillis, canWait, noPlace = false } = request;
     if (hits !== record.hits) return 'other_hits';
     if (holdMillis !== record.holdMillis) return 'other_hold';
     const isOver =
@@ -133,7 +139,8 @@ export class KnownRequests {
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
-    this.records.giveTo(now, id, number);
+    const isToldAgain = record.state === 'approved' && keepMillis !== undefined;
+    this.records.giveTo(now, id, isToldAgain ? NO_CHECK : number);
     if (record.state === 'granted') {
       return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';
     }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { CheckRequest } from '../../../src/limiter/limiter.js';
+import type { CheckRequest, Decision } from '../../../src/limiter/limiter.js';
 import type { Algorithm } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
@@ -644,6 +644,21 @@ export function describeKeptPlaces(
           await release(id);
           await until(() => ended === 2);
         });
+      });
+
+      test('an approval of which two checks were told is given back by neither, since their caller may use it', async () => {
+        const claimOf = (decision: Decision): string => (decision as { claim: string }).claim;
+        const earlier = await comeBack().decision;
+        // Of a connection that has ended, if its replica was frozen.
+        const late = await comeBack().decision;
+        for (const decision of [earlier, late]) {
+          harness.limiter.giveBack(key, claimOf(decision));
+          await harness.quiet();
+        }
+        expect(await used()).toBe(1);
+        expect(await comeBack().decision).toEqual(sameApproval());
+        expect(await release(id)).toBe(true);
+        expect(await used()).toBe(0);
       });
 
       test('a check takes over a place here, although its caller has no place left', async () => {

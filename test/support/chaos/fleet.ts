@@ -11,6 +11,7 @@ type Environment = Readonly<Record<string, string>>;
 export interface Member {
   readonly index: number;
   readonly process: ReplicaProcess;
+  /** Whether it was killed or stopped, and serves no more. */
   readonly wasKilled: boolean;
 }
 
@@ -52,15 +53,31 @@ export class Fleet {
     return this.#members.filter(({ wasKilled }) => !wasKilled);
   }
 
+  /** The replica at an index, or the last one that was there. */
+  at(index: number): ReplicaProcess {
+    return this.#latest(index).process;
+  }
+
   /** Where the replica at an index is to be asked, or was before it died. */
   urlOf(index: number): string {
-    return this.#latest(index).process.url;
+    return this.at(index).url;
   }
 
   async kill(index: number): Promise<void> {
     const member = this.#latest(index);
     member.wasKilled = true;
     await member.process.kill('SIGKILL');
+  }
+
+  /**
+   * Asks a replica to stop, and resolves when it has.
+   * @throws Error if it does not end as it should
+   */
+  async terminate(index: number): Promise<void> {
+    const member = this.#latest(index);
+    member.wasKilled = true;
+    const code = await member.process.kill('SIGTERM');
+    if (code !== 0) throw new Error(`replica ${index} ended with ${code} on SIGTERM`);
   }
 
   /** Starts a replica at an index where none serves, and resolves when it does. */

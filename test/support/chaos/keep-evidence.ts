@@ -8,12 +8,19 @@ const RESULTS = new URL('../../long/results/', import.meta.url);
 
 /**
  * Writes down what happened in a round that went wrong: what the servers did (port, time, client,
- * command), what the replicas logged (index, line), and what went wrong when.
+ * command), what the replicas logged (index, line), what failed when, all violations, and
+ * what clients that return saw.
  */
 export function keepEvidence(
-  { topology, seed, timeline }: Pick<RoundReport, 'topology' | 'seed' | 'timeline'>,
+  {
+    topology,
+    seed,
+    timeline,
+    violations,
+  }: Pick<RoundReport, 'seed' | 'timeline' | 'violations'> & { topology: string },
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
+  visits: readonly unknown[] = [],
 ): void {
   const lines = members.flatMap(({ index, process }) =>
     process.log.map((line) => `${index} ${process.id} ${JSON.stringify(line)}`),
@@ -25,4 +32,9 @@ export function keepEvidence(
   write('commands', commands);
   write('replicas', lines);
   write('faults', timeline);
+  write('violations', violations);
+  write(
+    'visits',
+    visits.map((visit) => JSON.stringify(visit)),
+  );
 }

@@ -60,12 +60,12 @@ export function summarize(
 ): RoundReport {
   return {
     ...round,
-    faults: count(faults.map(({ name }) => name)),
-    reloads: count(reloads.map(({ name }) => name)),
+    faults: countOf(faults.map(({ name }) => name)),
+    reloads: countOf(reloads.map(({ name }) => name)),
     timeline: [...faults, ...reloads]
       .sort((a, b) => a.beganAt - b.beganAt)
       .map((fault) => describeFault(fault, ledger.entries[0]?.sentAt ?? 0)),
-    requests: count(ledger.entries.map(outcomeOf)),
+    requests: countOf(ledger.entries.map(outcomeOf)),
     unavailableWithoutFault: ledger.entries.filter(
       ({ status, sentAt, endedAt }) =>
         status === 503 &&
@@ -95,7 +95,10 @@ function excessBy(overfull: readonly Overfull[]): Record<string, Excess> {
   return excess;
 }
 
-function describeFault({ name, target, beganAt, endedAt }: FaultRecord, startedAt: number): string {
+export function describeFault(
+  { name, target, beganAt, endedAt }: FaultRecord,
+  startedAt: number,
+): string {
   return `${beganAt - startedAt} to ${endedAt - startedAt} ms: ${name}, ${target} (from ${beganAt})`;
 }
 
@@ -112,7 +115,8 @@ function longest(entries: readonly Entry[]): RoundReport['longestAnswerMillis'] 
   return longest;
 }
 
-function count(names: readonly string[]): Record<string, number> {
+/** How often each name comes, in alphabetical order. */
+export function countOf(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
   return counts;

@@ -24,6 +24,24 @@ export function replicaDies(fleet: Fleet): FaultKind {
   };
 }
 
+/** A replica is stopped, as in a rollout, and has a successor. */
+export function replicaStops(fleet: Fleet): FaultKind {
+  return {
+    name: 'SIGTERM of a replica',
+    draw: (random) => {
+      const index = random.pick(fleet.indexes);
+      return {
+        target: `replica ${index}`,
+        scope: `replica ${index}`,
+        isolates: [index],
+        millis: random.whole(0, 1000),
+        begin: () => fleet.terminate(index),
+        end: () => fleet.replace(index),
+      };
+    },
+  };
+}
+
 /** A replica stands still, one time in four for longer than its lease. */
 export function replicaStandsStill(fleet: Fleet): FaultKind {
   return {

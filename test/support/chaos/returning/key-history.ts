@@ -1,0 +1,191 @@
+import type { KeyNames } from '../../../../src/redis/shared/key-names.js';
+import type { MonitoredCommand } from '../../monitor/server-monitor.js';
+
+/** How long an approval is held. */
+export interface Hold {
+  /** When it lapses, in milliseconds since 1970. */
+  readonly lapsesAt: number;
+  readonly millis: number;
+}
+
+/** What a script did for a request. */
+export type Happening = { readonly id: string } & (
+  | { readonly what: 'joined'; readonly ticket: number }
+  /** A check has become the owner of a request that waits or is approved. */
+  | { readonly what: 'owned'; readonly replicaId: string }
+  /** It left the queue without an approval. */
+  | { readonly what: 'withdrawn' }
+  /** It was approved from the queue, held until it is confirmed. */
+  | { readonly what: 'granted'; readonly hold: Hold }
+  /** It was approved from the queue, for good. */
+  | { readonly what: 'served' }
+  /** It was approved without a wait. */
+  | { readonly what: 'approved'; readonly hold?: Hold | undefined }
+  /** Its grant became what was asked for. */
+  | { readonly what: 'confirmed'; readonly hold?: Hold | undefined }
+  | { readonly what: 'lapsed'; readonly hold: Hold; readonly isGrant: boolean }
+  /** An approval or a grant ended before its time. */
+  | { readonly what: 'ended' }
+);
+
+/** A script that has read or changed a key. */
+export interface Run {
+  readonly key: string;
+  /** When it asked Redis for the time, by which it decides, in milliseconds since 1970. */
+  readonly at: number;
+  /** The start of the key's window after it, if the script has written it. */
+  readonly windowStart?: number | undefined;
+  readonly happenings: readonly Happening[];
+}
+
+/** An approval that is held. */
+interface Held extends Hold {
+  readonly isGrant: boolean;
+}
+
+/** The owner in a record, whose replica comes first. */
+const OWNER = /([^:#]+)#\d+/;
+
+/**
+ * Follows the scripts' changes to the requests of one key, on a Redis that loses nothing, from before its first check on.
+ * It knows what each script did only by its commands.
+ */
+export class KeyHistory {
+  readonly #tickets = new Map<string, number>();
+  readonly #held = new Map<string, Held>();
+  /** Approvals that are not held, from all windows. */
+  readonly #plain = new Set<string>();
+  readonly #owners = new Map<string, string>();
+  #queueExpiresAt = Infinity;
+  #happenings: Happening[] = [];
+  /** Waiters that the script under way has approved. */
+  #leaving = new Set<string>();
+  #windowStart: number | undefined;
+
+  constructor(private readonly names: KeyNames) {}
+
+  /**
+   * Follows a command of a script.
+   * @param at when the script asked for the time
+   */
+  follow({ name, args: [key = '', ...args] }: MonitoredCommand, at: number): void {
+    const { state, waiting, holds, requests, records, outcomes } = this.names;
+    if (name === 'unlink') this.#onUnlink([key, ...args], at);
+    else if (key === state && name === 'hset') this.#onState(args);
+    else if (key === waiting) this.#onWaiting(name, args);
+    else if (key === holds) this.#onHolds(name, args, at);
+    else if (key === requests) this.#onRequests(name, args);
+    else if ((key === records || key === outcomes[0]) && name === 'hset') this.#onRecords(args);
+  }
+
+  /** What the commands since the last call have done, which were those of one script. */
+  endOfScript(at: number): Run {
+    const run = {
+      key: this.names.key,
+      at,
+      windowStart: this.#windowStart,
+      happenings: this.#happenings,
+    };
+    this.#happenings = [];
+    this.#leaving = new Set();
+    this.#windowStart = undefined;
+    return run;
+  }
+
+  /** What has ended by itself: MONITOR does not show names that expire. */
+  expired(at: number): Run | undefined {
+    if (at < this.#queueExpiresAt || this.#tickets.size === 0) return undefined;
+    const expiredAt = this.#queueExpiresAt;
+    this.#queueExpiresAt = Infinity;
+    for (const id of [...this.#tickets.keys()]) this.#leave(id);
+    return this.endOfScript(expiredAt);
+  }
+
+  #onUnlink(names: readonly string[], at: number): void {
+    if (names.includes(this.names.waiting)) {
+      for (const id of [...this.#tickets.keys()]) this.#leave(id);
+    }
+    if (names.includes(this.names.holds)) {
+      for (const id of [...this.#held.keys()]) this.#endHold(id, at);
+    }
+  }
+
+  #onState(fields: readonly string[]): void {
+    const index = fields.findIndex((field, i) => i % 2 === 0 && field === 'start');
+    if (index !== -1) this.#windowStart = Number(fields[index + 1]);
+  }
+
+  #onWaiting(name: string, args: readonly string[]): void {
+    if (name === 'hset') {
+      for (const [id, value] of pairsOf(args)) this.#join(id, Number.parseInt(value, 10));
+    } else if (name === 'hdel') for (const id of args) this.#leave(id);
+    else if (name === 'pexpireat') this.#queueExpiresAt = Number(args[0]);
+  }
+
+  #onHolds(name: string, args: readonly string[], at: number): void {
+    if (name === 'hdel') for (const id of args) this.#endHold(id, at);
+    if (name !== 'hset') return;
+    for (const [id, value] of pairsOf(args)) {
+      const [lapsesAt = NaN, millis = NaN] = value.split(/[:*]/).map(Number);
+      this.#approve(id, { lapsesAt, millis });
+    }
+  }
+
+  #onRequests(name: string, ids: readonly string[]): void {
+    if (name === 'sadd') for (const id of ids) this.#approve(id);
+    if (name !== 'srem') return;
+    for (const id of ids) {
+      if (this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
+    }
+  }
+
+  #onRecords(args: readonly string[]): void {
+    for (const [id, record] of pairsOf(args)) {
+      const isReleased = record.startsWith('released:');
+      if (isReleased && this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
+      const [owner] = OWNER.exec(record) ?? [];
+      if (owner === undefined || owner === this.#owners.get(id)) continue;
+      this.#owners.set(id, owner);
+      this.#happenings.push({ id, what: 'owned', replicaId: owner.replace(/#.*/, '') });
+    }
+  }
+
+  #join(id: string, ticket: number): void {
+    if (!this.#tickets.has(id)) this.#happenings.push({ id, what: 'joined', ticket });
+    this.#tickets.set(id, ticket);
+  }
+
+  #leave(id: string): void {
+    if (!this.#tickets.delete(id) || this.#leaving.delete(id)) return;
+    this.#happenings.push({ id, what: 'withdrawn' });
+  }
+
+  /** Scripts approve waiters before they take them out of the queue. */
+  #approve(id: string, hold?: Hold): void {
+    const held = this.#held.get(id);
+    if (held && !held.isGrant) return;
+    const isGrant = held === undefined && this.#tickets.has(id);
+    this.#held.delete(id);
+    if (hold) this.#held.set(id, { ...hold, isGrant });
+    else this.#plain.add(id);
+    if (isGrant) this.#leaving.add(id);
+    if (held) this.#happenings.push({ id, what: 'confirmed', hold });
+    else if (!isGrant) this.#happenings.push({ id, what: 'approved', hold });
+    else this.#happenings.push(hold ? { id, what: 'granted', hold } : { id, what: 'served' });
+  }
+
+  #endHold(id: string, at: number): void {
+    const held = this.#held.get(id);
+    if (!held) return;
+    this.#held.delete(id);
+    const { isGrant } = held;
+    const isOver = at >= held.lapsesAt;
+    this.#happenings.push(
+      isOver ? { id, what: 'lapsed', hold: held, isGrant } : { id, what: 'ended' },
+    );
+  }
+}
+
+function pairsOf(args: readonly string[]): (readonly [string, string])[] {
+  return args.flatMap((value, i) => (i % 2 === 1 ? [[args[i - 1]!, value] as const] : []));
+}
