@@ -289,7 +289,7 @@ function queue.takes_its_room(state, left, entry)
   return true
 end
 
--- What the approval of a waiter takes. That of a kept place is held for its caller first.
+-- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
 local function terms_of(entry)
   return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep or entry.hold }
 end

@@ -1,12 +1,11 @@
 import type { Clock } from '../../common/clock.js';
-import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
+import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
-import type { Confirmations } from './confirmations.js';
+import { KeptPlaces, type KeptPlacesParts } from './kept-places.js';
 import { LastNews } from './last-news.js';
 import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
@@ -31,17 +30,14 @@ function longestKept(keepMillis: number): number {
 /** What the renewals of a lease look for, alternately. */
 const LOOK_FOR_NEXT = { queue: 'waiting', waiting: 'queue' } as const;
 
-export interface LocalQueueParts extends SettleCallsParts {
+export interface LocalQueueParts
+  extends SettleCallsParts, Pick<KeptPlacesParts, 'isAvailable' | 'confirmations' | 'approvals'> {
   readonly store: Pick<WaitingStore, 'settle' | 'status'>;
-  /** Whether Redis can be asked about the key, as far as is known. */
-  readonly isAvailable: () => boolean;
-  readonly confirmations: Pick<Confirmations, 'add'>;
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
   readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
-  readonly approvals: Pick<ApprovalBatches, 'approve'>;
   /** Redis's time, if it is known: never too early. */
   readonly latestTime: () => number | undefined;
   /** The length of the key's windows by this replica's rules, as of now. */
@@ -75,6 +71,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   readonly #timer: ModeTimer;
   readonly #leader: WindowLeader;
   readonly #numbers: WakeNumbers;
+  readonly #kept: KeptPlaces;
   #lookFor: ThereWhileWaiting = 'queue';
   /** When a settle is due because the key recovers, by the clock. */
   #lookAt = Infinity;
@@ -85,6 +82,23 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();
+    this.#kept = new KeptPlaces(this.#places, {
+      ...parts,
+      millisToRoom: () => this.#timing.millisToRoom(parts.clock.now()),
+      withdraw: (claim) => {
+        this.#withdraw([claim]);
+      },
+      remove: (claim) => {
+        this.#remove(claim);
+        this.#endIfEmpty();
+      },
+      onTold: (claim, at) => {
+        this.#calls.told(claim, at);
+      },
+      onDoubted: () => {
+        this.#fire('due');
+      },
+    });
     this.#numbers = new WakeNumbers(parts.clock, () => {
       this.#doubtAll();
     });
@@ -166,7 +180,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       });
     } else {
       waiter.keepOnDisconnect(caller, () => {
-        this.#keep(waiter, undefined);
+        this.#kept.keep(waiter, undefined);
       });
     }
   }
@@ -323,17 +337,6 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
   }
 
-  /**
-   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
-   * time begins again afterwards.
-   * @param place undefined if the caller has disconnected
-   */
-  #keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
-    waiter.keep(place, this.parts.clock, () => {
-      if (this.parts.isAvailable()) this.#withdraw([waiter.claimOrId]);
-    });
-  }
-
   /** @param waitedMillis since the request got its ticket */
   #startTimers(waiter: Waiter, waitedMillis: number): void {
     const { claimOrId: claim, keepMillis } = waiter;
@@ -345,28 +348,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     };
     // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
     waiter.onceExpired(this.parts.clock, expire, keepMillis === undefined ? 0 : waitedMillis);
-    waiter.onceAnswerDue(this.parts.clock, () => void this.#tellPlace(waiter));
-  }
-
-  /** Tells a check with `keepMillis` where its request waits. From now on its place is kept. */
-  async #tellPlace(waiter: Waiter): Promise<void> {
-    const { claimOrId: claim } = waiter;
-    const place = await this.#placeOf(waiter);
-    // What has ended its place meanwhile has decided it.
-    if (this.#places.get(claim)) this.#keep(waiter, place);
-  }
-
-  /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
-  async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
-    const { store, names, clock, logger } = this.parts;
-    try {
-      const status = await store.status(names, requestId);
-      if (status?.status === 'waiting') return status;
-    } catch (error) {
-      logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
-    }
-    const waitMillis = Math.max(0, this.#timing.millisToRoom(clock.now()));
-    return { position: this.#places.countBefore(claim) + 1, waitMillis };
+    waiter.onceAnswerDue(this.parts.clock, () => void this.#kept.tellPlace(waiter));
   }
 
   #withdraw(claims: readonly string[]): void {
@@ -454,7 +436,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const place = this.#places.get(claim);
     if (!place) return;
     if (place.waiter.keepMillis !== undefined) {
-      this.#grantedToKept(place.waiter, at, quota);
+      this.#kept.granted(place.waiter, at, quota);
       return;
     }
     const until = heldUntil(place.waiter);
@@ -470,64 +452,6 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       this.#withdraw([claim]);
     };
     this.parts.approvals.approve(place.waiter, release, quota, until);
-  }
-
-  /**
-   * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
-   * told first, it might use an approval that lapses.
-   */
-  #grantedToKept(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
-    const { claimOrId: claim } = waiter;
-    if (this.#places.isGranted(claim)) return;
-    if (!this.#places.hasTicket(claim)) {
-      // The answer with its ticket is on its way. A settle follows it.
-      this.#places.doubt(claim);
-      return;
-    }
-    if (waiter.decided) {
-      // It is held until its caller comes back to any replica, or its time is over.
-      this.#remove(claim);
-      this.#endIfEmpty();
-      return;
-    }
-    this.#places.grant(claim);
-    this.parts.confirmations.add({
-      names: this.parts.names,
-      claim,
-      isWanted: () => this.#places.isGranted(claim) && !waiter.decided,
-      onAnswer: (isConfirmed, sentAt) => {
-        if (isConfirmed) {
-          this.#calls.told(claim, at);
-          this.#confirmed(waiter, sentAt, quota);
-        } else this.#grantLost(claim);
-      },
-    });
-  }
-
-  #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
-    const { claimOrId: claim, holdMillis = Infinity } = waiter;
-    // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
-    const release = (): void => {
-      if (!waiter.isKept) this.#withdraw([claim]);
-    };
-    const notified: NotifiedWaiter = {
-      approveFromQueue: (quotaThen) => {
-        const isTold = waiter.approveFromQueue(quotaThen);
-        if (isTold) this.#remove(claim);
-        this.#endIfEmpty();
-        return isTold;
-      },
-      fail: (error) => {
-        waiter.fail(error);
-      },
-    };
-    this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
-  }
-
-  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
-  #grantLost(claim: string): void {
-    this.#places.doubtGrant(claim);
-    this.#fire('due');
   }
 
   #armForWindow(): void {

@@ -1,0 +1,127 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../common/clock.js';
+import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
+import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
+import type { Waiter } from '../../limiter/waiter.js';
+import type { KeyNames } from '../shared/key-names.js';
+import type { Confirmations } from './confirmations.js';
+import type { Places } from './places.js';
+import type { WaitingStore } from './waiting-store.js';
+
+export interface KeptPlacesParts {
+  readonly names: KeyNames;
+  readonly store: Pick<WaitingStore, 'status'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Whether Redis can be asked about the key, as far as is known. */
+  readonly isAvailable: () => boolean;
+  readonly confirmations: Pick<Confirmations, 'add'>;
+  readonly approvals: Pick<ApprovalBatches, 'approve'>;
+  /** Until there may be room, as far as is known. */
+  readonly millisToRoom: () => number;
+  /** Ends a place here and in Redis. */
+  readonly withdraw: (claim: string) => void;
+  /** Ends a place here. Redis has ended it, or keeps its approval. */
+  readonly remove: (claim: string) => void;
+  /** A caller is about to be told of its approval, which Redis gave at this time, if that is known. */
+  readonly onTold: (claim: string, at: number | undefined) => void;
+  /** A settle has to tell what has become of a place. */
+  readonly onDoubted: () => void;
+}
+
+/** What is special about the places of one key that outlive their connections. */
+export class KeptPlaces {
+  constructor(
+    private readonly places: Places,
+    private readonly parts: KeptPlacesParts,
+  ) {}
+
+  /**
+   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
+   * time begins again afterwards.
+   * @param place undefined if the caller has disconnected
+   */
+  keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
+    waiter.keep(place, this.parts.clock, () => {
+      if (this.parts.isAvailable()) this.parts.withdraw(waiter.claimOrId);
+    });
+  }
+
+  /** Tells a check with `keepMillis` where its request waits. From now on its place is kept. */
+  async tellPlace(waiter: Waiter): Promise<void> {
+    const { claimOrId: claim } = waiter;
+    const place = await this.#placeOf(waiter);
+    // If its place has ended meanwhile, it is decided.
+    if (this.places.get(claim)) this.keep(waiter, place);
+  }
+
+  /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
+  async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
+    const { store, names, logger } = this.parts;
+    try {
+      const status = await store.status(names, requestId);
+      if (status?.status === 'waiting') return status;
+    } catch (error) {
+      logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
+    }
+    const waitMillis = Math.max(0, this.parts.millisToRoom());
+    return { position: this.places.countBefore(claim) + 1, waitMillis };
+  }
+
+  /**
+   * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
+   * told first, it might use an approval that lapses.
+   */
+  granted(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
+    const { claimOrId: claim } = waiter;
+    if (this.places.isGranted(claim)) return;
+    if (!this.places.hasTicket(claim)) {
+      // The answer with its ticket is on its way. A settle follows it.
+      this.places.doubt(claim);
+      return;
+    }
+    if (waiter.decided) {
+      // It is held until its caller comes back to any replica, or its time is over.
+      this.parts.remove(claim);
+      return;
+    }
+    this.places.grant(claim);
+    this.parts.confirmations.add({
+      names: this.parts.names,
+      claim,
+      isWanted: () => this.places.isGranted(claim) && !waiter.decided,
+      onAnswer: (isConfirmed, sentAt) => {
+        if (isConfirmed) {
+          this.parts.onTold(claim, at);
+          this.#confirmed(waiter, sentAt, quota);
+        } else this.#grantLost(claim);
+      },
+    });
+  }
+
+  #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
+    const { claimOrId: claim, holdMillis = Infinity } = waiter;
+    // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
+    const release = (): void => {
+      if (!waiter.isKept) this.parts.withdraw(claim);
+    };
+    const notified: NotifiedWaiter = {
+      approveFromQueue: (quotaThen) => {
+        const isTold = waiter.approveFromQueue(quotaThen);
+        if (isTold) this.parts.remove(claim);
+        return isTold;
+      },
+      fail: (error) => {
+        waiter.fail(error);
+      },
+    };
+    this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
+  }
+
+  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
+  #grantLost(claim: string): void {
+    this.places.doubtGrant(claim);
+    this.parts.onDoubted();
+  }
+}
