@@ -117,6 +117,22 @@ describeInBrowser('a key in the dashboard', () => {
       await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
     });
 
+    test('lists its waiters and holders in their order, and a second click ends a hold', async () => {
+      const hold = (holder: string, more = ''): string =>
+        `${ratePath('job')}?holdMillis=600000&holder=${holder}${more}`;
+      await send(app.url, 'POST', hold('stuck'));
+      const waiting = begin(app.url, 'POST', hold('next', '&canWait=true'));
+      await untilWaiting(app.url, 'job', 1);
+      const { page, complaints } = await open(addressOf(app, 'job'));
+      await untilText(page, '#waiting li', /on .+ \(this one\)/);
+      await untilText(page, '#holders li', /^stucksince .+; lapses in .+ unless renewed; 1 hit/);
+      await page.getByRole('button', { name: 'End the hold of stuck' }).click();
+      await page.getByRole('button', { name: 'End now? The hold of stuck' }).click();
+      await waiting.answer;
+      await untilText(page, '#holders li', /^next/);
+      expect(complaints).toEqual([]);
+    });
+
     test('says how long it is paused, and that a request has set the length of its windows', async () => {
       await send(app.url, 'POST', ratePath('job'));
       await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
