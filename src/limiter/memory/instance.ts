@@ -4,7 +4,6 @@ import type {
   InstanceDetail,
   InstanceState,
   KeyLimits,
-  PlaceInQueue,
   Quota,
   RejectedReport,
   Remaining,
@@ -17,15 +16,14 @@ import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
-import { type ClaimOutcome, KnownRequests, noRecords } from './known-requests.js';
-import { millisUntil } from './limits/room-at.js';
+import { type ClaimOutcome, knownOf, type KnownRequests } from './known-requests.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import { roomForQueue } from './room-for-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
+import { Turns } from './turns.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -88,13 +86,7 @@ export class Instance {
 
   /** When waiters may have room next, in whole milliseconds, as the times of operations are. */
   get roomAt(): number {
-    return Math.ceil(this.exactRoomAt);
-  }
-
-  /** The same to the microsecond. */
-  get exactRoomAt(): number {
-    const { approvals } = this;
-    return roomForQueue(approvals, this.#rules, this.#queue, this.#pausedUntil, this.#servedAt);
+    return Math.ceil(this.#turns.exactRoomAt);
   }
 
   isIdle(now: number): boolean {
@@ -127,11 +119,7 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= new KnownRequests(
-      this.approvals,
-      this.#queue,
-      noRecords(this.approvals, this.onUnclaimed),
-    );
+    this.#known ??= knownOf(this.approvals, this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -144,7 +132,8 @@ export class Instance {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(copy.approvals, terms, copy);
-    const turnMillis = decision === 'approved' ? 0 : copy.#millisToTold(now, terms.hits);
+    const turnMillis =
+      decision === 'approved' ? 0 : copy.#turns.finiteMillisToTurn(now, terms.hits);
     return { decision, quota: copy.quota(now), turnMillis };
   }
 
@@ -159,12 +148,6 @@ export class Instance {
       : approvalStatus(now, requestId, copy.approvals, record);
   }
 
-  /** Says where a request waits; undefined if it does not. Nothing changes. */
-  placeOf(now: number, requestId: string): PlaceInQueue | undefined {
-    const status = this.statusOf(now, requestId);
-    return status?.status === 'waiting' ? status : undefined;
-  }
-
   /** Its place as it is, and its turn as a settle now would leave it, which this makes. */
   #placeOf(now: number, requestId: string, hits?: number): RequestStatus | undefined {
     const position = this.#queue.positionOf(requestId);
@@ -172,7 +155,7 @@ export class Instance {
     this.#update(now);
     const granted = this.#grant(now).length;
     const before = position - 1 - granted;
-    const waitMillis = before < 0 ? 0 : this.#millisToTold(now, hits, before);
+    const waitMillis = before < 0 ? 0 : this.#turns.finiteMillisToTurn(now, hits, before);
     return { status: 'waiting', position, waitMillis };
   }
 
@@ -204,11 +187,8 @@ export class Instance {
       if (decision !== 'key_full') this.#denied += 1;
       return decision;
     }
-    // With a maximum of 0 no turn ever comes.
-    const places = this.approvals.own.maximum === 0 ? 0 : this.#rules.maxRequestsInQueue;
-    if (this.#queue.size >= places) return 'queue_full';
-    if (this.#isTooLate(now, request)) return 'turn_too_late';
-    if (request.noPlace) return 'no_place';
+    const refusal = this.#turns.refusalToWait(now, request);
+    if (refusal) return refusal;
     this.#queue.add({ requestId, arrival: now, keepMillis: request.keepMillis, ...terms });
     return 'waiting';
   }
@@ -343,27 +323,9 @@ export class Instance {
   /**
    * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
    * before. Each that waits needs one hit at least.
-   * @param before how many wait before it
    */
-  millisToTurn(now: number, hits = 1, before = this.#queue.size): number {
-    const laterMillis = this.#rules.laterMillis(this.#window);
-    const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
-    return Math.max(millisUntil(this.exactRoomAt, now), turn);
-  }
-
-  /** The same, to be told: with a maximum of 0 no turn ever comes. Then the limits say when they may have room. */
-  #millisToTold(now: number, hits: number | undefined, before?: number): number {
-    const turn = this.millisToTurn(now, hits, before);
-    return turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
-  }
-
-  /**
-   * Whether a check would have to wait longer than it can. Where an approval is held now, or something was given back in
-   * this window or the last, a release can be expected, and the check waits until its time is over.
-   */
-  #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
-    if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    return maxWaitMillis === 0 || !this.approvals.expectRelease;
+  millisToTurn(now: number, hits?: number): number {
+    return this.#turns.millisToTurn(now, hits);
   }
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
@@ -377,6 +339,11 @@ export class Instance {
     copy.#servedAt = this.#servedAt;
     copy.#pausedUntil = this.#pausedUntil;
     return copy;
+  }
+
+  get #turns(): Turns {
+    const { approvals } = this;
+    return new Turns(approvals, this.#queue, this.#rules, this.#pausedUntil, this.#servedAt);
   }
 
   /** Ends what is over, and takes the rules as they are now. */

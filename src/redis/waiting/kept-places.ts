@@ -2,12 +2,18 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
+import type { CallerPresence } from '../../limiter/caller-presence.js';
+import { UnavailableError } from '../../limiter/errors.js';
 import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { Confirmations } from './confirmations.js';
 import type { Places } from './places.js';
+import type { SettleCalls } from './settle-calls.js';
 import type { WaitingStore } from './waiting-store.js';
+
+/** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
+const MOST_ROUNDED_UP = 2.5;
 
 export interface KeptPlacesParts {
   readonly names: KeyNames;
@@ -24,18 +30,46 @@ export interface KeptPlacesParts {
   readonly withdraw: (claim: string) => void;
   /** Ends a place here. Redis has ended it, or keeps its approval. */
   readonly remove: (claim: string) => void;
-  /** A caller is about to be told of its approval, which Redis gave at this time, if that is known. */
-  readonly onTold: (claim: string, at: number | undefined) => void;
+  readonly calls: Pick<SettleCalls, 'told'>;
   /** A settle has to tell what has become of a place. */
   readonly onDoubted: () => void;
 }
 
-/** What is special about the places of one key that outlive their connections. */
+/** The longest time for which an approval of a waiter is held, or its place is kept: Redis rounds that up. */
+export function longestHold({ holdMillis = 0, keepMillis = 0 }: Waiter): number {
+  return Math.max(holdMillis, MOST_ROUNDED_UP * keepMillis);
+}
+
+/** What becomes of the places of one key when their connections end: those that are kept outlive them. */
 export class KeptPlaces {
   constructor(
     private readonly places: Places,
     private readonly parts: KeptPlacesParts,
   ) {}
+
+  /** Ends a check when its caller disconnects, and its place unless that is kept. */
+  endOnDisconnect(waiter: Waiter, caller: CallerPresence | undefined): void {
+    const { claimOrId: claim, keepMillis } = waiter;
+    if (keepMillis === undefined) {
+      waiter.withdrawOnDisconnect(caller, () => {
+        // A request without a ticket is withdrawn when it is answered.
+        if (this.places.hasTicket(claim)) this.parts.withdraw(claim);
+      });
+    } else {
+      waiter.keepOnDisconnect(caller, () => {
+        this.keep(waiter, undefined);
+      });
+    }
+  }
+
+  /** Leaves all kept places to other replicas. */
+  handOver(): void {
+    for (const waiter of this.places.waiters()) {
+      if (waiter.keepMillis === undefined) continue;
+      this.parts.remove(waiter.claimOrId);
+      waiter.fail(new UnavailableError('handed_over'));
+    }
+  }
 
   /**
    * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
@@ -93,7 +127,7 @@ export class KeptPlaces {
       isWanted: () => this.places.isGranted(claim) && !waiter.decided,
       onAnswer: (isConfirmed, sentAt) => {
         if (isConfirmed) {
-          this.parts.onTold(claim, at);
+          this.parts.calls.told(claim, at);
           this.#confirmed(waiter, sentAt, quota);
         } else this.#grantLost(claim);
       },

@@ -120,7 +120,7 @@ describe.each(bothLimiters(redis))('a kept place (%s limiter)', (name, settings)
     expect(bodyOf(await key.check(query(1)))).toEqual([200, { request_id: id }]);
   });
 
-  test('whose caller does not come back counts as unclaimed', async () => {
+  test('counts as unclaimed if its caller does not come back', async () => {
     await startWith();
     const given = await key.approve();
     expect((await key.check(query(1000), { prefer: 'wait=0' })).status).toBe(202);
