@@ -79,11 +79,11 @@ export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
   readonly #waits: Waits;
-  readonly #peeks: Handling<PeekElement, Peek, Peek>;
+  readonly #peeks: HandlingAlone<PeekElement, Peek>;
   readonly #statuses: HandlingAlone<RequestElement, RequestStatus | undefined>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
-  readonly #amendments: Handling<AmendElement, boolean, boolean>;
-  readonly #keyChanges: Handling<KeyElement, void, void>;
+  readonly #amendments: HandlingAlone<AmendElement, boolean>;
+  readonly #keyChanges: HandlingAlone<KeyElement, void>;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
@@ -147,32 +147,18 @@ export class SluiceClient {
         releases.add(request);
       },
     };
-    this.#peeks = {
+    const alone = <Element, Value>(
+      valueIn: (answer: Answer) => Value,
+      ask: (element: Element, signal: AbortSignal) => Promise<Answer>,
+    ): HandlingAlone<Element, Value> => ({
       ...changing,
-      read: (peek) => peek,
-      send: (request) =>
-        void sendAlone(request, peekIn, (signal) => service.peek(request.element, signal)),
-    };
-    this.#statuses = {
-      ...changing,
-      read: (status) => status,
-      send: (request) =>
-        void sendAlone(request, statusIn, (signal) => service.status(request.element, signal)),
-    };
-    this.#amendments = {
-      ...changing,
-      read: (wasFound) => wasFound,
-      send: (request) =>
-        void sendAlone(request, isFound, (signal) => service.amend(request.element, signal)),
-    };
-    this.#keyChanges = {
-      ...changing,
-      read: () => undefined,
-      send: (request) =>
-        void sendAlone(request, demandSuccess, (signal) =>
-          service.changeKey(request.element, signal),
-        ),
-    };
+      read: (value) => value,
+      send: (request) => void sendAlone(request, valueIn, (signal) => ask(request.element, signal)),
+    });
+    this.#peeks = alone(peekIn, (...asked) => service.peek(...asked));
+    this.#statuses = alone(statusIn, (...asked) => service.status(...asked));
+    this.#amendments = alone(isFound, (...asked) => service.amend(...asked));
+    this.#keyChanges = alone(demandSuccess, (...asked) => service.changeKey(...asked));
   }
 
   /**

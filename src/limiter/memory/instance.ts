@@ -84,9 +84,9 @@ export class Instance {
     return this.#pausedUntil > -Infinity;
   }
 
-  /** When waiters may have room next, in whole milliseconds, as the times of operations are. */
-  get roomAt(): number {
-    return Math.ceil(this.#turns.exactRoomAt);
+  /** When waiters may have room next, to the microsecond. */
+  get exactRoomAt(): number {
+    return this.#turns.exactRoomAt;
   }
 
   isIdle(now: number): boolean {

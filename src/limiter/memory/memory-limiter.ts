@@ -328,7 +328,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */
   #settleWhenRoom(entry: Entry<Policy>): void {
     if (entry.instance.waiting === 0) return;
-    const { key, roomAt } = entry.instance;
+    const { key, exactRoomAt } = entry.instance;
+    // Times of operations are whole milliseconds.
+    const roomAt = Math.ceil(exactRoomAt);
     const dueAt = roomAt + settleDelay(key, entry.policy.current.limits, roomAt);
     if (entry.timer?.dueAt === dueAt) return;
     entry.timer?.cancel();

@@ -55,7 +55,11 @@ function servedIn(millis: number, perSecond: number, late: number): number {
   );
   // Of which a settle serves fewer.
   const waiting = Math.max(10, perSecond / 10);
-  for (let now = START; now <= START + millis + late; now = instance.roomAt + late) {
+  for (
+    let now = START;
+    now <= START + millis + late;
+    now = Math.ceil(instance.exactRoomAt) + late
+  ) {
     instance.settle(now);
     while (instance.waiting < waiting) check(instance, now, true);
   }
@@ -141,11 +145,18 @@ describe('the extremes of a limit', () => {
       expect(resetMillis).toBeGreaterThan(0);
       expect(resetMillis).toBeLessThanOrEqual(2 * windowMillis + 2);
       while (instance.waiting < 50) check(instance, START, true);
-      for (const time of [instance.roomAt, START + instance.millisToTurn(START, burst)]) {
+      for (const time of [
+        Math.ceil(instance.exactRoomAt),
+        START + instance.millisToTurn(START, burst),
+      ]) {
         expect(Number.isSafeInteger(Math.round(time * 1000))).toBe(true);
       }
       let settles = 0;
-      for (let now = instance.roomAt; instance.waiting > 0; now = instance.roomAt) {
+      for (
+        let now = Math.ceil(instance.exactRoomAt);
+        instance.waiting > 0;
+        now = Math.ceil(instance.exactRoomAt)
+      ) {
         expect(now).toBeGreaterThan(START);
         instance.settle(now);
         settles += 1;
