@@ -24,7 +24,7 @@ local queue = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
--- So many entries are looked at to count who waits before a waiter.
+-- This many entries are looked at to count who waits before a waiter.
 local MOST_COUNTED = 1000
 -- Waiters of dead replicas stay while they are up to this many more than twice the places.
 local DEAD_SLACK = 100
@@ -282,7 +282,7 @@ function queue.takes_its_room(state, left, entry)
   return true
 end
 
--- What the approval of a waiter takes. That of a kept place is held for its caller first.
+-- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
 local function terms_of(entry)
   return { hits = entry.hits, hold = entry.keep or entry.hold }
 end
@@ -359,8 +359,8 @@ function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
   return first
 end
 
--- How many wait before the waiter with a ticket, a text: exactly, if no more than MOST_COUNTED entries are before it. Of the
--- entries after those, it counts the withdrawn ones as well.
+-- How many wait before the waiter with a ticket, a text: exactly, if no more than MOST_COUNTED entries are before it. Of later
+-- entries, it counts the withdrawn ones as well.
 function queue.count_before(keys, state, tally, now_ms, ticket)
   local before = 0
   for _, waiter in ipairs(queue.first_waiters(keys, state, tally, now_ms, MOST_COUNTED, MOST_COUNTED)) do

@@ -71,10 +71,12 @@ export class Approvals {
   }
 
   /**
-   * Adds an approval that is held for this long until its caller has got it.
+   * Adds the approval of a waiter. With `keepMillis` it is held for that long, until its caller has got it.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  addUnclaimed(now: number, id: string, terms: Terms, millis: number): boolean {
+  grant(now: number, id: string, terms: Terms & Pick<CheckRequest, 'keepMillis'>): boolean {
+    const { keepMillis: millis } = terms;
+    if (millis === undefined) return this.add(now, id, terms);
     return this.#addHeld(
       now,
       id,

@@ -15,14 +15,14 @@ import { forEachLimit } from '../limits.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
-import { type ClaimOutcome, KnownRequests, noRecords } from './known-requests.js';
-import { millisUntil, roomForWaiters } from './limits/room-at.js';
+import { type ClaimOutcome, knownOf, type KnownRequests } from './known-requests.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { placesIn } from './queue/places.js';
-import type { Queued, WaitingQueue } from './queue/waiting-queue.js';
+import type { WaitingQueue } from './queue/waiting-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
+import { Turns } from './turns.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -90,17 +90,7 @@ export class Instance {
 
   /** The same to the microsecond. */
   get exactRoomAt(): number {
-    const { limits } = this.approvals;
-    const waited = {
-      hits: this.#headHits,
-      pausedUntil: this.#pausedUntil,
-      servedAt: this.#servedAt,
-    };
-    const roomAt = roomForWaiters(limits, waited);
-    // The rules that come into force at the boundary may not have the limit that is full.
-    const mayChange = limits.length > 1 || !this.#rules.hasLatestAlgorithm;
-    if (!mayChange || !this.#rules.awaitBoundary(this.#window)) return roomAt;
-    return Math.min(roomAt, Math.max(this.#window.end, this.#pausedUntil));
+    return this.#turns.exactRoomAt;
   }
 
   isIdle(now: number): boolean {
@@ -133,11 +123,7 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= new KnownRequests(
-      this.approvals,
-      this.#queue,
-      noRecords(this.approvals, this.onUnclaimed),
-    );
+    this.#known ??= knownOf(this.approvals, this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -150,9 +136,8 @@ export class Instance {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(copy.approvals, terms, copy);
-    const turn = decision === 'approved' ? 0 : copy.millisToTurn(now, terms.hits);
-    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
-    const turnMillis = turn < Infinity ? turn : millisUntil(copy.exactRoomAt, now);
+    const turnMillis =
+      decision === 'approved' ? 0 : copy.#turns.finiteMillisToTurn(now, terms.hits);
     return { decision, quota: copy.quota(now), turnMillis };
   }
 
@@ -184,24 +169,15 @@ export class Instance {
       if (decision !== 'key_full') this.#denied += 1;
       return decision;
     }
-    // With a maximum of 0 no turn ever comes.
-    const places = this.approvals.own.maximum === 0 ? 0 : this.#rules.maxRequestsInQueue;
-    if (this.#queue.size >= places) return 'queue_full';
-    if (this.#isTooLate(now, request)) return 'turn_too_late';
-    if (request.noPlace) return 'no_place';
+    const refusal = this.#turns.refusalToWait(now, request);
+    if (refusal) return refusal;
     this.#queue.add({ requestId, arrival: now, keepMillis: request.keepMillis, ...terms });
     return 'waiting';
   }
 
   /** Returns where a request waits, as of the last operation; undefined if it does not. */
   placeOf(now: number, requestId: string): PlaceInQueue | undefined {
-    const queued = this.#queue.find(requestId);
-    if (!queued) return undefined;
-    const position = this.#queue.positionOf(requestId);
-    const turn = this.#millisToTurn(now, position - 1, queued.hits);
-    // With a maximum of 0 no turn ever comes. Then the limits say when they may have room.
-    const waitMillis = turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
-    return { position, waitMillis };
+    return this.#turns.placeOf(now, requestId);
   }
 
   /** How long a request has waited that does. */
@@ -339,22 +315,7 @@ export class Instance {
    * before. Each that waits needs one hit at least.
    */
   millisToTurn(now: number, hits?: number): number {
-    return this.#millisToTurn(now, this.#queue.size, hits);
-  }
-
-  #millisToTurn(now: number, before: number, hits = 1): number {
-    const laterMillis = this.#rules.laterMillis(this.#window);
-    const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
-    return Math.max(millisUntil(this.exactRoomAt, now), turn);
-  }
-
-  /**
-   * Whether a check would have to wait longer than it can. Where an approval is held now, or something was given back in
-   * this window or the last, a release can be expected, and the check waits until its time is over.
-   */
-  #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
-    if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    return maxWaitMillis === 0 || !this.approvals.expectRelease;
+    return this.#turns.millisToTurn(now, hits);
   }
 
   /** A copy of what decides checks, for a peek. It tells nobody of approvals from the queue. */
@@ -370,10 +331,9 @@ export class Instance {
     return copy;
   }
 
-  /** What the head of the queue needs, if only that keeps it waiting. */
-  get #headHits(): number {
-    if (this.isPaused || !this.approvals.fit({ hits: 1 })) return 1;
-    return this.#queue.first(1)[0]?.hits ?? 1;
+  get #turns(): Turns {
+    const { approvals } = this;
+    return new Turns(approvals, this.#queue, this.#rules, this.#pausedUntil, this.#servedAt);
   }
 
   /** Ends what is over, and takes the rules as they are now. */
@@ -429,13 +389,6 @@ export class Instance {
     if (granted.length > 0) this.onGrant(granted);
   }
 
-  /** @returns false if there is no memory for the approval */
-  #approve(now: number, { requestId, keepMillis, ...terms }: Queued): boolean {
-    return keepMillis === undefined
-      ? this.approvals.add(now, requestId, terms)
-      : this.approvals.addUnclaimed(now, requestId, terms, keepMillis);
-  }
-
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
@@ -445,7 +398,7 @@ export class Instance {
       (waiter) =>
         !this.approvals.areFull(waiter) &&
         this.approvals.fitAlone(waiter) &&
-        this.#approve(now, waiter),
+        this.approvals.grant(now, waiter.requestId, waiter),
     );
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;

@@ -161,11 +161,16 @@ export class KnownRequests {
 export type ClaimOutcome = 'claimed' | 'lapsed' | 'store_full';
 
 /**
- * Returns no records, and room for as many as the approvals' bounds allow.
+ * The requests of a key that has none yet.
  * @param onUnclaimed called when an approval has lapsed that was held for its caller
  */
-export function noRecords(approvals: Approvals, onUnclaimed: () => void): RequestRecords {
+export function knownOf(
+  approvals: Approvals,
+  queue: WaitingQueue,
+  onUnclaimed: () => void,
+): KnownRequests {
   const { bounds, budget } = approvals;
   const most = REMEMBERED_WINDOWS * bounds.maxIdsPerKey;
-  return new RequestRecords(approvals, most, budget, onUnclaimed);
+  const records = new RequestRecords(approvals, most, budget, onUnclaimed);
+  return new KnownRequests(approvals, queue, records);
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../common/clock.js';
 import { inTicks } from '../../common/in-ticks.js';
 import { endOfTick, eventLoop } from '../../common/ticks.js';
-import { ApprovalBatches, type NotifiedWaiter } from '../approval-batches.js';
+import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { nextClaimNumber, parseClaim } from '../claims.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
@@ -19,9 +19,7 @@ import type {
   Limiter,
   Peek,
   PeekRequest,
-  PlaceInQueue,
   Policies,
-  Quota,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -40,6 +38,7 @@ import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Sweep } from './sweep.js';
 import { Waiters } from './waiters.js';
+import { Waits } from './waits.js';
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
@@ -55,12 +54,11 @@ interface Entry<Policy extends KeyLimits> {
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
   readonly #waiters: Waiters<Entry<Policy>>;
-  readonly #approvals: ApprovalBatches;
+  readonly #waits: Waits<Entry<Policy>>;
   /** The last look-up. */
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
-  #isStopping = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
   readonly #sweep: Sweep<Entry<Policy>>;
 
@@ -77,7 +75,15 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
     this.#waiters = new Waiters(this.#bounds.maxWaiters);
-    this.#approvals = new ApprovalBatches(eventLoop, clock);
+    this.#waits = new Waits({
+      waiters: this.#waiters,
+      approvals: new ApprovalBatches(eventLoop, clock),
+      clock,
+      now: () => this.#now(),
+      onChange: (entry) => {
+        this.#settleWhenRoom(entry);
+      },
+    });
     this.#sweep = new Sweep(this.#entries, clock, (key, entry) => {
       this.#free(key, entry);
     });
@@ -93,7 +99,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const { requestId = randomUUID() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
-    const asked = request.canWait ? this.#withPlace(request, entry, requestId) : request;
+    const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
     const decision =
       number === undefined
         ? entry.instance.check(now, requestId, asked)
@@ -105,10 +111,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     }
     if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
-      const waiter = new Waiter(requestId, request, number);
-      return request.keepMillis === undefined
-        ? this.#wait(entry, waiter, caller)
-        : this.#waitKept(entry, waiter, caller);
+      return this.#waits.wait(entry, new Waiter(requestId, request, number), caller);
     }
     const quota = entry.instance.quota(now);
     const turnMillis =
@@ -216,8 +219,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   /** No other process has the places, so that checks that are here wait on. */
   handOver(): void {
-    this.#isStopping = true;
-    for (const [entry, waiter] of this.#waiters.keptAlone()) this.#endKeeping(entry, waiter);
+    this.#waits.handOver();
   }
 
   close(): Promise<void> {
@@ -269,7 +271,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const policy = new KeptPolicy(key, this.policies);
     const onGrant = (requestIds: readonly string[]): void => {
       const quota = entry.instance.quota(this.#now());
-      for (const requestId of requestIds) this.#approve(entry, requestId, quota);
+      for (const requestId of requestIds) this.#waits.granted(entry, requestId, quota);
       // A hold that begins now may be the first to lapse.
       this.#settleWhenRoom(entry);
     };
@@ -308,62 +310,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#lastKey = undefined;
   }
 
-  #wait(
-    entry: Entry<Policy>,
-    waiter: Waiter,
-    caller: CallerPresence | undefined,
-  ): Promise<Decision> {
-    this.#waiters.add(entry, waiter);
-    waiter.withdrawOnDisconnect(caller, () => {
-      this.#waiters.remove(entry, waiter);
-      this.#withdraw(entry, this.#now(), waiter);
-    });
-    waiter.onceExpired(this.clock, () => {
-      this.#expire(entry, waiter);
-    });
-    this.#settleWhenRoom(entry);
-    return waiter.decision;
-  }
-
-  /** Waits in a place that may outlive the check. */
-  #waitKept(
-    entry: Entry<Policy>,
-    waiter: Waiter,
-    caller: CallerPresence | undefined,
-  ): Promise<Decision> {
-    const { requestId } = waiter;
-    const now = this.#now();
-    const keep = (place: PlaceInQueue | undefined): void => {
-      waiter.keep(place, this.clock, () => {
-        this.#endKeeping(entry, waiter);
-      });
-      if (this.#isStopping) this.#endKeeping(entry, waiter);
-    };
-    const expire = (): void => {
-      this.#expire(entry, waiter);
-    };
-    this.#waiters.add(entry, waiter);
-    waiter.onceExpired(this.clock, expire, entry.instance.waitedMillis(now, requestId));
-    waiter.keepOnDisconnect(caller, () => {
-      keep(undefined);
-    });
-    waiter.onceAnswerDue(this.clock, () => {
-      keep(entry.instance.placeOf(this.#now(), requestId));
-    });
-    this.#settleWhenRoom(entry);
-    return waiter.decision;
-  }
-
-  /** Withdraws a request whose caller has not come back in time. */
-  #endKeeping(entry: Entry<Policy>, waiter: Waiter): void {
-    if (this.#waiters.remove(entry, waiter)) this.#withdraw(entry, this.#now(), waiter);
-  }
-
-  #withdraw(entry: Entry<Policy>, now: number, waiter: Waiter): void {
-    entry.instance.withdraw(now, waiter.requestId, waiter.claimNumber);
-    this.#settleWhenRoom(entry);
-  }
-
   /** @param claim of a check, if `isUnused`, or a request id */
   #release(key: string, claim: string, isUnused = false): boolean {
     const now = this.#now();
@@ -376,59 +322,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     // The limit that has room last may be another now.
     this.#settleWhenRoom(entry);
     return isReleased;
-  }
-
-  /** Denies a request whose longest wait is over, unless its turn has come at this moment. */
-  #expire(entry: Entry<Policy>, waiter: Waiter): void {
-    const now = this.#now();
-    entry.instance.settle(now);
-    if (!this.#waiters.remove(entry, waiter)) return;
-    // Before the next one is served, as Redis tells it.
-    const quota = entry.instance.quota(now);
-    this.#withdraw(entry, now, waiter);
-    waiter.expire(quota);
-  }
-
-  #approve(entry: Entry<Policy>, requestId: string, quota: Quota): void {
-    const waiter = this.#waiters.take(entry, requestId);
-    if (!waiter) return;
-    const { keepMillis } = waiter;
-    if (keepMillis === undefined) {
-      // If the caller disconnects before it is notified, #wait's callback releases the approval.
-      this.#approvals.approve(waiter, () => undefined, quota);
-    } else if (!waiter.decided) {
-      this.#approvals.approve(
-        this.#claiming(entry, waiter),
-        () => undefined,
-        quota,
-        this.#now() + keepMillis,
-      );
-    }
-  }
-
-  /** A waiter that gets its approval, which is held for it, when it is notified. */
-  #claiming({ instance }: Entry<Policy>, waiter: Waiter): NotifiedWaiter {
-    const { requestId, claimNumber = 0 } = waiter;
-    return {
-      fail: (error) => {
-        waiter.fail(error);
-      },
-      approveFromQueue: (quota) => {
-        if (waiter.decided) return false;
-        const claimed = instance.claim(this.#now(), requestId, claimNumber);
-        if (claimed === 'claimed') return waiter.approveFromQueue(quota);
-        if (claimed === 'store_full') waiter.fail(new StoreFullError());
-        else waiter.conflict('taken_over');
-        return false;
-      },
-    };
-  }
-
-  /** Says whether a check that can wait has a place, of which there is a bound. */
-  #withPlace(request: CheckRequest, entry: Entry<Policy>, requestId: string): CheckRequest {
-    const { noPlace = false } = request;
-    const lacksPlace = (noPlace || !this.#waiters.haveRoom) && !this.#waiters.has(entry, requestId);
-    return lacksPlace === noPlace ? request : { ...request, noPlace: lacksPlace };
   }
 
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */

@@ -1,4 +1,5 @@
 import { type RequestIdConflict, RequestIdConflictError } from '../errors.js';
+import type { CheckRequest } from '../limiter.js';
 import type { Waiter } from '../waiter.js';
 
 /**
@@ -21,14 +22,12 @@ export class Waiters<Entry> {
     return this.#ofEntries.keys();
   }
 
-  /** Whether one more may wait. */
-  get haveRoom(): boolean {
-    return this.#size < this.max;
-  }
-
-  /** Whether a request waits here. A check that takes its place over needs no further one. */
-  has(entry: Entry, requestId: string): boolean {
-    return this.#find(entry, requestId) !== undefined;
+  /** Says in a check that can wait whether it has a place. One that takes a place over needs no further one. */
+  withPlace(request: CheckRequest, entry: Entry, requestId: string): CheckRequest {
+    const { noPlace = false } = request;
+    const isThere = this.#find(entry, requestId) !== undefined;
+    const lacksPlace = (noPlace || this.#size >= this.max) && !isThere;
+    return lacksPlace === noPlace ? request : { ...request, noPlace: lacksPlace };
   }
 
   /** Adds a waiter whose request id no other waiter of the entry has. */

@@ -6,6 +6,6 @@ import { repliesOfCurrentCall } from './key-claims-codec.js';
  */
 export function decodeConfirmed(reply: unknown): (boolean[] | Error)[] {
   return repliesOfCurrentCall<string>(reply).map((each) =>
-    each instanceof Error ? each : [...each].map((digit) => digit === '1'),
+    each instanceof Error ? each : Array.from(each, (digit) => digit === '1'),
   );
 }

@@ -1,63 +1,22 @@
-import type { Clock } from '../../common/clock.js';
-import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
-import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
+import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
-import type { KeyNames } from '../shared/key-names.js';
-import type { Confirmations } from './confirmations.js';
+import type { SettleReply } from '../scripts/settle-codec.js';
+import { KeptPlaces, longestHold } from './kept-places.js';
 import { LastNews } from './last-news.js';
-import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
+import type { LocalQueueParts } from './local-queue-parts.js';
 import { ModeTimer } from './mode-timer.js';
 import { type HeldUntil, heldUntilByReply, heldUntilByWake, type News, quotaOf } from './news.js';
 import { type Place, Places } from './places.js';
+import { QueueLease } from './queue-lease.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
-import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
-import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
-import type { SettleLine, Unsettled } from './settle-line.js';
-import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
-import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
+import { SettleCalls } from './settle-calls.js';
+import type { Unsettled } from './settle-line.js';
+import type { Wake, WakeListener } from './wake-channel.js';
 import { type Heard, WakeNumbers } from './wake-numbers.js';
 import type { WindowLeader } from './window-leader.js';
-import type { WaitingStore } from './waiting-store.js';
-import type { WindowTiming } from './window-timing.js';
-
-/** Redis rounds the time up for which it keeps a place: to 1, 2 or 5 times a power of ten. */
-function longestKept(keepMillis: number): number {
-  return 2.5 * keepMillis;
-}
-
-/** What the renewals of a lease look for, alternately. */
-const LOOK_FOR_NEXT = { queue: 'waiting', waiting: 'queue' } as const;
-
-export interface LocalQueueParts extends SettleCallsParts {
-  readonly store: Pick<WaitingStore, 'settle' | 'place'>;
-  /** Whether Redis can be asked about the key, as far as is known. */
-  readonly isAvailable: () => boolean;
-  readonly confirmations: Pick<Confirmations, 'add'>;
-  readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
-  readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
-  readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
-  readonly createLeader: () => WindowLeader;
-  readonly clock: Clock;
-  readonly approvals: Pick<ApprovalBatches, 'approve'>;
-  /** Redis's time, if it is known: never too early. */
-  readonly latestTime: () => number | undefined;
-  /** The length of the key's windows by this replica's rules, as of now. */
-  readonly windowMillis: () => number;
-  /** How long after the end of a window this replica waits for another window leader. */
-  readonly graceMillis: number;
-  /** How long after there is room a settle is due, by that time of Redis's clock. */
-  readonly delayMillis: (storeRoomAt: number) => number;
-  /** Called when there is a place more, or a place less. */
-  readonly onSizeChange: (by: 1 | -1) => void;
-  /**
-   * Called once, when no place remains.
-   * @param ended resolves when all calls of this queue have ended; undefined if none is under way
-   */
-  readonly onOver: (ended: Promise<unknown> | undefined) => void;
-}
 
 /**
  * The waiters of one key on this replica, from the question to the decision.
@@ -67,7 +26,7 @@ export interface LocalQueueParts extends SettleCallsParts {
  * has come. Wakes are hints. Only the replies of settle calls are relied on. The numbers of wakes show that one was
  * missed, and the number of its places that Redis has lost some: then a settle asks about all places.
  */
-export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
+export class LocalQueue implements WakeListener, Unsettled {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #lastNews: LastNews;
@@ -75,7 +34,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   readonly #timer: ModeTimer;
   readonly #leader: WindowLeader;
   readonly #numbers: WakeNumbers;
-  #lookFor: ThereWhileWaiting = 'queue';
+  readonly #kept: KeptPlaces;
+  readonly #lease: QueueLease;
   /** When a settle is due because the key recovers, by the clock. */
   #lookAt = Infinity;
   #longestHoldMillis = 0;
@@ -85,6 +45,29 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();
+    const onDue = (): void => {
+      this.#fire('due');
+    };
+    this.#lease = new QueueLease({
+      ...parts,
+      places: this.#places,
+      wakeNumber: () => this.#numbers.known,
+      isListening: () => this.#mode === 'listening',
+      onDue,
+    });
+    this.#kept = new KeptPlaces(this.#places, {
+      ...parts,
+      millisToRoom: () => this.#lastNews.timing.millisToRoom(parts.clock.now()),
+      withdraw: (claim) => {
+        this.#withdraw([claim]);
+      },
+      remove: (claim) => {
+        this.#remove(claim);
+        this.#endIfEmpty();
+      },
+      calls: this.#calls,
+      onDoubted: onDue,
+    });
     this.#numbers = new WakeNumbers(parts.clock, () => {
       this.#doubtAll();
     });
@@ -94,21 +77,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return this.#mode;
   }
 
-  get names(): KeyNames {
-    return this.parts.names;
-  }
-
   get name(): string {
     return this.parts.names.state;
-  }
-
-  /** How many here have a ticket. */
-  get places(): number {
-    return this.#places.ticketed;
-  }
-
-  get keepsAny(): boolean {
-    return this.#places.keepsAny;
   }
 
   /** Whether a check of a request is here whose caller has chosen its id. */
@@ -116,34 +86,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return this.#places.has(requestId);
   }
 
-  get wakeNumber(): number | undefined {
-    return this.#numbers.known;
-  }
-
-  /** Infinite while a settle call is under way or due, since that renews the lease. */
-  get renewalDueAt(): number {
-    return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
-  }
-
-  get lookFor(): ThereWhileWaiting {
-    return this.#lookFor;
-  }
-
-  leaseRenewed(sentAt: number): void {
-    this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
-    if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.#fire('due');
-  }
-
-  leaseDoubted(): void {
-    this.#fire('due');
-  }
-
   /** The waiters here that have a ticket, if there are any. */
   get known(): KnownWaiting | undefined {
     const { first } = this.#places;
     if (!first) return undefined;
     const { requestId } = first.waiter;
-    const { millisLeft, limits } = this.#knownWindow;
+    const { millisLeft, limits } = this.#lastNews.window(this.parts.clock.now());
     return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
   }
 
@@ -155,20 +103,10 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   /** To be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter, caller: CallerPresence | undefined): void {
     this.#fire('asked');
-    const { claimOrId: claim, holdMillis = 0, keepMillis } = waiter;
-    const keptMillis = keepMillis === undefined ? 0 : longestKept(keepMillis);
-    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, holdMillis, keptMillis);
+    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, longestHold(waiter));
     this.#places.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
-    if (keepMillis === undefined) {
-      waiter.withdrawOnDisconnect(caller, () => {
-        this.#disconnected(claim);
-      });
-    } else {
-      waiter.keepOnDisconnect(caller, () => {
-        this.#keep(waiter, undefined);
-      });
-    }
+    this.#kept.endOnDisconnect(waiter, caller);
   }
 
   /**
@@ -221,11 +159,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** Leaves the kept places to other replicas. Redis keeps them for their time. */
   handOver(): void {
-    for (const waiter of this.#places.waiters()) {
-      if (waiter.keepMillis === undefined) continue;
-      this.#remove(waiter.claimOrId);
-      waiter.fail(new UnavailableError('handed_over'));
-    }
+    this.#kept.handOver();
     this.#endIfEmpty();
   }
 
@@ -273,7 +207,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       case 'listening':
         this.#armForWindow();
         if (before === 'asking') this.parts.wakes.listen(this.parts.names.wakeChannel, this);
-        this.parts.renewals.watch(this);
+        this.parts.renewals.watch(this.#lease);
         break;
       case 'inLine':
         if (event === 'failed') this.parts.line.joinLater(this);
@@ -318,22 +252,6 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return place;
   }
 
-  /** A caller has disconnected. A request without a ticket is withdrawn when it is answered. */
-  #disconnected(claim: string): void {
-    if (this.#places.hasTicket(claim)) this.#withdraw([claim]);
-  }
-
-  /**
-   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
-   * time begins again afterwards.
-   * @param place undefined if the caller has disconnected
-   */
-  #keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
-    waiter.keep(place, this.parts.clock, () => {
-      if (this.parts.isAvailable()) this.#withdraw([waiter.claimOrId]);
-    });
-  }
-
   /** @param waitedMillis since the request got its ticket */
   #startTimers(waiter: Waiter, waitedMillis: number): void {
     const { claimOrId: claim, keepMillis } = waiter;
@@ -345,28 +263,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     };
     // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
     waiter.onceExpired(this.parts.clock, expire, keepMillis === undefined ? 0 : waitedMillis);
-    waiter.onceAnswerDue(this.parts.clock, () => void this.#tellPlace(waiter));
-  }
-
-  /** Tells a check with `keepMillis` where its request waits. From now on its place is kept. */
-  async #tellPlace(waiter: Waiter): Promise<void> {
-    const { claimOrId: claim } = waiter;
-    const place = await this.#placeOf(waiter);
-    // What has ended its place meanwhile has decided it.
-    if (this.#places.get(claim)) this.#keep(waiter, place);
-  }
-
-  /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
-  async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
-    const { store, names, clock, logger } = this.parts;
-    try {
-      const place = await store.place(names, requestId);
-      if (place) return place;
-    } catch (error) {
-      logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
-    }
-    const waitMillis = Math.max(0, this.#timing.millisToRoom(clock.now()));
-    return { position: this.#places.countBefore(claim) + 1, waitMillis };
+    waiter.onceAnswerDue(this.parts.clock, () => void this.#kept.tellPlace(waiter));
   }
 
   #withdraw(claims: readonly string[]): void {
@@ -382,14 +279,14 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   #stopListening(): void {
-    this.parts.renewals.unwatch(this);
+    this.parts.renewals.unwatch(this.#lease);
     this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
     const resigned = this.#leader.resign(!this.#lastNews.isQueueEmpty);
     this.parts.onOver(Promise.all([resigned, this.#calls.underWay]));
   }
 
   #volunteer(): void {
-    void this.#leader.volunteer(this.#timing.roomAt).then(() => {
+    void this.#leader.volunteer(this.#lastNews.timing.roomAt).then(() => {
       if (this.#mode === 'listening') this.#armForWindow();
     });
   }
@@ -397,7 +294,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   async settle(): Promise<void> {
     this.#fire('begun');
     const sentAt = this.parts.clock.now();
-    const reply = await this.#calls.settle(this.#knownWindow);
+    const reply = await this.#calls.settle(this.#lastNews.window(this.parts.clock.now()));
     if (!reply) {
       this.#failExpired(this.#calls.failure);
       this.#fire('failed');
@@ -438,7 +335,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
   #learn(news: News, heard: Heard, heldUntil: HeldUntil): void {
     this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
-    if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
+    if (this.#leader.needsTime(this.#lastNews.timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
     for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.
@@ -454,7 +351,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const place = this.#places.get(claim);
     if (!place) return;
     if (place.waiter.keepMillis !== undefined) {
-      this.#grantedToKept(place.waiter, at, quota);
+      this.#kept.granted(place.waiter, at, quota);
       return;
     }
     const until = heldUntil(place.waiter);
@@ -472,64 +369,6 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.parts.approvals.approve(place.waiter, release, quota, until);
   }
 
-  /**
-   * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
-   * told first, it might use an approval that lapses.
-   */
-  #grantedToKept(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
-    const { claimOrId: claim } = waiter;
-    if (this.#places.isGranted(claim)) return;
-    if (!this.#places.hasTicket(claim)) {
-      // The answer with its ticket is on its way. A settle follows it.
-      this.#places.doubt(claim);
-      return;
-    }
-    if (waiter.decided) {
-      // It is held until its caller comes back to any replica, or its time is over.
-      this.#remove(claim);
-      this.#endIfEmpty();
-      return;
-    }
-    this.#places.grant(claim);
-    this.parts.confirmations.add({
-      names: this.parts.names,
-      claim,
-      isWanted: () => this.#places.isGranted(claim) && !waiter.decided,
-      onAnswer: (isConfirmed, sentAt) => {
-        if (isConfirmed) {
-          this.#calls.told(claim, at);
-          this.#confirmed(waiter, sentAt, quota);
-        } else this.#grantLost(claim);
-      },
-    });
-  }
-
-  #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
-    const { claimOrId: claim, holdMillis = Infinity } = waiter;
-    // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
-    const release = (): void => {
-      if (!waiter.isKept) this.#withdraw([claim]);
-    };
-    const notified: NotifiedWaiter = {
-      approveFromQueue: (quotaThen) => {
-        const isTold = waiter.approveFromQueue(quotaThen);
-        if (isTold) this.#remove(claim);
-        this.#endIfEmpty();
-        return isTold;
-      },
-      fail: (error) => {
-        waiter.fail(error);
-      },
-    };
-    this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
-  }
-
-  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
-  #grantLost(claim: string): void {
-    this.#places.doubtGrant(claim);
-    this.#fire('due');
-  }
-
   #armForWindow(): void {
     this.#timer.arm(Math.min(this.#windowDueAt, this.#lookAt), () => {
       // No wake has come in time: the leader is dead, or there is none.
@@ -538,15 +377,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     });
   }
 
-  get #knownWindow(): KnownWindow {
-    return this.#lastNews.window(this.parts.clock.now());
-  }
-
-  get #timing(): WindowTiming {
-    return this.#lastNews.timing;
-  }
-
   get #windowDueAt(): number {
-    return this.#timing.dueAt(this.#leader.isLeading);
+    return this.#lastNews.timing.dueAt(this.#leader.isLeading);
   }
 }

@@ -242,7 +242,7 @@ describe('the approval of a kept place', () => {
     expect(key.takeUnclaimed()).toBe(1);
   });
 
-  test('is claimed by a later check on any replica, and the earlier one hears of it', async () => {
+  test('is claimed by a later check on any replica, and the earlier one learns of it', async () => {
     await grant();
     await wakes.take();
     expect(await check(r2, 'a', 7)).toBe('approved');

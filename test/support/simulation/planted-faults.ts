@@ -3,6 +3,7 @@ import { parseClaim } from '../../../src/limiter/claims.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { QueueLease } from '../../../src/redis/waiting/queue-lease.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { WakeNumbers } from '../../../src/redis/waiting/wake-numbers.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
@@ -587,7 +588,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'a lease is taken for renewed where it is not',
       isRare: true,
       firstSeed: 870,
-      plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
+      plant: () => method(QueueLease, 'leaseDoubted', () => () => undefined),
     },
   ],
   'nothing lasts longer after the clock has gone back': [

@@ -24,6 +24,7 @@ test('the page lists the names in Redis that the code builds', () => {
     queue,
     waiting,
     names.records,
+    names.granted,
     names.outcomes[0],
     replicas,
     `mutex:${leader}`,

@@ -402,9 +402,7 @@ export class TokenBucket implements CountedLimit {
   }
 }
 
-function microsOf(millis: number): number {
-  return Math.round(millis * 1000);
-}
+const microsOf = (millis: number): number => Math.round(millis * 1000);
 
 function wholeOf(level: number): number {
   return Math.max(0, Math.ceil(level - EPSILON));

@@ -1,0 +1,133 @@
+import type { Clock } from '../../common/clock.js';
+import type { ApprovalBatches, NotifiedWaiter } from '../approval-batches.js';
+import type { CallerPresence } from '../caller-presence.js';
+import { StoreFullError } from '../errors.js';
+import type { Decision, PlaceInQueue, Quota } from '../limiter.js';
+import type { Waiter } from '../waiter.js';
+import type { Instance } from './instance.js';
+import type { Waiters } from './waiters.js';
+
+interface WaitsParts<Entry> {
+  readonly waiters: Waiters<Entry>;
+  readonly approvals: Pick<ApprovalBatches, 'approve'>;
+  readonly clock: Clock;
+  /** The time of operations. */
+  readonly now: () => number;
+  /** Called when somebody has begun to wait, or waits no longer. */
+  readonly onChange: (entry: Entry) => void;
+}
+
+/** The waits in this process, from the place to the decision. Those with `keepMillis` have places that may outlive their checks. */
+export class Waits<Entry extends { readonly instance: Instance }> {
+  #isStopping = false;
+
+  constructor(private readonly parts: WaitsParts<Entry>) {}
+
+  /** Waits in the place that a check has got. */
+  wait(entry: Entry, waiter: Waiter, caller: CallerPresence | undefined): Promise<Decision> {
+    const { waiters, clock, onChange } = this.parts;
+    waiters.add(entry, waiter);
+    const expire = (): void => {
+      this.#expire(entry, waiter);
+    };
+    if (waiter.keepMillis === undefined) {
+      waiter.withdrawOnDisconnect(caller, () => {
+        waiters.remove(entry, waiter);
+        this.#withdraw(entry, waiter);
+      });
+      waiter.onceExpired(clock, expire);
+    } else {
+      this.#keepLater(entry, waiter, caller, expire);
+    }
+    onChange(entry);
+    return waiter.decision;
+  }
+
+  /**
+   * The turn of a request has come. With `keepMillis` its approval is held for its caller, who gets it now if a check of it
+   * is here.
+   */
+  granted(entry: Entry, requestId: string, quota: Quota): void {
+    const { waiters, approvals, now } = this.parts;
+    const waiter = waiters.take(entry, requestId);
+    if (!waiter) return;
+    const { keepMillis, decided } = waiter;
+    const nothing = (): void => undefined;
+    if (keepMillis === undefined) {
+      // If the caller disconnects before it is notified, the callback of `wait` releases the approval.
+      approvals.approve(waiter, nothing, quota);
+    } else if (!decided) {
+      approvals.approve(this.#claiming(entry, waiter), nothing, quota, now() + keepMillis);
+    }
+  }
+
+  /** The process stops, and no other has the places: those end whose callers are not here. */
+  handOver(): void {
+    this.#isStopping = true;
+    for (const [entry, waiter] of this.parts.waiters.keptAlone()) this.#endKeeping(entry, waiter);
+  }
+
+  #keepLater(
+    entry: Entry,
+    waiter: Waiter,
+    caller: CallerPresence | undefined,
+    expire: () => void,
+  ): void {
+    const { clock, now } = this.parts;
+    const { instance } = entry;
+    const { requestId } = waiter;
+    waiter.onceExpired(clock, expire, instance.waitedMillis(now(), requestId));
+    waiter.keepOnDisconnect(caller, () => {
+      this.#keep(entry, waiter, undefined);
+    });
+    waiter.onceAnswerDue(clock, () => {
+      this.#keep(entry, waiter, instance.placeOf(now(), requestId));
+    });
+  }
+
+  #keep(entry: Entry, waiter: Waiter, place: PlaceInQueue | undefined): void {
+    waiter.keep(place, this.parts.clock, () => {
+      this.#endKeeping(entry, waiter);
+    });
+    if (this.#isStopping) this.#endKeeping(entry, waiter);
+  }
+
+  /** Withdraws a request whose caller has not come back in time. */
+  #endKeeping(entry: Entry, waiter: Waiter): void {
+    if (this.parts.waiters.remove(entry, waiter)) this.#withdraw(entry, waiter);
+  }
+
+  /** Denies a request whose longest wait is over, unless its turn has come at this moment. */
+  #expire(entry: Entry, waiter: Waiter): void {
+    const now = this.parts.now();
+    entry.instance.settle(now);
+    if (!this.parts.waiters.remove(entry, waiter)) return;
+    // Before the next one is served, as Redis tells it.
+    const quota = entry.instance.quota(now);
+    this.#withdraw(entry, waiter, now);
+    waiter.expire(quota);
+  }
+
+  #withdraw(entry: Entry, { requestId, claimNumber }: Waiter, now = this.parts.now()): void {
+    entry.instance.withdraw(now, requestId, claimNumber);
+    this.parts.onChange(entry);
+  }
+
+  /** A waiter that gets its approval, which is held for it, when it is notified. */
+  #claiming({ instance }: Entry, waiter: Waiter): NotifiedWaiter {
+    const { requestId, claimNumber = 0 } = waiter;
+    return {
+      fail: (error) => {
+        waiter.fail(error);
+      },
+      approveFromQueue: (quota) => {
+        if (waiter.decided) return false;
+        const claimed = instance.claim(this.parts.now(), requestId, claimNumber);
+        if (claimed === 'claimed') return waiter.approveFromQueue(quota);
+        if (claimed === 'store_full') waiter.fail(new StoreFullError());
+        else waiter.conflict('taken_over');
+        return false;
+      },
+    };
+  }
+}

@@ -1,0 +1,161 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../common/clock.js';
+import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
+import type { CallerPresence } from '../../limiter/caller-presence.js';
+import { UnavailableError } from '../../limiter/errors.js';
+import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
+import type { Waiter } from '../../limiter/waiter.js';
+import type { KeyNames } from '../shared/key-names.js';
+import type { Confirmations } from './confirmations.js';
+import type { Places } from './places.js';
+import type { SettleCalls } from './settle-calls.js';
+import type { WaitingStore } from './waiting-store.js';
+
+/** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
+const MOST_ROUNDED_UP = 2.5;
+
+export interface KeptPlacesParts {
+  readonly names: KeyNames;
+  readonly store: Pick<WaitingStore, 'place'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Whether Redis can be asked about the key, as far as is known. */
+  readonly isAvailable: () => boolean;
+  readonly confirmations: Pick<Confirmations, 'add'>;
+  readonly approvals: Pick<ApprovalBatches, 'approve'>;
+  /** Until there may be room, as far as is known. */
+  readonly millisToRoom: () => number;
+  /** Ends a place here and in Redis. */
+  readonly withdraw: (claim: string) => void;
+  /** Ends a place here. Redis has ended it, or keeps its approval. */
+  readonly remove: (claim: string) => void;
+  readonly calls: Pick<SettleCalls, 'told'>;
+  /** A settle has to tell what has become of a place. */
+  readonly onDoubted: () => void;
+}
+
+/** The longest time for which an approval of a waiter is held, or its place is kept: Redis rounds that up. */
+export function longestHold({ holdMillis = 0, keepMillis = 0 }: Waiter): number {
+  return Math.max(holdMillis, MOST_ROUNDED_UP * keepMillis);
+}
+
+/** What becomes of the places of one key when their connections end: those that are kept outlive them. */
+export class KeptPlaces {
+  constructor(
+    private readonly places: Places,
+    private readonly parts: KeptPlacesParts,
+  ) {}
+
+  /** Ends a check when its caller disconnects, and its place unless that is kept. */
+  endOnDisconnect(waiter: Waiter, caller: CallerPresence | undefined): void {
+    const { claimOrId: claim, keepMillis } = waiter;
+    if (keepMillis === undefined) {
+      waiter.withdrawOnDisconnect(caller, () => {
+        // A request without a ticket is withdrawn when it is answered.
+        if (this.places.hasTicket(claim)) this.parts.withdraw(claim);
+      });
+    } else {
+      waiter.keepOnDisconnect(caller, () => {
+        this.keep(waiter, undefined);
+      });
+    }
+  }
+
+  /** Leaves all kept places to other replicas. */
+  handOver(): void {
+    for (const waiter of this.places.waiters()) {
+      if (waiter.keepMillis === undefined) continue;
+      this.parts.remove(waiter.claimOrId);
+      waiter.fail(new UnavailableError('handed_over'));
+    }
+  }
+
+  /**
+   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
+   * time begins again afterwards.
+   * @param place undefined if the caller has disconnected
+   */
+  keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
+    waiter.keep(place, this.parts.clock, () => {
+      if (this.parts.isAvailable()) this.parts.withdraw(waiter.claimOrId);
+    });
+  }
+
+  /** Tells a check with `keepMillis` where its request waits. From now on its place is kept. */
+  async tellPlace(waiter: Waiter): Promise<void> {
+    const { claimOrId: claim } = waiter;
+    const place = await this.#placeOf(waiter);
+    // If its place has ended meanwhile, it is decided.
+    if (this.places.get(claim)) this.keep(waiter, place);
+  }
+
+  /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
+  async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
+    const { store, names, logger } = this.parts;
+    try {
+      const place = await store.place(names, requestId);
+      if (place) return place;
+    } catch (error) {
+      logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
+    }
+    const waitMillis = Math.max(0, this.parts.millisToRoom());
+    return { position: this.places.countBefore(claim) + 1, waitMillis };
+  }
+
+  /**
+   * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
+   * told first, it might use an approval that lapses.
+   */
+  granted(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
+    const { claimOrId: claim } = waiter;
+    if (this.places.isGranted(claim)) return;
+    if (!this.places.hasTicket(claim)) {
+      // The answer with its ticket is on its way. A settle follows it.
+      this.places.doubt(claim);
+      return;
+    }
+    if (waiter.decided) {
+      // It is held until its caller comes back to any replica, or its time is over.
+      this.parts.remove(claim);
+      return;
+    }
+    this.places.grant(claim);
+    this.parts.confirmations.add({
+      names: this.parts.names,
+      claim,
+      isWanted: () => this.places.isGranted(claim) && !waiter.decided,
+      onAnswer: (isConfirmed, sentAt) => {
+        if (isConfirmed) {
+          this.parts.calls.told(claim, at);
+          this.#confirmed(waiter, sentAt, quota);
+        } else this.#grantLost(claim);
+      },
+    });
+  }
+
+  #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
+    const { claimOrId: claim, holdMillis = Infinity } = waiter;
+    // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
+    const release = (): void => {
+      if (!waiter.isKept) this.parts.withdraw(claim);
+    };
+    const notified: NotifiedWaiter = {
+      approveFromQueue: (quotaThen) => {
+        const isTold = waiter.approveFromQueue(quotaThen);
+        if (isTold) this.parts.remove(claim);
+        return isTold;
+      },
+      fail: (error) => {
+        waiter.fail(error);
+      },
+    };
+    this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
+  }
+
+  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
+  #grantLost(claim: string): void {
+    this.places.doubtGrant(claim);
+    this.parts.onDoubted();
+  }
+}
