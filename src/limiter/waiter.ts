@@ -144,7 +144,10 @@ export class Waiter {
     return this.#startKeeping !== undefined;
   }
 
-  /** The time for which a place is kept begins again, if it has begun. */
+  /**
+   * The time for which a place is kept begins again, if it has begun: its check has got the place now, perhaps from a check
+   * whose caller left later, or no caller could come back.
+   */
   keepAgain(): void {
     this.#cancelKeeping?.();
     this.#startKeeping?.();

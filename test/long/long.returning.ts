@@ -8,7 +8,7 @@ import { runReturning } from '../support/chaos/returning/run-returning.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 /** Time besides the faults: for starts, the last answers, the end of keys, and the judgement. */
-const OTHER_TIMEOUT_MILLIS = 400_000;
+const OTHER_TIMEOUT_MILLIS = 900_000;
 
 endEverythingAfterwards();
 const options = chaosOptions(process.env, { seconds: 600, rounds: 1 });

@@ -122,6 +122,7 @@ export class LocalQueue implements WakeListener, Unsettled {
       this.#withdraw([claim]);
       return;
     }
+    waiter.keepAgain();
     this.#places.giveTicket(claim, ticket);
     this.#startTimers(waiter, Math.max(0, news.at - Math.floor(ticket / 1000)));
     const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);

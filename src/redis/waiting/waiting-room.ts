@@ -207,6 +207,7 @@ export class WaitingRoom {
       return;
     }
     if (verdict === VERDICT.approved && waiter.isKept) {
+      waiter.keepAgain();
       queue.approvedForNobody(claim);
       return;
     }

@@ -24,17 +24,32 @@ export class Standstills {
 
   /** For how long it may have kept a request waiting within a span of time, in milliseconds. */
   millisWithin(from: number, to: number): number {
-    const late = this.#spans.reduce((sum, span) => sum + overlapMillis(span, from, to), 0);
+    const late = this.#overlaps(from, to).reduce((sum, millis) => sum + millis, 0);
     return PROCESSES_OF_A_REQUEST * late;
   }
 
   /** The longest that it stood still at a time within a span of time, in milliseconds. */
   longestWithin(from: number, to: number): number {
-    return Math.max(0, ...this.#spans.map((span) => overlapMillis(span, from, to)));
+    return Math.max(0, ...this.#overlaps(from, to));
   }
 
   stop(): void {
     clearInterval(this.#timer);
+  }
+
+  /** The overlaps of the spans with another one, in milliseconds. Long rounds have many spans, which do not overlap. */
+  #overlaps(from: number, to: number): number[] {
+    let [first, end] = [0, this.#spans.length];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if (this.#spans[middle]!.to < from) first = middle + 1;
+      else end = middle;
+    }
+    const overlaps: number[] = [];
+    for (let i = first; i < this.#spans.length && this.#spans[i]!.from < to; i += 1) {
+      overlaps.push(overlapMillis(this.#spans[i]!, from, to));
+    }
+    return overlaps;
   }
 }
 

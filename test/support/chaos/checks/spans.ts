@@ -11,7 +11,7 @@ import { highestMaximum } from './kept-limits.js';
 import { observedOf } from './observed-of.js';
 
 /** What a bucket approves besides where waiters are served, as a part of its rate: docs/how-it-works.md. */
-const CREDIT_MILLIS = 30;
+export const CREDIT_MILLIS = 30;
 /** What the rounding of doubles may add up to. */
 const EPSILON = 1e-6;
 

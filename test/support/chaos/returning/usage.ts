@@ -1,14 +1,13 @@
 import { capacityOf } from '../../../../src/limiter/limits.js';
+import { CREDIT_MILLIS } from '../checks/spans.js';
 import { type ReturningKey, WINDOW_MILLIS } from './keys.js';
 
 /** The clock of MONITOR reads up to this much later than the script, which decides by whole milliseconds. */
 const CLOCK_MILLIS = 1;
-/** What a bucket approves besides where waiters are served, as a part of its rate: docs/how-it-works.md. */
-const CREDIT_MILLIS = 30;
 
 /** What the approvals of a key take, as an independent account. Times are milliseconds since 1970. */
 export interface Usage {
-  /** How much may count at once, and what rounding may add to it. */
+  /** How much may count at once. */
   readonly capacity: number;
   /** The key's window began. */
   beginWindow(start: number): void;
@@ -38,7 +37,7 @@ interface Approval {
   readonly heldUntil: number | undefined;
 }
 
-/** Of windows. What is held counts besides them. */
+/** Of windows. Held approvals count besides them. */
 abstract class WindowUsage implements Usage {
   protected readonly approvals = new Map<string, Approval>();
 

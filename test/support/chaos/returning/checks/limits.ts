@@ -44,8 +44,12 @@ export function unserved({ lateMillis, ...evidence }: Judged): string[] {
     else fitting.delete(key);
     count(usage, run, evidence.terms);
     follow(queue, run);
+    const waitedMillis = at - head.since;
     const isLate =
-      fits && at - head.since - lateMillis(head.since, at) > SERVED_WITHIN_MILLIS && !head.isTold;
+      fits &&
+      !head.isTold &&
+      waitedMillis > SERVED_WITHIN_MILLIS &&
+      waitedMillis - lateMillis(head.since, at) > SERVED_WITHIN_MILLIS;
     if (!isLate || !queue.has(head.id)) return [];
     head.isTold = true;
     return [`${key}: ${head.id} waited at the head from ${head.since} to ${at} with room for it`];

@@ -135,20 +135,19 @@ describe('an approval that lapses before it is confirmed', () => {
     expect(lapse([gone])).toEqual([]);
   });
 
-  test('is lost if its caller has come back in time and waits', () => {
-    const back = visit('a', { ...elsewhere, sentAt: 490, endedAt: 1700 });
-    expect(lapse([gone, back])).toEqual([]);
+  test('is lost if its caller has come back in time and waits at a replica that is well', () => {
     const runs = [
       arrival,
-      run(450, owned('a', 'r1')),
-      run(500, granted('a', 1500)),
-      run(1600, lapsed('a', 1500)),
+      run(400, owned('a', 'r1')),
+      run(500, granted('a', 2000, 1500)),
+      run(2100, lapsed('a', 2000, 1500)),
     ];
+    const back = visit('a', { ...elsewhere, sentAt: 390, endedAt: 2200 });
     const evidence = evidenceOf({ runs, visits: [gone, back] });
-    expect(lostTurns({ ...evidence, visits: [gone, { ...back, sentAt: 440 }] })).toHaveLength(1);
-    expect(
-      lostTurns({ ...evidence, lateMillis: () => 100, visits: [gone, { ...back, sentAt: 440 }] }),
-    ).toEqual([]);
+    expect(lostTurns(evidence)).toHaveLength(1);
+    expect(lostTurns({ ...evidence, lateMillis: () => 500 })).toEqual([]);
+    const stops = fault({ stops: [1], beganAt: 1900 });
+    expect(lostTurns({ ...evidence, faults: [stops] })).toEqual([]);
   });
 
   test('is lost to a caller that was told of it', () => {

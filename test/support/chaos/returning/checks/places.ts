@@ -1,4 +1,4 @@
-import type { FaultRecord } from '../../faults/fault.js';
+import { type FaultRecord, overlaps } from '../../faults/fault.js';
 import { REPLICA_LEASE_MILLIS } from '../../limits.js';
 import { describeVisit, type Visit } from '../visits.js';
 import { type Dated, type Evidence, happeningsById, visitsById } from './evidence.js';
@@ -67,8 +67,13 @@ export function lostTurns(evidence: Judged): string[] {
       if (happening.what !== 'lapsed' || !happening.isGrant) return [];
       const { lapsesAt } = happening.hold;
       const grantedAt = happenings.slice(0, i).findLast(({ what }) => what === 'granted')?.at ?? 0;
-      const from = lapsesAt - TOLD_WITHIN_MILLIS - evidence.lateMillis(grantedAt, lapsesAt);
-      const span = spans.find((each) => each.from <= from && each.to >= lapsesAt);
+      const millis = TOLD_WITHIN_MILLIS + evidence.lateMillis(grantedAt, lapsesAt);
+      const span = spans.find(
+        (each) =>
+          each.to >= lapsesAt &&
+          lapsesAt - Math.max(each.from, grantedAt) > millis &&
+          !standsStill(each.visit.replica, grantedAt, lapsesAt, evidence.faults),
+      );
       const told = ofId.find(
         ({ status, endedAt = 0 }) => status === 200 && endedAt >= grantedAt && endedAt <= lapsesAt,
       );
@@ -79,6 +84,18 @@ export function lostTurns(evidence: Judged): string[] {
       ];
     });
   });
+}
+
+/** A replica that stands still tells nobody of a grant. */
+function standsStill(
+  replica: number,
+  from: number,
+  to: number,
+  faults: readonly FaultRecord[],
+): boolean {
+  return faults.some(
+    (fault) => fault.stops?.includes(replica) === true && overlaps(fault, from, to),
+  );
 }
 
 function mayBeReleased(visits: readonly Visit[], at: number): boolean {
