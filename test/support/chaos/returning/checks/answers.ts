@@ -93,11 +93,10 @@ function isConflict(visit: Visit, { happenings, visits }: OfRequest): boolean {
   if (body.includes(USED)) {
     return happenings.some(({ what, at }) => ENDS_APPROVAL.has(what) && at <= endedAt + 1);
   }
-  const owners = happenings.filter(
-    ({ what, at }) => what === 'owned' && at >= sentAt - 1 && at <= endedAt + 1,
-  );
-  // The check of an earlier visit may reach Redis after its own.
-  if (owners.length > 1) return true;
+  const meanwhile = happenings.filter(({ at }) => at >= sentAt - 1 && at <= endedAt + 1);
+  // The check of an earlier visit may reach Redis after its own, and may find that the longest wait is over.
+  if (meanwhile.filter(({ what }) => what === 'owned').length > 1) return true;
+  if (meanwhile.some(({ what }) => what === 'withdrawn')) return true;
   return visits.some(
     (other) => other !== visit && other.sentAt <= endedAt && (other.endedAt ?? Infinity) >= sentAt,
   );
