@@ -7,9 +7,11 @@
 --       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then per approval of all keys its request id and, after a `#`, the number of its check
--- Reply per key a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or the
---       request belongs to another check or was withdrawn, as a settle tells; or the error with which the key failed. The first
---       key has a reply at least. Keys after those that take long have none, and are left to the next call (lib/weight)
+-- Reply per key a list: 1 a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or
+--       the request belongs to another check or was withdrawn, as a settle tells, 2 microseconds until there may be room again,
+--       3 the limits in force, 4 what counts of them: see `room.used`. Only the first if there is no such key. Or the error with
+--       which the key failed. The first key has a reply at least. Keys after those that take long have none, and are left to the
+--       next call (lib/weight)
 
 local calls = require 'lib/calls'
 local errors = require 'lib/errors'
@@ -17,6 +19,7 @@ local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local named_requests = require 'lib/named-requests'
+local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
@@ -39,7 +42,7 @@ local function confirm(call, keys, claims)
   named_requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
   if not state then
-    return string.rep(NOT_CLAIMED, #claims)
+    return { string.rep(NOT_CLAIMED, #claims) }
   end
   local ids, owners, replies = {}, {}, {}
   for i, claim in ipairs(claims) do
@@ -52,7 +55,9 @@ local function confirm(call, keys, claims)
   end
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
-  return table.concat(replies)
+  return {
+    table.concat(replies), room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call),
+  }
 end
 
 local function run(KEYS, ARGV)

@@ -627,7 +627,7 @@ export class TestReplica {
     const [reply] = await this.scripts.confirm([{ names: this.harness.names, claims }]);
     await this.harness.expiry();
     if (reply instanceof Error) throw reply;
-    return reply!;
+    return reply!.mayBeTold;
   }
 
   async inspect(): Promise<WithUsed<InspectReply> | undefined> {

@@ -121,10 +121,11 @@ export class Waits<Entry extends { readonly instance: Instance }> {
       fail: (error) => {
         waiter.fail(error);
       },
-      approveFromQueue: (quota) => {
+      approveFromQueue: () => {
         if (waiter.decided) return false;
-        const claimed = instance.claim(this.parts.now(), requestId, claimNumber);
-        if (claimed === 'claimed') return waiter.approveFromQueue(quota);
+        const now = this.parts.now();
+        const claimed = instance.claim(now, requestId, claimNumber);
+        if (claimed === 'claimed') return waiter.approveFromQueue(instance.quota(now));
         if (claimed === 'store_full') waiter.fail(new StoreFullError());
         else waiter.conflict('taken_over');
         return false;

@@ -16,7 +16,7 @@ import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
-import { decodeConfirmed } from './confirm-codec.js';
+import { type Confirmed, decodeConfirmed } from './confirm-codec.js';
 import {
   decodeInstances,
   type InspectReplies,
@@ -232,9 +232,9 @@ export class Scripts {
 
   /**
    * @param granted in a cluster, with names in one slot
-   * @returns for each key, in their order, whether the caller of each approval may be told, or its error
+   * @returns for each key, in their order, what has become of its approvals, or its error
    */
-  confirm(granted: readonly KeyClaims[]): Promise<(boolean[] | Error)[]> {
+  confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]> {
     return this.#runForClaims(this.#confirm, granted, decodeConfirmed);
   }
 

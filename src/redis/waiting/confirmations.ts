@@ -3,6 +3,8 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import { groupBy } from '../../common/group-by.js';
 import type { Ticks } from '../../common/ticks.js';
+import type { Quota } from '../../limiter/limiter.js';
+import type { Confirmed } from '../scripts/confirm-codec.js';
 import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import { backoffMillis } from '../shared/backoff.js';
 import type { KeyNames } from '../shared/key-names.js';
@@ -30,8 +32,9 @@ export interface Unconfirmed {
    * Called once, unless it is not wanted any more.
    * @param isConfirmed whether the caller may be told
    * @param sentAt when Redis was asked, by the clock
+   * @param quota what the key has left then, if Redis knows it
    */
-  readonly onAnswer: (isConfirmed: boolean, sentAt: number) => void;
+  readonly onAnswer: (isConfirmed: boolean, sentAt: number, quota: Quota | undefined) => void;
 }
 
 /**
@@ -96,7 +99,7 @@ export class Confirmations {
         continue;
       }
       for (const [j, { isWanted, onAnswer }] of ofKey.entries()) {
-        if (isWanted()) onAnswer(reply[j] === true, sentAt);
+        if (isWanted()) onAnswer(reply.mayBeTold[j] === true, sentAt, reply.quota);
       }
     }
     if (this.#failed.length === 0) this.#failures = 0;
@@ -104,7 +107,7 @@ export class Confirmations {
   }
 
   /** @returns for each key its reply, or the error with which it failed */
-  async #ask(byKey: readonly (readonly Unconfirmed[])[]): Promise<readonly (boolean[] | Error)[]> {
+  async #ask(byKey: readonly (readonly Unconfirmed[])[]): Promise<readonly (Confirmed | Error)[]> {
     const keyClaims = byKey.flatMap((ofKey): KeyClaims[] => {
       const [first] = ofKey;
       return first ? [{ names: first.names, claims: ofKey.map(({ claim }) => claim) }] : [];

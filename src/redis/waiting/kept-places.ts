@@ -107,7 +107,7 @@ export class KeptPlaces {
    * Redis holds the approval for the caller of a kept place. If the caller is here, it is told once that is confirmed:
    * told first, it might use an approval that lapses.
    */
-  granted(waiter: Waiter, at: number | undefined, quota: Quota | undefined): void {
+  granted(waiter: Waiter, at: number | undefined): void {
     const { claimOrId: claim } = waiter;
     if (this.places.isGranted(claim)) return;
     if (!this.places.hasTicket(claim)) {
@@ -125,7 +125,7 @@ export class KeptPlaces {
       names: this.parts.names,
       claim,
       isWanted: () => this.places.isGranted(claim) && !waiter.decided,
-      onAnswer: (isConfirmed, sentAt) => {
+      onAnswer: (isConfirmed, sentAt, quota) => {
         if (isConfirmed) {
           this.parts.calls.told(claim, at);
           this.#confirmed(waiter, sentAt, quota);

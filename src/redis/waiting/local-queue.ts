@@ -352,7 +352,7 @@ export class LocalQueue implements WakeListener, Unsettled {
     const place = this.#places.get(claim);
     if (!place) return;
     if (place.waiter.keepMillis !== undefined) {
-      this.#kept.granted(place.waiter, at, quota);
+      this.#kept.granted(place.waiter, at);
       return;
     }
     const until = heldUntil(place.waiter);

@@ -1,4 +1,5 @@
 import type { RequestStatus } from '../../limiter/limiter.js';
+import type { Confirmed } from '../scripts/confirm-codec.js';
 import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
@@ -34,10 +35,10 @@ export interface WaitingStore {
   /**
    * Claims approvals that are held for the callers of kept places, since these callers are about to be told.
    * @param granted in a cluster, with names in one slot
-   * @returns for each key, in their order, whether the caller of each approval may be told, or the error with which the
-   *   key failed alone. If one may not, a settle tells what has become of its request
+   * @returns for each key, in their order, what has become of its approvals, or the error with which the key failed
+   *   alone. If one may not, a settle tells what has become of its request
    */
-  confirm(granted: readonly KeyClaims[]): Promise<(boolean[] | Error)[]>;
+  confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]>;
 
   /** @returns undefined if the request is unknown, or over */
   status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined>;

@@ -2,6 +2,7 @@ import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { RequestStatus } from '../../../src/limiter/limiter.js';
+import type { Confirmed } from '../../../src/redis/scripts/confirm-codec.js';
 import type { KeyClaims } from '../../../src/redis/scripts/key-claims-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
@@ -112,9 +113,11 @@ export class ScriptedStore implements WaitingStore {
   }
 
   /** Each approval may be told. */
-  confirm(granted: readonly KeyClaims[]): Promise<boolean[][]> {
+  confirm(granted: readonly KeyClaims[]): Promise<Confirmed[]> {
     for (const { claims } of granted) this.confirmed.push([...claims]);
-    return Promise.resolve(granted.map(({ claims }) => claims.map(() => true)));
+    return Promise.resolve(
+      granted.map(({ claims }) => ({ mayBeTold: claims.map(() => true), quota: undefined })),
+    );
   }
 
   /** Each request is the head of the queue. */
