@@ -44,7 +44,8 @@
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
 --       -6 failed because Redis is full, -7 rejected because the request with its id was released, -8, -9 or -11
 --       because that has other hits, another hold or another holder, -10 denied because it has ended the wait of that
---       request, -12 less the microseconds until its turn: denied because that is later than it can wait,
+--       request, -12 rejected because it is sent again and another check has taken its request over, -13 less the
+--       microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false, and so has each batch after those that take long (lib/weight): it is left to the

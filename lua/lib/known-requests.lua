@@ -65,6 +65,13 @@ local function claim(keys, state, call, check, record)
   return verdicts.APPROVED
 end
 
+-- Whether another check has the place or the approval of a request. A call that is sent again may have run before: then the
+-- other check has taken the request over since. If it has not run, the caller of its newest check asks again.
+local function was_taken_over(call, check, record)
+  local is_undecided = record.is == named_requests.WAITING or record.is == named_requests.GRANTED
+  return call.is_sent_again and is_undecided and record.owner ~= check.owner
+end
+
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, holder,
 -- keep, owner, longest_wait, can_wait and has_no_place.
 function known_requests.answer(keys, state, call, check)
@@ -79,7 +86,9 @@ function known_requests.answer(keys, state, call, check)
   elseif record.hold then
     record.holder = holders.of(keys, state, check.request_id, record.is == named_requests.WAITING)
   end
-  if record.hits ~= check.hits then
+  if was_taken_over(call, check, record) then
+    return verdicts.TAKEN_OVER
+  elseif record.hits ~= check.hits then
     return verdicts.OTHER_HITS
   elseif record.hold ~= check.hold then
     return verdicts.OTHER_HOLD

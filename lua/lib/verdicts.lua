@@ -16,8 +16,9 @@ local verdicts = {
   OTHER_HOLD = -9,
   WAIT_EXPIRED = -10,
   OTHER_HOLDER = -11,
+  TAKEN_OVER = -12,
   -- Less the microseconds until the turn of the check.
-  TURN_TOO_LATE = -12,
+  TURN_TOO_LATE = -13,
 }
 
 return verdicts

@@ -70,6 +70,7 @@ export type Verdict =
   | 'other hold'
   | 'other holder'
   | 'wait expired'
+  | 'taken over'
   | `turn in ${number} ms`
   | number;
 
@@ -673,6 +674,7 @@ export class TestReplica {
     if (verdict === VERDICT.otherHold) return 'other hold';
     if (verdict === VERDICT.otherHolder) return 'other holder';
     if (verdict === VERDICT.waitExpired) return 'wait expired';
+    if (verdict === VERDICT.takenOver) return 'taken over';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

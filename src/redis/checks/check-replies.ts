@@ -132,6 +132,7 @@ const CONFLICTS: ReadonlyMap<number, RequestIdConflict> = new Map([
   [VERDICT.otherHits, 'other_hits'],
   [VERDICT.otherHold, 'other_hold'],
   [VERDICT.otherHolder, 'other_holder'],
+  [VERDICT.takenOver, 'taken_over'],
 ]);
 
 /** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */

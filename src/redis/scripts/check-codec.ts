@@ -37,7 +37,8 @@ export const VERDICT = {
   otherHold: -9,
   otherHolder: -11,
   waitExpired: -10,
-  turnTooLate: -12,
+  takenOver: -12,
+  turnTooLate: -13,
 } as const;
 
 export interface BatchedCheck {

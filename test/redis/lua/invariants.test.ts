@@ -158,6 +158,8 @@ async function run(
 ): Promise<void> {
   await key.begin();
   const checked = new Set<string>();
+  /** Who has each ticket. */
+  const ticketed = new Map<number, string>();
   let now = 0;
   for (const { millis, windowMillis, limits, step, replicaId } of calls) {
     now += millis;
@@ -208,9 +210,13 @@ async function run(
         await replica.withdraw(step.requestIds.map(own));
         break;
       case 'settle': {
-        // Lowest ticket first, as replicas ask, and no ticket twice.
+        // Lowest ticket first, as replicas ask, and no ticket is given out twice.
         const tickets = Object.entries(step.tickets)
           .map(([id, ticket]) => [own(id), ticket] as const)
+          .filter(([id, ticket]) => {
+            if (!ticketed.has(ticket)) ticketed.set(ticket, id);
+            return ticketed.get(ticket) === id;
+          })
           .sort(([, a], [, b]) => a - b);
         const { holdMillis } = step;
         const terms = holdMillis === undefined ? {} : { holdMillis };

@@ -69,6 +69,18 @@ describe('a kept place', () => {
     expect((await r1.settle()).places).toBe(2);
   });
 
+  test('stays with the check that has it if the call of an earlier one is sent again', async () => {
+    await check(r1, 'a', 1);
+    const ticket = await check(r2, 'a', 1);
+    const again = key.replica('r1', { limits, guard: sentAgain });
+    expect(await check(again, 'a', 1)).toBe('taken over');
+    expect(await key.queued()).toEqual([`a@r2${KEPT}`]);
+    await r1.release('f1');
+    expect(await check(again, 'a', 1)).toBe('taken over');
+    expect(await check(r2, 'a', 2)).toBe('approved');
+    expect(ticket).toEqual(expect.any(Number));
+  });
+
   test.each([
     ['a check', () => check(r1, 'b', 2)],
     ['a settle', () => r1.settle()],

@@ -267,6 +267,7 @@ class Comparison {
       // The place of a dead replica may have been removed.
       if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
     }
+    if (this.#wasTakenOver(check)) return VERDICT.takenOver;
     const isKnown = check.owner !== undefined && this.#model.recordOf(id) !== undefined;
     const decision = this.#model.check(this.#now, check);
     const place = stored.waiting.get(id);
@@ -295,6 +296,14 @@ class Comparison {
     if (check.owner !== undefined) return ticketIn(reply);
     // A later batch may have granted it.
     return after.waiting.get(id)?.ticket ?? reply;
+  }
+
+  /** Whether another check has the place of a check that is sent again. The model sends no call again. */
+  #wasTakenOver({ id, owner }: CheckRun): boolean {
+    const { run, stored } = this.call;
+    if (!run.isSentAgain || owner === undefined || !stored.waiting.has(id)) return false;
+    const record = requestsKnown(stored).get(id);
+    return record !== undefined && record.owner !== owner;
   }
 
   #settle(reply: readonly unknown[]): void {
