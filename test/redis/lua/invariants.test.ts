@@ -158,7 +158,7 @@ async function run(
 ): Promise<void> {
   await key.begin();
   const checked = new Set<string>();
-  /** Who has each ticket. */
+  /** The request that has each ticket. */
   const ticketed = new Map<number, string>();
   let now = 0;
   for (const { millis, windowMillis, limits, step, replicaId } of calls) {
