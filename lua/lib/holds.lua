@@ -268,6 +268,8 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
     lapses = call.now_ms + millis
   elseif not hits then
     return false
+  else
+    millis = millis_before
   end
   local hits_after = hits or hits_before
   holds.write(keys, state, call, id, lapses, millis, hits_after, hits_before)

@@ -164,7 +164,7 @@ export class Holds {
     if (!isRenewed && changes.hits === undefined) return 'too_long';
     const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
     this.#uncount(hold);
-    this.#put(id, { ...hold, hits, millis, lapsesAt });
+    this.#put(id, { ...hold, hits, millis: isRenewed ? millis : hold.millis, lapsesAt });
     return lapsesAt - now;
   }
 
