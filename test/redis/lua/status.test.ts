@@ -76,7 +76,7 @@ test('while a key recovers, all replicas count, and the turn comes after that', 
   const other = key.replica('other', { limits: short, history: {} });
   await other.check(['x']);
   expect((await key.stored()).state).toMatchObject({ holdUntil: 6500 });
-  expect(await statusOf(other, 'b')).toEqual({ status: 'waiting', position: 2, turnMillis: 6000 });
+  expect(await statusOf(other, 'b')).toEqual({ status: 'waiting', position: 2, waitMillis: 6000 });
 });
 
 test('a list that is out of order has places by its tickets', async () => {
@@ -100,11 +100,11 @@ test('waiters whose turn has come are served first, in the estimate and nowhere 
   await waitNamed(replica, 'd', 'e');
   await key.setTime(1000);
   expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map((id) => statusOf(replica, id)))).toEqual([
-    { status: 'waiting', position: 1, turnMillis: 0 },
-    { status: 'waiting', position: 2, turnMillis: 0 },
-    { status: 'waiting', position: 3, turnMillis: 1000 },
-    { status: 'waiting', position: 4, turnMillis: 1000 },
-    { status: 'waiting', position: 5, turnMillis: 2000 },
+    { status: 'waiting', position: 1, waitMillis: 0 },
+    { status: 'waiting', position: 2, waitMillis: 0 },
+    { status: 'waiting', position: 3, waitMillis: 1000 },
+    { status: 'waiting', position: 4, waitMillis: 1000 },
+    { status: 'waiting', position: 5, waitMillis: 2000 },
   ]);
 });
 
