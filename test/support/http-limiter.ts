@@ -176,9 +176,9 @@ export class HttpLimiter implements Limiter {
       expectBody(answer, 404, { error: 'request not found', key });
       return undefined;
     }
-    const { waitMillis: turnMillis, ...status } = answer.json() as ToldStatus;
-    expectBody(answer, 200, answer.json() as object);
-    return (turnMillis === undefined ? status : { ...status, turnMillis }) as RequestStatus;
+    const status = answer.json() as RequestStatus;
+    expectBody(answer, 200, status);
+    return status;
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
@@ -229,11 +229,6 @@ export class HttpLimiter implements Limiter {
   close(): Promise<void> {
     return this.inner.close();
   }
-}
-
-interface ToldStatus {
-  readonly status: RequestStatus['status'];
-  readonly waitMillis?: number;
 }
 
 /** What the body leaves out if it is 0 or empty. */
