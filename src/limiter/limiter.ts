@@ -211,6 +211,13 @@ export type Decision =
 /** A decision that says whether the request may proceed. Other ones say what has become of a waiter. */
 export type Verdict = Extract<Decision, { readonly outcome: 'approved' | 'denied' }>;
 
+/** Returns where a request waits; undefined if it does not. */
+export function placeIn(status: RequestStatus | undefined): PlaceInQueue | undefined {
+  if (status?.status !== 'waiting') return undefined;
+  const { position, waitMillis } = status;
+  return { position, waitMillis };
+}
+
 export function isVerdict(decision: Decision): decision is Verdict {
   return decision.outcome === 'approved' || decision.outcome === 'denied';
 }

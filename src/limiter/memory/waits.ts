@@ -2,7 +2,7 @@ import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches, NotifiedWaiter } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { StoreFullError } from '../errors.js';
-import type { Decision, PlaceInQueue, Quota } from '../limiter.js';
+import { type Decision, placeIn, type PlaceInQueue, type Quota } from '../limiter.js';
 import type { Waiter } from '../waiter.js';
 import type { Instance } from './instance.js';
 import type { Waiters } from './waiters.js';
@@ -81,8 +81,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
       this.#keep(entry, waiter, undefined);
     });
     waiter.onceAnswerDue(clock, () => {
-      const status = instance.statusOf(now(), requestId);
-      this.#keep(entry, waiter, status?.status === 'waiting' ? status : undefined);
+      this.#keep(entry, waiter, placeIn(instance.statusOf(now(), requestId)));
     });
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import type { PlaceInQueue, Quota } from '../../limiter/limiter.js';
+import { placeIn, type PlaceInQueue, type Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { Confirmations } from './confirmations.js';
@@ -94,8 +94,8 @@ export class KeptPlaces {
   async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
     const { store, names, logger } = this.parts;
     try {
-      const status = await store.status(names, requestId);
-      if (status?.status === 'waiting') return status;
+      const place = placeIn(await store.status(names, requestId));
+      if (place) return place;
     } catch (error) {
       logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
     }
