@@ -12,7 +12,7 @@ export function memoryIn(heapLimit: number): number {
 }
 
 /** What a key takes without its ids, measured, and what each of its characters takes. */
-const BYTES_PER_KEY = 1250;
+const BYTES_PER_KEY = 1300;
 const BYTES_PER_CHARACTER = 2;
 
 /** What a key takes of the budget, without its ids. */

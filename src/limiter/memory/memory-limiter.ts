@@ -267,6 +267,11 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return new Instance(key, now, policy, this.#bounds, UNBOUNDED_BUDGET, () => undefined);
   }
 
+  /** One for all keys: a function takes memory. */
+  readonly #onUnclaimed = (): void => {
+    this.observer.unclaimed(1);
+  };
+
   #create(key: string, now: number): Entry<Policy> {
     const known = this.#takeKnown(key);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
@@ -279,9 +284,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       this.#settleWhenRoom(entry);
     };
     const bounds = this.#bounds;
-    const instance = new Instance(key, now, policy, bounds, this.#budget, onGrant, known, () => {
-      this.observer.unclaimed(1);
-    });
+    const onUnclaimed = this.#onUnclaimed;
+    const budget = this.#budget;
+    const instance = new Instance(key, now, policy, bounds, budget, onGrant, known, onUnclaimed);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#sweep.start();

@@ -14,6 +14,8 @@ const HELD = { holdMillis: LONG_MILLIS };
 /** Waits that leave at the same time. */
 const GROUP = extent(100, 250);
 const GROUPS = extent(1, 4);
+/** On a busy machine. */
+const TIMEOUT_MILLIS = 240_000;
 /** Waits whose DELETE arrives before them. */
 const OVERTAKEN = 20;
 
@@ -104,6 +106,7 @@ describe.each(ways)(
           await untilNothingIsLeft(key);
         }
       },
+      TIMEOUT_MILLIS,
     );
 
     test('is given back after a time-out', async () => {

@@ -17,26 +17,33 @@ const SETTINGS = {
   REPLICA_LEASE_MILLIS: '2000',
 };
 const KEEP_MILLIS = 60_000;
-/** How long a client waits for an answer before it asks another replica. */
-const PATIENCE_MILLIS = 3000;
+/** How long a client waits for an answer before it asks another replica, once it knows of others. */
+const PATIENCE_MILLIS = 5000;
 
 /** A client that asks with one id until it is approved, at one replica after the other. */
 class KeptWait {
   readonly id = randomUUID();
   /** The replicas that it asks, again and again. */
-  urls: readonly string[];
+  #urls: readonly string[];
+  #request: ReturnType<typeof begin> | undefined;
   readonly statuses: (number | 'lost')[] = [];
 
   constructor(
     readonly key: string,
     first: string,
   ) {
-    this.urls = [first];
+    this.#urls = [first];
+  }
+
+  /** From now on it asks these replicas, the next time once its present request has been answered or takes too long. */
+  moveTo(urls: readonly string[]): void {
+    this.#urls = urls;
+    this.#leaveLater();
   }
 
   async approved(): Promise<void> {
     for (let asked = 0; ; asked += 1) {
-      const status = await this.#ask(this.urls[asked % this.urls.length]!);
+      const status = await this.#ask(this.#urls[asked % this.#urls.length]!);
       this.statuses.push(status);
       if (status === 200) return;
     }
@@ -44,17 +51,18 @@ class KeptWait {
 
   async #ask(url: string): Promise<number | 'lost'> {
     const query = `canWait=true&requestId=${this.id}&keepMillis=${KEEP_MILLIS}`;
-    const request = begin(url, 'POST', `${ratePath(this.key)}?${query}`);
-    const timer = setTimeout(() => {
-      request.disconnect();
-    }, PATIENCE_MILLIS);
+    this.#request = begin(url, 'POST', `${ratePath(this.key)}?${query}`);
+    if (this.#urls.length > 1) this.#leaveLater();
     try {
-      return (await request.answer).status;
+      return (await this.#request.answer).status;
     } catch {
       return 'lost';
-    } finally {
-      clearTimeout(timer);
     }
+  }
+
+  #leaveLater(): void {
+    const request = this.#request;
+    setTimeout(() => request?.disconnect(), PATIENCE_MILLIS).unref();
   }
 }
 
@@ -91,7 +99,7 @@ describe('kept places', () => {
     const first = await send(living, 'POST', ratePath(key));
     for (let i = 0; i < WAITERS; i += 1) await join(disturbed!.url);
 
-    for (const wait of waits) wait.urls = [living, other];
+    for (const wait of waits) wait.moveTo([living, other]);
     const isDisturbed = disturb(disturbed!);
     await join(living);
     expect((await send(other, 'POST', ratePath(key))).status).toBe(429);
