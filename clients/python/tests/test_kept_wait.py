@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import ANY
 from uuid import UUID
 
 import httpx
@@ -399,7 +400,7 @@ class TestProgress:
 
         with pytest.raises(SluiceDeniedError):
             sluice.ask(DENIED, calls=permit_async if sluice.is_async else permit)
-        assert sluice.asked == [{"holdMillis": "30000"}]
+        assert sluice.asked == [{"holdMillis": "30000", "holder": ANY}]
 
 
 class TestServiceOfBefore:
