@@ -13,17 +13,14 @@
 --       which the key failed. The first key has a reply at least. Keys after those that take long have none, and are left to the
 --       next call (lib/weight)
 
-local calls = require 'lib/calls'
-local errors = require 'lib/errors'
 local instance = require 'lib/instance'
-local key_names = require 'lib/key-names'
+local key_claims = require 'lib/key-claims'
 local limits_text = require 'lib/limits-text'
 local named_requests = require 'lib/named-requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
-local weight = require 'lib/weight'
 
 local CLAIMED, NOT_CLAIMED = '1', '0'
 
@@ -46,8 +43,7 @@ local function confirm(call, keys, claims)
   end
   local ids, owners, replies = {}, {}, {}
   for i, claim in ipairs(claims) do
-    local id, number = string.match(claim, '^([^#]*)#(%d*)$')
-    ids[i], owners[i] = id, call.replica .. '#' .. number
+    ids[i], owners[i] = key_claims.parse(call, claim)
   end
   local records = named_requests.find_all(keys, ids)
   for i, id in ipairs(ids) do
@@ -61,18 +57,5 @@ local function confirm(call, keys, claims)
 end
 
 local function run(KEYS, ARGV)
-  local call, replies = calls.read(ARGV), {}
-  local first_key, first_claim = 1, calls.FIRST_OWN + 1
-  weight.begin()
-  for size, limits in string.gmatch(ARGV[calls.FIRST_OWN], '(%d+)=?(%S*)') do
-    if weight.is_spent() then
-      break
-    end
-    local next_claim = first_claim + tonumber(size)
-    call.rules = limits == '' and call.default_rules or limits_text.parse(limits)
-    local keys, claims = key_names.read(KEYS, first_key), { unpack(ARGV, first_claim, next_claim - 1) }
-    replies[#replies + 1] = errors.reply_of(confirm, call, keys, claims)
-    first_key, first_claim = first_key + key_names.PER_INSTANCE, next_claim
-  end
-  return replies
+  return key_claims.run(KEYS, ARGV, confirm)
 end

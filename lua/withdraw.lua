@@ -12,20 +12,16 @@
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local approvals = require 'lib/approvals'
-local calls = require 'lib/calls'
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
-local errors = require 'lib/errors'
 local instance = require 'lib/instance'
-local key_names = require 'lib/key-names'
-local limits_text = require 'lib/limits-text'
+local key_claims = require 'lib/key-claims'
 local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local past_requests = require 'lib/past-requests'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
-local weight = require 'lib/weight'
 
 -- Returns the ids among these that still belong to the checks that withdraw them, those of them that callers have chosen, and
 -- the records of the latter.
@@ -35,11 +31,11 @@ local function ids_of_claims(call, keys, claims)
   end
   local ids, named, asked, owners = {}, {}, {}, {}
   for _, claim in ipairs(claims) do
-    local id, number = string.match(claim, '^([^#]*)#?(%d*)$')
-    if number == '' then
+    local id, owner = key_claims.parse(call, claim)
+    if not owner then
       ids[#ids + 1] = id
     else
-      asked[#asked + 1], owners[#owners + 1] = id, call.replica .. '#' .. number
+      asked[#asked + 1], owners[#owners + 1] = id, owner
     end
   end
   local records = named_requests.find_all(keys, asked)
@@ -96,18 +92,5 @@ local function withdraw(call, keys, claims)
 end
 
 local function run(KEYS, ARGV)
-  local call, replies = calls.read(ARGV), {}
-  local first_key, first_id = 1, calls.FIRST_OWN + 1
-  weight.begin()
-  for size, limits in string.gmatch(ARGV[calls.FIRST_OWN], '(%d+)=?(%S*)') do
-    if weight.is_spent() then
-      break
-    end
-    local next_id = first_id + tonumber(size)
-    call.rules = limits == '' and call.default_rules or limits_text.parse(limits)
-    local keys, ids = key_names.read(KEYS, first_key), { unpack(ARGV, first_id, next_id - 1) }
-    replies[#replies + 1] = errors.reply_of(withdraw, call, keys, ids)
-    first_key, first_id = first_key + key_names.PER_INSTANCE, next_id
-  end
-  return replies
+  return key_claims.run(KEYS, ARGV, withdraw)
 end

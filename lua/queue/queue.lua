@@ -291,7 +291,10 @@ end
 
 -- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
 local function terms_of(entry)
-  return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep or entry.hold }
+  if not entry.keep then
+    return entry
+  end
+  return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep }
 end
 
 -- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries

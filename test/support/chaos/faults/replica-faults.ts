@@ -8,26 +8,21 @@ import type { FaultKind } from './fault.js';
 
 /** A replica dies and has a successor. */
 export function replicaDies(fleet: Fleet): FaultKind {
-  return {
-    name: 'SIGKILL of a replica',
-    draw: (random) => {
-      const index = random.pick(fleet.indexes);
-      return {
-        target: `replica ${index}`,
-        scope: `replica ${index}`,
-        isolates: [index],
-        millis: random.whole(0, 1000),
-        begin: () => fleet.kill(index),
-        end: () => fleet.replace(index),
-      };
-    },
-  };
+  return replicaEnds(fleet, 'SIGKILL of a replica', (index) => fleet.kill(index));
 }
 
 /** A replica is stopped, as in a rollout, and has a successor. */
 export function replicaStops(fleet: Fleet): FaultKind {
+  return replicaEnds(fleet, 'SIGTERM of a replica', (index) => fleet.terminate(index));
+}
+
+function replicaEnds(
+  fleet: Fleet,
+  name: string,
+  begin: (index: number) => Promise<void>,
+): FaultKind {
   return {
-    name: 'SIGTERM of a replica',
+    name,
     draw: (random) => {
       const index = random.pick(fleet.indexes);
       return {
@@ -35,7 +30,7 @@ export function replicaStops(fleet: Fleet): FaultKind {
         scope: `replica ${index}`,
         isolates: [index],
         millis: random.whole(0, 1000),
-        begin: () => fleet.terminate(index),
+        begin: () => begin(index),
         end: () => fleet.replace(index),
       };
     },
