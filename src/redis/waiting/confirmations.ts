@@ -8,10 +8,13 @@ import type { Confirmed } from '../scripts/confirm-codec.js';
 import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import { backoffMillis } from '../shared/backoff.js';
 import type { KeyNames } from '../shared/key-names.js';
+import { AtATime } from './at-a-time.js';
 import type { WaitingStore } from './waiting-store.js';
 
 /** The most approvals of one call, which belong to as many keys at most. Redis answers others between two calls. */
 const MAX_CLAIMS_PER_CALL = 100;
+/** More would pile up while Redis stalls. */
+const MAX_CALLS_AT_A_TIME = 4;
 const FIRST_RETRY_MILLIS = 50;
 
 export interface ConfirmationsParts {
@@ -39,9 +42,10 @@ export interface Unconfirmed {
 
 /**
  * Confirms the approvals of kept places before their callers are told. Those of one tick of the event loop share their
- * calls. A call that fails is repeated for as long as the callers wait.
+ * calls, of which few are under way at a time. A call that fails is repeated for as long as the callers wait.
  */
 export class Confirmations {
+  readonly #calls = new AtATime(MAX_CALLS_AT_A_TIME);
   #due: Unconfirmed[] = [];
   #failed: Unconfirmed[] = [];
   #isDue = false;
@@ -78,17 +82,22 @@ export class Confirmations {
   }
 
   #send(): void {
-    const wanted = this.#due.splice(0).filter(({ isWanted }) => isWanted());
-    for (const ofSlot of groupBy(wanted, ({ names }) => this.parts.slotOf(names.state))) {
+    for (const ofSlot of groupBy(this.#due.splice(0), ({ names }) =>
+      this.parts.slotOf(names.state),
+    )) {
       for (let first = 0; first < ofSlot.length; first += MAX_CLAIMS_PER_CALL) {
-        void this.#confirm(ofSlot.slice(first, first + MAX_CLAIMS_PER_CALL));
+        const next = ofSlot.slice(first, first + MAX_CLAIMS_PER_CALL);
+        void this.#calls.run(() => this.#confirm(next));
       }
     }
   }
 
   async #confirm(approvals: readonly Unconfirmed[]): Promise<void> {
+    // Some callers may have left while other calls were under way.
+    const wanted = approvals.filter(({ isWanted }) => isWanted());
+    if (wanted.length === 0) return;
     const sentAt = this.parts.clock.now();
-    const byKey = groupBy(approvals, ({ names }) => names.state);
+    const byKey = groupBy(wanted, ({ names }) => names.state);
     const replies = await this.#ask(byKey);
     let failure: unknown;
     for (const [i, ofKey] of byKey.entries()) {
