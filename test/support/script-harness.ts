@@ -651,8 +651,13 @@ export class TestReplica {
     }
   }
 
-  status(requestId: string): Promise<RequestStatus | undefined> {
-    return this.scripts.status(this.harness.names, requestId);
+  async status(requestId: string): Promise<RequestStatus | undefined> {
+    const [status] = await this.statuses([requestId]);
+    return status;
+  }
+
+  statuses(requestIds: readonly string[]): Promise<(RequestStatus | undefined)[]> {
+    return this.scripts.statuses(this.harness.names, requestIds);
   }
 
   async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {

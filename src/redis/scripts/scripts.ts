@@ -46,7 +46,7 @@ import {
   type Ticket,
 } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
-import { decodeStatus } from './status-codec.js';
+import { decodeStatuses } from './status-codec.js';
 import { sendWithCalendars } from './stale-calendars.js';
 import { decodeWithdrawn } from './withdraw-codec.js';
 
@@ -212,9 +212,12 @@ export class Scripts {
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
   }
 
-  /** @returns undefined if the request is unknown, or over */
-  async status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
-    return decodeStatus(await this.#run(this.#status, names, [requestId], { isWrite: false }));
+  /** @returns for each request, in their order, undefined if it is unknown, or over */
+  async statuses(
+    names: KeyNames,
+    requestIds: readonly string[],
+  ): Promise<(RequestStatus | undefined)[]> {
+    return decodeStatuses(await this.#run(this.#status, names, requestIds, { isWrite: false }));
   }
 
   /**

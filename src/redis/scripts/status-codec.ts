@@ -1,14 +1,17 @@
 import type { RequestStatus } from '../../limiter/limiter.js';
 
-/** What `lua/status.lua` replies. */
+/** What `lua/status.lua` replies for each request. */
 type StatusReply =
   | readonly []
   | readonly ['waiting', position: number, microsToTurn: number]
   | readonly ['approved', millisToLapse?: number];
 
-/** @returns undefined if the request is unknown, or over */
-export function decodeStatus(reply: unknown): RequestStatus | undefined {
-  const [status, ...values] = reply as StatusReply;
+/** @returns for each request, in their order, undefined if it is unknown, or over */
+export function decodeStatuses(reply: unknown): (RequestStatus | undefined)[] {
+  return (reply as readonly StatusReply[]).map(decodeStatus);
+}
+
+function decodeStatus([status, ...values]: StatusReply): RequestStatus | undefined {
   if (status === 'waiting') {
     const [position = 1, microsToTurn = 0] = values;
     return { status, position, waitMillis: microsToTurn / 1000 };

@@ -40,6 +40,6 @@ export interface WaitingStore {
    */
   confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]>;
 
-  /** @returns undefined if the request is unknown, or over */
-  status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined>;
+  /** @returns for each request, in their order, undefined if it is unknown, or over */
+  statuses(names: KeyNames, requestIds: readonly string[]): Promise<(RequestStatus | undefined)[]>;
 }
