@@ -25,6 +25,7 @@ import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
+import type { Statuses } from '../../src/redis/scripts/status-codec.js';
 import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
@@ -656,7 +657,7 @@ export class TestReplica {
     return status;
   }
 
-  statuses(requestIds: readonly string[]): Promise<(RequestStatus | undefined)[]> {
+  statuses(requestIds: readonly string[]): Promise<Statuses> {
     return this.scripts.statuses(this.harness.names, requestIds);
   }
 

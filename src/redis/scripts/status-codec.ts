@@ -6,8 +6,10 @@ type StatusReply =
   | readonly ['waiting', position: number, microsToTurn: number]
   | readonly ['approved', millisToLapse?: number];
 
-/** @returns for each request, in their order, undefined if it is unknown, or over */
-export function decodeStatuses(reply: unknown): (RequestStatus | undefined)[] {
+/** For each request, in their order; undefined if it is unknown, or over. */
+export type Statuses = readonly (RequestStatus | undefined)[];
+
+export function decodeStatuses(reply: unknown): Statuses {
   return (reply as readonly StatusReply[]).map(decodeStatus);
 }
 
