@@ -13,7 +13,7 @@ import { usedMemoryIn } from '../../support/while-full.js';
  * makes smaller while these are idle. @returns its maxmemory
  */
 async function fill(redis: RedisProcess): Promise<number> {
-  await redis.command('SETRANGE', 'ballast', '30000000', '0');
+  await redis.command('SETRANGE', 'ballast', '15000000', '0');
   const maxmemory = Math.floor((await usedMemory(redis)) / 1.03);
   await redis.command('CONFIG', 'SET', 'maxmemory', String(maxmemory));
   return maxmemory;
