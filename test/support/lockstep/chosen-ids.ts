@@ -10,10 +10,11 @@ export class ChosenIds {
   /** Of each key and each of its names, and when its record may have changed last. */
   readonly #ids = Array.from({ length: KEYS * NAMES }, () => ({ id: randomUUID(), usedAt: 0 }));
 
-  /** The id for a check that is sent now. */
-  use(now: number, key: number, name: number): string {
+  /** The id for a check that is sent now. @param isOver whether it is to be replaced in any case */
+  use(now: number, key: number, name: number, isOver: (id: string) => boolean): string {
     const chosen = this.#ids[key * NAMES + name]!;
-    if (now >= chosen.usedAt + REMEMBERED_MILLIS) chosen.id = randomUUID();
+    const isForgotten = now >= chosen.usedAt + REMEMBERED_MILLIS;
+    if (isForgotten || isOver(chosen.id)) chosen.id = randomUUID();
     chosen.usedAt = now;
     return chosen.id;
   }

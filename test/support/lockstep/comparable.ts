@@ -1,5 +1,11 @@
 import { UnavailableError } from '../../../src/limiter/errors.js';
-import type { Decision, Holding, InstanceDetail, Peek } from '../../../src/limiter/limiter.js';
+import type {
+  Decision,
+  Holding,
+  InstanceDetail,
+  Peek,
+  Quota,
+} from '../../../src/limiter/limiter.js';
 
 /** What a promise resolves to, or the error that it rejects with. */
 export async function settled<Value>(promise: Promise<Value>): Promise<Value | Error> {
@@ -17,6 +23,12 @@ export function outcomeOf(result: Peek | Decision | Error): unknown {
   return result.outcome === 'denied'
     ? { reason: result.reason, quota: result.quota }
     : result.outcome;
+}
+
+/** Leaves out until when limits are full. */
+export function withoutResets(told: { readonly quota?: Quota | undefined }): unknown {
+  const limits = told.quota?.limits.map((limit) => ({ ...limit, resetMillis: undefined }));
+  return { ...told, quota: limits };
 }
 
 /** Leaves out the handles, which differ as the request ids do, and the order that follows from them. */

@@ -1,4 +1,5 @@
 import type { Limiter } from '../../../src/limiter/limiter.js';
+import { withoutResets } from './comparable.js';
 import { startCheck, type WatchedCheck } from '../watched-check.js';
 import type { Terms } from './steps.js';
 
@@ -17,6 +18,14 @@ export interface SentCheck {
   placesEnded: number;
 }
 
+/** One whose caller has chosen the request id. */
+export type NamedCheck = SentCheck & { readonly requestId: string };
+
+/** Whether a request may wait, or may be approved without a check that was told. @param owner the check that it belongs to */
+export function isOpen({ check: { settled } }: SentCheck): boolean {
+  return settled === undefined || settled.outcome === 'waiting';
+}
+
 /** An approval, or a request that may wait. */
 export interface Request {
   readonly limiter: Limiter;
@@ -29,6 +38,9 @@ export interface Request {
 /** The checks of one sequence of steps, in their order. */
 export class SentChecks {
   readonly #sent: SentCheck[] = [];
+  readonly #decided = new Set<WatchedCheck>();
+  /** The checks of whose decisions the resets are not compared. */
+  readonly #withoutResets = new Set<WatchedCheck>();
 
   send(limiter: Limiter, key: string, requestId: string | undefined, asked: Terms): SentCheck {
     const keepMillis = asked.canWait && requestId !== undefined ? asked.keepMillis : undefined;
@@ -55,43 +67,38 @@ export class SentChecks {
     return this.#sent.filter(({ check: { settled, failure } }) => !settled && !failure);
   }
 
-  /** The latest check of each request whose caller has chosen its id, in the order of these checks. */
-  get latestOfEachId(): readonly SentCheck[] {
-    const latest = new Map<string, SentCheck>();
+  /** Of each id that a caller has chosen, the check that the request belongs to, in the order of these checks. */
+  get owners(): readonly NamedCheck[] {
+    const owners = new Map<string, NamedCheck>();
     for (const sent of this.#sent) {
-      if (sent.requestId === undefined) continue;
-      latest.delete(sent.requestId);
-      latest.set(sent.requestId, sent);
+      const { requestId, check, isHandedOver } = sent;
+      if (requestId === undefined || (check.failure && !isHandedOver)) continue;
+      owners.delete(requestId);
+      owners.set(requestId, { ...sent, requestId });
     }
-    return [...latest.values()];
+    return [...owners.values()];
   }
 
-  /** Those with chosen ids whose requests may wait, or be approved without a check that was told. */
-  get open(): readonly SentCheck[] {
-    return this.latestOfEachId.filter(
-      ({ check: { settled, failure }, isHandedOver }) =>
-        isHandedOver || settled?.outcome === 'waiting' || (!settled && !failure),
-    );
+  /** The owners whose requests may wait, or may be approved without a check that was told. */
+  get open(): readonly NamedCheck[] {
+    return this.owners.filter(isOpen);
+  }
+
+  isOpen(requestId: string): boolean {
+    return this.open.some((each) => each.requestId === requestId);
   }
 
   /** The approvals that were told, and perhaps requests that may wait, in the order of their checks. */
   requests(withOpen: boolean): readonly Request[] {
-    const open = new Set(withOpen ? this.open : []);
+    const open = new Set(withOpen ? this.open.map(({ check }) => check) : []);
     return this.#sent.flatMap((sent): Request[] => {
       const { limiter, key, requestId, check } = sent;
       if (check.settled?.outcome === 'approved') {
         const { claim } = check.settled;
         return [{ limiter, key, requestId: check.settled.requestId, claim }];
       }
-      return requestId !== undefined && open.has(sent) ? [{ limiter, key, requestId }] : [];
+      return requestId !== undefined && open.has(check) ? [{ limiter, key, requestId }] : [];
     });
-  }
-
-  /** The checks whose callers have chosen their ids. */
-  get named(): readonly (SentCheck & { readonly requestId: string })[] {
-    return this.#sent.filter(
-      (sent): sent is SentCheck & { readonly requestId: string } => sent.requestId !== undefined,
-    );
   }
 
   /** The limiters that were sent to. */
@@ -101,12 +108,31 @@ export class SentChecks {
 
   /** The outcome of each check so far, without request ids, which differ between limiters. */
   outcomes(): unknown[] {
-    return this.#sent.map(({ check: { settled, failure }, isHandedOver, placesEnded }) => {
+    this.#noteDecided();
+    return this.#sent.map(({ check, isHandedOver, placesEnded }) => {
+      const { settled, failure } = check;
       if (isHandedOver) return 'handed over';
       if (failure) return failure.message;
       if (!settled) return 'waiting';
-      const hasPlaceEnded = settled.outcome === 'waiting' ? placesEnded : undefined;
-      return { ...settled, requestId: undefined, claim: undefined, hasPlaceEnded };
+      const told = { ...settled, requestId: undefined, claim: undefined };
+      if (settled.outcome === 'waiting') return { ...told, placesEnded };
+      return this.#withoutResets.has(check) ? withoutResets(told) : told;
     });
+  }
+
+  /**
+   * An approval of a kept place becomes what was asked for when its caller is told: in memory at once, with Redis a call
+   * later. So those that are told at the same time may hear of other resets.
+   */
+  #noteDecided(): void {
+    const decided = this.#sent.filter(({ check }) => check.settled && !this.#decided.has(check));
+    const isClaimed = decided.some(
+      ({ check: { settled }, terms: { keepMillis } }) =>
+        settled?.outcome === 'approved' && settled.waited && keepMillis !== undefined,
+    );
+    for (const { check } of decided) {
+      this.#decided.add(check);
+      if (isClaimed) this.#withoutResets.add(check);
+    }
   }
 }

@@ -7,7 +7,7 @@ import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 /** How many keys the steps are about. */
 export const KEYS = 2;
 /** How many request ids of each key callers choose. */
-export const NAMES = 2;
+export const NAMES = 3;
 
 /** What a check asks for. `holder` counts only with a hold, and what is kept only if the check can wait and has an id. */
 export type Terms = Required<
@@ -34,6 +34,8 @@ export type Step =
       readonly key: number;
       /** Which of the key's ids its caller has chosen. */
       readonly named: number | undefined;
+      /** It has another id if the request with that one is decided. */
+      readonly isNew: boolean;
       readonly terms: Terms;
     }
   /** A further check with the id of an earlier one, and with its terms but for some. */
@@ -157,6 +159,7 @@ const stepsOfRules = [
       kind: fc.constant('check' as const),
       key,
       named: fc.constantFrom(undefined, undefined, undefined, 0, 0, 1),
+      isNew: fc.constant(false),
       terms: fc.record(terms),
     }),
   },
@@ -247,18 +250,37 @@ export const stepsWithReports: fc.Arbitrary<Step[]> = fc
   )
   .map(([limits, steps]) => [limits, ...steps]);
 
+/** By which some have to wait, and get their turns. */
+const limitsWithTurns = fc.record({
+  kind: fc.constant('limit' as const),
+  key: fc.constantFrom(0, 0, 1),
+  limits: fc.record({
+    windowMillis: fc.constantFrom(100, 250, 400, 1000),
+    maxRequests: fc.constantFrom(1, 1, 1, 2),
+    maxRequestsInQueue: fc.constantFrom(2, 3, 4),
+    algorithm,
+    further: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, further(algorithm)),
+  }),
+});
+
+const shortAdvance = fc.record({
+  kind: fc.constant('advance' as const),
+  millis: fc.integer({ min: 1, max: 150 }),
+});
+
 /** A check that is likely to get a place and to keep it. */
 const keptCheck = fc.record({
   kind: fc.constant('check' as const),
   key: fc.constantFrom(0, 0, 0, 1),
-  named: fc.constantFrom(undefined, 0, 0, 1, 1),
+  named: fc.constantFrom(undefined, 0, 1, 2, 0, 1, 2),
+  isNew: fc.constant(true),
   terms: fc.record({
     ...terms,
     canWait: fc.constantFrom(true, true, true, true, false),
     noPlace: fc.constant(false),
     maxWaitMillis: fc.option(terms.maxWaitMillis, { freq: 1, nil: undefined }),
-    hits: fc.constantFrom(undefined, undefined, undefined, 2),
-    holdMillis: fc.constantFrom(undefined, undefined, 150, 450),
+    hits: fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, fc.constant(2)),
+    holdMillis: fc.constantFrom(undefined, undefined, undefined, 150, 450),
     holder: fc.constantFrom(undefined, 'a'),
     maxRequests: fc.constantFrom(undefined, undefined, undefined, undefined, 1, 3),
     maxRequestsInQueue: fc.constantFrom(undefined, undefined, undefined, undefined, 2, 4),
@@ -266,20 +288,29 @@ const keptCheck = fc.record({
   }),
 });
 
+/** What it gets keeps others waiting for longer than a window. */
+const blockingCheck = keptCheck.map((step) => ({
+  ...step,
+  named: undefined,
+  terms: { ...step.terms, canWait: false, hits: undefined, holdMillis: 450 },
+}));
+
 /** Most of them about places that are kept, and the approvals that follow from these. */
 export const stepsWithKeptPlaces: fc.Arbitrary<Step[]> = fc
   .tuple(
-    otherLimits(algorithm),
+    fc.array(limitsWithTurns, { minLength: 1, maxLength: 2 }),
+    blockingCheck,
     fc.array(
       fc.oneof(
         { weight: 5, arbitrary: keptCheck },
+        { weight: 2, arbitrary: blockingCheck },
         { weight: 4, arbitrary: comeBack },
         { weight: 3, arbitrary: disconnect },
-        { weight: 4, arbitrary: advance },
+        { weight: 4, arbitrary: shortAdvance },
         { weight: 1, arbitrary: fc.constant({ kind: 'handOver' as const }) },
         { weight: 3, arbitrary: fc.oneof(...stepsOfRules) },
       ),
       { maxLength: 40, size: 'max' },
     ),
   )
-  .map(([limits, steps]) => [limits, ...steps]);
+  .map(([limits, first, steps]) => [...limits, first, ...steps]);

@@ -6,7 +6,7 @@ import type { DeclaredLimits } from '../limits.js';
 import { uniqueKey } from '../unique-key.js';
 import { ChosenIds } from './chosen-ids.js';
 import { outcomeOf, settled, withoutHandles, withoutNames } from './comparable.js';
-import { SentChecks } from './sent-checks.js';
+import { isOpen, SentChecks } from './sent-checks.js';
 import { KEYS, type Step, type Terms } from './steps.js';
 
 const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
@@ -74,9 +74,11 @@ export class Subject {
       case 'report':
         return limiter.reportRemaining(this.#keys[step.key]!, step.report);
       case 'check': {
-        const { key, named, terms } = step;
+        const { key, named, isNew, terms } = step;
         this.#noteUses();
-        const requestId = named === undefined ? undefined : this.#ids.use(this.#now, key, named);
+        const isOver = (id: string): boolean => isNew && !this.#checks.isOpen(id);
+        const requestId =
+          named === undefined ? undefined : this.#ids.use(this.#now, key, named, isOver);
         this.#send(this.#keys[key]!, requestId, terms);
         return undefined;
       }
@@ -141,10 +143,11 @@ export class Subject {
 
   #comeBack(which: number, changes: Partial<Terms>): void {
     this.#noteUses();
-    const known = this.#checks.named.filter(({ requestId }) =>
+    const known = this.#checks.owners.filter(({ requestId }) =>
       this.#ids.isRemembered(this.#now, requestId),
     );
-    const earlier = known.at(-1 - which);
+    // Those that wait first, since they are few.
+    const earlier = known.sort((a, b) => Number(isOpen(a)) - Number(isOpen(b))).at(-1 - which);
     if (!earlier) return;
     const { key, requestId, terms } = earlier;
     this.#ids.noteUse(this.#now, requestId);
@@ -172,9 +175,7 @@ export class Subject {
 
   /** The records of requests that are open may change at any moment. */
   #noteUses(): void {
-    for (const { requestId } of this.#checks.open) {
-      if (requestId !== undefined) this.#ids.noteUse(this.#now, requestId);
-    }
+    for (const { requestId } of this.#checks.open) this.#ids.noteUse(this.#now, requestId);
   }
 
   /** Returns what a peek says that changes nothing. @param isChecked a check gets the same after it */
