@@ -26,9 +26,8 @@ export function outcomeOf(result: Peek | Decision | Error): unknown {
 }
 
 /** Leaves out until when limits are full. */
-export function withoutResets(told: { readonly quota?: Quota | undefined }): unknown {
-  const limits = told.quota?.limits.map((limit) => ({ ...limit, resetMillis: undefined }));
-  return { ...told, quota: limits };
+export function withoutResets({ limits }: Quota): unknown {
+  return limits.map((limit) => ({ ...limit, resetMillis: undefined }));
 }
 
 /** Leaves out the handles, which differ as the request ids do, and the order that follows from them. */

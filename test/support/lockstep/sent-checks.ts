@@ -1,6 +1,6 @@
-import type { Limiter } from '../../../src/limiter/limiter.js';
-import { withoutResets } from './comparable.js';
+import { isVerdict, type Limiter } from '../../../src/limiter/limiter.js';
 import { startCheck, type WatchedCheck } from '../watched-check.js';
+import { withoutResets } from './comparable.js';
 import type { Terms } from './steps.js';
 
 /** A check, and what has become of it. */
@@ -116,7 +116,8 @@ export class SentChecks {
       if (!settled) return 'waiting';
       const told = { ...settled, requestId: undefined, claim: undefined };
       if (settled.outcome === 'waiting') return { ...told, placesEnded };
-      return this.#withoutResets.has(check) ? withoutResets(told) : told;
+      if (!isVerdict(settled) || !this.#withoutResets.has(check)) return told;
+      return { ...told, quota: settled.quota && withoutResets(settled.quota) };
     });
   }
 
