@@ -123,7 +123,7 @@ export class SentChecks {
 
   /**
    * An approval of a kept place becomes what was asked for when its caller is told: in memory at once, with Redis a call
-   * later. So those that are told at the same time may hear of other resets.
+   * later. So those that are told at the same time may learn of other resets.
    */
   #noteDecided(): void {
     const decided = this.#sent.filter(({ check }) => check.settled && !this.#decided.has(check));

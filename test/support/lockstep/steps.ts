@@ -27,7 +27,7 @@ export type Terms = Required<
   >
 >;
 
-/** `which` counts back from the latest of those that the step may be about. */
+/** `which` counts back from the latest that the step may be about. */
 export type Step =
   | {
       readonly kind: 'check';
@@ -137,12 +137,26 @@ const disconnect = fc.record({
   which: fc.nat({ max: 4 }),
 });
 
+/** Of an approval or a wait. */
+const end = fc.record({
+  kind: fc.constantFrom(
+    'release' as const,
+    'release' as const,
+    'giveBack' as const,
+    'endHold' as const,
+  ),
+  which: fc.nat({ max: 4 }),
+});
+
 const comeBack = fc.record({
   kind: fc.constant('return' as const),
   which: fc.nat({ max: 3 }),
   changes: fc.oneof(
     { weight: 3, arbitrary: fc.constant({}) },
-    { weight: 2, arbitrary: fc.record({ keepMillis, answerMillis }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ keepMillis, answerMillis, maxWaitMillis: terms.maxWaitMillis }),
+    },
     fc.record(terms, { requiredKeys: [] }),
   ),
 });
@@ -182,15 +196,7 @@ const stepsOfRules = [
     weight: 3,
     arbitrary: fc.oneof(
       disconnect,
-      fc.record({
-        kind: fc.constantFrom(
-          'release' as const,
-          'release' as const,
-          'giveBack' as const,
-          'endHold' as const,
-        ),
-        which: fc.nat({ max: 4 }),
-      }),
+      end,
       fc.record({
         kind: fc.constant('pause' as const),
         key,
@@ -256,7 +262,7 @@ const limitsWithTurns = fc.record({
   key: fc.constantFrom(0, 0, 1),
   limits: fc.record({
     windowMillis: fc.constantFrom(100, 250, 400, 1000),
-    maxRequests: fc.constantFrom(1, 1, 1, 2),
+    maxRequests: fc.constantFrom(1, 1, 2, 3),
     maxRequestsInQueue: fc.constantFrom(2, 3, 4),
     algorithm,
     further: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, further(algorithm)),
@@ -306,6 +312,7 @@ export const stepsWithKeptPlaces: fc.Arbitrary<Step[]> = fc
         { weight: 2, arbitrary: blockingCheck },
         { weight: 4, arbitrary: comeBack },
         { weight: 3, arbitrary: disconnect },
+        { weight: 2, arbitrary: end },
         { weight: 4, arbitrary: shortAdvance },
         { weight: 1, arbitrary: fc.constant({ kind: 'handOver' as const }) },
         { weight: 3, arbitrary: fc.oneof(...stepsOfRules) },
