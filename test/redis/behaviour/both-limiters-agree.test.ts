@@ -4,10 +4,10 @@ import { extent } from '../../support/extent.js';
 import { createMemoryHarness, redisHarnessFactory } from '../../support/limiter-harness.js';
 import {
   anySteps,
-  type Step,
   stepsWithKeptPlaces,
   stepsWithReports,
-} from '../../support/lockstep/steps.js';
+} from '../../support/lockstep/sequences.js';
+import type { Step } from '../../support/lockstep/step.js';
 import { Subject } from '../../support/lockstep/subject.js';
 import { useRedis } from '../../support/use-redis.js';
 

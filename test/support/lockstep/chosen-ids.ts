@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { KEYS, NAMES } from './steps.js';
+import { KEYS, NAMES } from './step.js';
 
 /** A record may be forgotten this long after its last change: three of the shortest windows. */
 const REMEMBERED_MILLIS = 90;

@@ -1,7 +1,7 @@
 import { isVerdict, type Limiter } from '../../../src/limiter/limiter.js';
 import { startCheck, type WatchedCheck } from '../watched-check.js';
 import { withoutResets } from './comparable.js';
-import type { Terms } from './steps.js';
+import type { Terms } from './step.js';
 
 /** A check, and what has become of it. */
 export interface SentCheck {
@@ -54,11 +54,8 @@ export class SentChecks {
       sent.placesEnded += 1;
     };
     const check = startCheck(limiter, { ...terms, key, requestId, onPlaceEnded });
-    const sent: SentCheck = {
-      ...{ limiter, key, requestId, terms, check },
-      isHandedOver: false,
-      placesEnded: 0,
-    };
+    const fate = { isHandedOver: false, placesEnded: 0 };
+    const sent: SentCheck = { limiter, key, requestId, terms, check, ...fate };
     this.#sent.push(sent);
     return sent;
   }
@@ -84,7 +81,7 @@ export class SentChecks {
     return this.owners.filter(isOpen);
   }
 
-  isOpen(requestId: string): boolean {
+  hasOpen(requestId: string): boolean {
     return this.open.some((each) => each.requestId === requestId);
   }
 

@@ -7,7 +7,7 @@ import { uniqueKey } from '../unique-key.js';
 import { ChosenIds } from './chosen-ids.js';
 import { outcomeOf, settled, withoutHandles, withoutNames } from './comparable.js';
 import { isOpen, SentChecks } from './sent-checks.js';
-import { KEYS, type Step, type Terms } from './steps.js';
+import { KEYS, type Step, type Terms } from './step.js';
 
 const LIMITS: DeclaredLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const HANDED_OVER = new UnavailableError('handed_over').message;
@@ -76,7 +76,7 @@ export class Subject {
       case 'check': {
         const { key, named, isNew, terms } = step;
         this.#noteUses();
-        const isOver = (id: string): boolean => isNew && !this.#checks.isOpen(id);
+        const isOver = (id: string): boolean => isNew && !this.#checks.hasOpen(id);
         const requestId =
           named === undefined ? undefined : this.#ids.use(this.#now, key, named, isOver);
         this.#send(this.#keys[key]!, requestId, terms);
