@@ -33,6 +33,6 @@ COPY --from=build /app/dist dist
 # Node's image has this user, with the id 1000; by number, so that Kubernetes sees that it is not root.
 USER 1000:1000
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=3s --start-period=10s CMD ["node", "dist/healthcheck.js"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=10s CMD ["node", "dist/healthcheck.js"]
 # Directly, without npm or a shell between Node and its signals.
 CMD ["node", "dist/main.js"]

@@ -1,8 +1,9 @@
--- What a request is now: whether it waits and where, or whether it is approved and until when it is held. Writes nothing.
+-- What requests of a key are now: whether they wait and where, or whether they are approved and until when they are held.
+-- Writes nothing.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them, 7 request id
--- Reply a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its position, as
+-- ARGV  1 to 6 as every call has them, then per request its id
+-- Reply per request a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its position, as
 --       queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is held, 2 the
 --       ms until its hold lapses
 --
@@ -23,13 +24,17 @@ local stored = require 'lib/stored'
 local turns = require 'lib/turns'
 local weight = require 'lib/weight'
 
-local function describe_place(keys, state, call, tally, record)
+-- Returns a function that describes the place of a waiter by its record.
+local function describe_places(keys, state, call, tally)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
-  local place = position.of(keys, state, tally, call.now_ms, record.ticket)
-  local before = place - 1 - served
-  local micros = before < 0 and 0 or turns.micros_to(keys, state, call, before, record.hits)
-  return { 'waiting', place, micros }
+  local position_of = position.finder(keys, state, tally, call.now_ms)
+  return function(record)
+    local place = position_of(record.ticket)
+    local before = place - 1 - served
+    local micros = before < 0 and 0 or turns.micros_to(keys, state, call, before, record.hits)
+    return { 'waiting', place, micros }
+  end
 end
 
 -- The ms until the hold of an approval lapses; nil if it is not held. After the clock has gone back, it lapses within its
@@ -50,21 +55,39 @@ local function is_approved(keys, state, id, record, left)
   return left ~= nil or (state ~= nil and key_limits.taken_by(keys, state, id) ~= nil)
 end
 
+local function describe_approval(keys, state, call, id, record)
+  local left = state and hold_left(keys, state, call, id)
+  if not is_approved(keys, state, id, record, left) then
+    return {}
+  end
+  return left and { 'approved', left } or { 'approved' }
+end
+
 local function run(KEYS, ARGV)
-  local call, keys, id = calls.read(ARGV), key_names.read(KEYS, 1), ARGV[calls.FIRST_OWN]
+  local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
+  local ids = { unpack(ARGV, calls.FIRST_OWN) }
   weight.begin()
   call.only_looks = true
   calendars.require_current(call)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
-  local record = known and known.named > 0 and named_requests.find(keys, id) or nil
-  if record and record.is == named_requests.WAITING then
-    return state and describe_place(keys, state, call, tally, record) or {}
+  local records = known and known.named > 0 and named_requests.find_all(keys, ids) or {}
+  local replies, waiting = {}, {}
+  for i, id in ipairs(ids) do
+    local record = records[id]
+    if record and record.is == named_requests.WAITING then
+      replies[i], waiting[i] = {}, record
+    else
+      replies[i] = describe_approval(keys, state, call, id, record)
+    end
   end
-  local left = state and hold_left(keys, state, call, id)
-  if not is_approved(keys, state, id, record, left) then
-    return {}
+  if state and next(waiting) then
+    -- After approvals: this counts in the state those who would be served now.
+    local describe = describe_places(keys, state, call, tally)
+    for i, record in pairs(waiting) do
+      replies[i] = describe(record)
+    end
   end
-  return left and { 'approved', left } or { 'approved' }
+  return replies
 end

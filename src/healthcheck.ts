@@ -3,7 +3,7 @@ import { get as getOverTls } from 'node:https';
 
 import { parseSettings } from './config/settings.js';
 
-const TIMEOUT_MILLIS = 1500;
+const TIMEOUT_MILLIS = 3000;
 /** The loopback addresses of a service that listens on all addresses. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 

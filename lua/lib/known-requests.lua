@@ -101,7 +101,7 @@ function known_requests.answer(keys, state, call, check)
   elseif record.is == named_requests.GRANTED then
     return claim(keys, state, call, check, record)
   end
-  if check.keep then
+  if record.owner ~= check.owner then
     check.owner = named_requests.no_check(call)
   end
   named_requests.write(keys, state, call, named_requests.APPROVED, { check })

@@ -266,8 +266,8 @@ function named_requests.forget_granted(keys, records)
   chunks.call('HDEL', granted_name(keys), ids)
 end
 
--- The owner of an approval of which several checks with kept places were told: none of them gives it back, since the caller
--- may use it. It may have the answer to a check that was sent after this one, if a frozen replica sends this one late.
+-- The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It
+-- may have the answer to a check that was sent after this one, if a frozen replica sends this one late.
 function named_requests.no_check(call)
   return call.replica .. '#0'
 end

@@ -216,8 +216,9 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.peek(this.#naming.namesOf(request.key), request);
   }
 
-  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
-    return this.#scripts.status(this.#naming.namesOf(key), requestId);
+  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
+    const [status] = await this.#scripts.statuses(this.#naming.namesOf(key), [requestId]);
+    return status;
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

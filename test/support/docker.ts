@@ -34,15 +34,18 @@ export function compose(
   return run(program, [...first, ...args], environment);
 }
 
-/** Resolves when the container's HEALTHCHECK has found it healthy. */
+/** Resolves when the container's HEALTHCHECK has found it healthy. Rejects with what the checks have said otherwise. */
 export async function untilHealthy(container: string): Promise<void> {
-  await until(async () => {
-    const state = (
-      await docker('inspect', '-f', '{{.State.Status}} {{.State.Health.Status}}', container)
-    ).trim();
-    if (!state.startsWith('running')) throw new Error(`${container} is ${state}`);
-    return state === 'running healthy';
-  });
+  const inspect = (format: string): Promise<string> => docker('inspect', '-f', format, container);
+  try {
+    await until(async () => {
+      const state = (await inspect('{{.State.Status}} {{.State.Health.Status}}')).trim();
+      if (!state.startsWith('running')) throw new Error(`${container} is ${state}`);
+      return state === 'running healthy';
+    });
+  } catch (error) {
+    throw new Error(await inspect('{{json .State.Health}}'), { cause: error });
+  }
 }
 
 async function run(

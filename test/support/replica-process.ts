@@ -14,6 +14,7 @@ export type LogLine = Readonly<Record<string, unknown>>;
 /** A replica in a process of its own, started like in the image. */
 export interface ReplicaProcess {
   readonly url: string;
+  readonly pid: number;
   /** Its id in Redis; empty for the embedded limiter. */
   readonly id: string;
   /** Every line it has logged so far, parsed. */
@@ -87,6 +88,7 @@ export async function startReplica(
   const { port, replica } = await logged((line) => line.msg === 'serving');
   return {
     url: `http://127.0.0.1:${String(port)}`,
+    pid: child.pid!,
     id: typeof replica === 'string' ? replica : '',
     log,
     get stderr() {

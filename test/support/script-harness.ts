@@ -25,6 +25,7 @@ import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
+import type { Statuses } from '../../src/redis/scripts/status-codec.js';
 import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
@@ -651,8 +652,13 @@ export class TestReplica {
     }
   }
 
-  status(requestId: string): Promise<RequestStatus | undefined> {
-    return this.scripts.status(this.harness.names, requestId);
+  async status(requestId: string): Promise<RequestStatus | undefined> {
+    const [status] = await this.statuses([requestId]);
+    return status;
+  }
+
+  statuses(requestIds: readonly string[]): Promise<Statuses> {
+    return this.scripts.statuses(this.harness.names, requestIds);
   }
 
   async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {

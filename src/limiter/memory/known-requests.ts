@@ -5,8 +5,7 @@ import type { WaitingQueue } from './queue/waiting-queue.js';
 import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
 /**
- * The owner of an approval of which several checks with kept places were told: none of them gives it back, since the caller may
- * use it. It may have the answer to a check that was sent after the last one, if a frozen replica decides that one late.
+ * The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It may have the answer to a check that was sent after the last one, if a frozen replica decides that one late.
  */
 const NO_CHECK = 0;
 
@@ -126,7 +125,7 @@ export class KnownRequests {
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { hits = 1, holdMillis, holder, keepMillis, canWait, noPlace = false } = request;
+    const { hits = 1, holdMillis, holder, canWait, noPlace = false } = request;
     if (hits !== record.hits) return 'other_hits';
     if (holdMillis !== record.holdMillis) return 'other_hold';
     const isOver =
@@ -139,7 +138,7 @@ export class KnownRequests {
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
-    const isToldAgain = record.state === 'approved' && keepMillis !== undefined;
+    const isToldAgain = record.state === 'approved' && number !== record.owner;
     this.records.giveTo(now, id, isToldAgain ? NO_CHECK : number);
     if (record.state === 'granted') {
       return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';

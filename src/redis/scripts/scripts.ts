@@ -9,7 +9,6 @@ import type {
   ReleaseOptions,
   Remaining,
   RemainingReport,
-  RequestStatus,
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
@@ -46,7 +45,7 @@ import {
   type Ticket,
 } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
-import { decodeStatus } from './status-codec.js';
+import { decodeStatuses, type Statuses } from './status-codec.js';
 import { sendWithCalendars } from './stale-calendars.js';
 import { decodeWithdrawn } from './withdraw-codec.js';
 
@@ -212,9 +211,8 @@ export class Scripts {
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
   }
 
-  /** @returns undefined if the request is unknown, or over */
-  async status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
-    return decodeStatus(await this.#run(this.#status, names, [requestId], { isWrite: false }));
+  async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
+    return decodeStatuses(await this.#run(this.#status, names, requestIds, { isWrite: false }));
   }
 
   /**

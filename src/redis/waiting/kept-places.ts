@@ -10,14 +10,14 @@ import type { KeyNames } from '../shared/key-names.js';
 import type { Confirmations } from './confirmations.js';
 import type { Places } from './places.js';
 import type { SettleCalls } from './settle-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { StatusCalls } from './status-calls.js';
 
 /** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
 const MOST_ROUNDED_UP = 2.5;
 
 export interface KeptPlacesParts {
   readonly names: KeyNames;
-  readonly store: Pick<WaitingStore, 'status'>;
+  readonly statuses: Pick<StatusCalls, 'statusOf'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Whether Redis can be asked about the key, as far as is known. */
@@ -92,9 +92,9 @@ export class KeptPlaces {
 
   /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
   async #placeOf({ claimOrId: claim, requestId }: Waiter): Promise<PlaceInQueue> {
-    const { store, names, logger } = this.parts;
+    const { statuses, names, logger } = this.parts;
     try {
-      const place = placeIn(await store.status(names, requestId));
+      const place = placeIn(await statuses.statusOf(names, requestId));
       if (place) return place;
     } catch (error) {
       logger.debug({ err: error, state: names.state }, 'the position of a request is not known');

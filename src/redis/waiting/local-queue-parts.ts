@@ -8,8 +8,10 @@ import type { WakeChannel } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 
 export interface LocalQueueParts
-  extends SettleCallsParts, Pick<KeptPlacesParts, 'isAvailable' | 'confirmations' | 'approvals'> {
-  readonly store: Pick<WaitingStore, 'settle' | 'status'>;
+  extends
+    SettleCallsParts,
+    Pick<KeptPlacesParts, 'isAvailable' | 'confirmations' | 'approvals' | 'statuses'> {
+  readonly store: Pick<WaitingStore, 'settle'>;
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
   readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;

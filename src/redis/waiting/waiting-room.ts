@@ -19,6 +19,7 @@ import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
 import { SettleLine } from './settle-line.js';
+import { StatusCalls } from './status-calls.js';
 import type { WaitingStore } from './waiting-store.js';
 import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
@@ -64,6 +65,7 @@ export class WaitingRoom {
   readonly #withdrawals: Withdrawals;
   readonly #laterWithdrawals: LaterWithdrawals;
   readonly #confirmations: Confirmations;
+  readonly #statuses: StatusCalls;
   readonly #approvals: ApprovalBatches;
   /** The calls that are still under way for queues that are over. */
   readonly #ending = new Set<Promise<unknown>>();
@@ -83,6 +85,7 @@ export class WaitingRoom {
     });
     this.#laterWithdrawals = new LaterWithdrawals({ ...parts, withdrawals: this.#withdrawals });
     this.#confirmations = new Confirmations(parts);
+    this.#statuses = new StatusCalls(parts.store, parts.ticks);
     this.#approvals = new ApprovalBatches(parts.ticks, parts.clock);
   }
 
@@ -239,6 +242,7 @@ export class WaitingRoom {
       line: this.#line,
       approvals: this.#approvals,
       confirmations: this.#confirmations,
+      statuses: this.#statuses,
       isAvailable: () => parts.isAvailable(names.state),
       graceMillis: WAKE_GRACE_MILLIS * (1 + parts.random()),
       delayMillis: (storeRoomAt) => settleDelay(key, parts.limitsOf(key).limits, storeRoomAt),

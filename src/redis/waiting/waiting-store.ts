@@ -1,9 +1,9 @@
-import type { RequestStatus } from '../../limiter/limiter.js';
 import type { Confirmed } from '../scripts/confirm-codec.js';
 import type { KeyClaims } from '../scripts/key-claims-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
+import type { Statuses } from '../scripts/status-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
@@ -40,6 +40,5 @@ export interface WaitingStore {
    */
   confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]>;
 
-  /** @returns undefined if the request is unknown, or over */
-  status(names: KeyNames, requestId: string): Promise<RequestStatus | undefined>;
+  statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses>;
 }

@@ -193,11 +193,17 @@ describe('a check with the id of a request that is approved', () => {
     expect(await key.counted()).toEqual({ approved: 1, held: 0 });
   });
 
-  test('keeps it when the earlier check gives it back', async () => {
+  test('and the earlier check do not give it back: the caller may use it', async () => {
     await check(r2, 'a', 7);
     await r1.withdraw(['a#1']);
-    expect(await key.counted()).toEqual({ approved: 1, held: 0 });
     await r2.withdraw(['a#7']);
+    expect(await key.counted()).toEqual({ approved: 1, held: 0 });
+    expect(await records()).toEqual({ a: 'approved:1:0:r2#0' });
+  });
+
+  test('gives it back if its call was only sent again', async () => {
+    await check(r1, 'a', 1);
+    await r1.withdraw(['a#1']);
     expect(await key.counted()).toEqual({ approved: 0, held: 0 });
     expect(await records()).toEqual({});
   });
@@ -227,7 +233,7 @@ describe('a check with the id of a request that is approved', () => {
     // The answer was a change of the record.
     for (const window of [4, 5, 6, 7]) {
       await key.setTime(window * 1000);
-      expect(await records()).toEqual({ a: 'approved:1:0:r1#2' });
+      expect(await records()).toEqual({ a: 'approved:1:0:r1#0' });
       await replica.check([`of window ${window}`]);
     }
     expect(await records()).toEqual({});

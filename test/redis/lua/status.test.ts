@@ -108,6 +108,18 @@ test('waiters whose turn has come are served first, in the estimate and nowhere 
   ]);
 });
 
+test('several requests in one call each have their own status', async () => {
+  await r1.check(['f1']);
+  await r1.checkBatch([{ requestId: 'approved', number: 7, canWait: false }]);
+  await waitNamed(r1, 'a', 'b');
+  expect(await r1.statuses(['b', 'unknown', 'approved', 'a'])).toMatchObject([
+    { status: 'waiting', position: 2 },
+    undefined,
+    APPROVED,
+    { status: 'waiting', position: 1 },
+  ]);
+});
+
 describe('in a long queue', () => {
   const named = [0, 1, WALKED, WALKED + 1, 2500, 4999];
   beforeEach(async () => {
@@ -129,7 +141,10 @@ describe('in a long queue', () => {
 
   test('withdrawn requests do not count among the first 1000, and count behind them', async () => {
     await r1.withdraw(['w2', 'w500', 'w999', 'w1002', 'w2000']);
-    expect(await positions()).toEqual([1, 2, WALKED - 2, WALKED - 1, 2498, 4997]);
+    const expected = [1, 2, WALKED - 2, WALKED - 1, 2498, 4997];
+    expect(await positions()).toEqual(expected);
+    const together = await r1.statuses(named.map((i) => `w${i}`));
+    expect(together).toMatchObject(expected.map((position) => ({ status: 'waiting', position })));
   });
 });
 

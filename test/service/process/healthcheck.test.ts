@@ -56,6 +56,6 @@ test('a replica that hangs is not healthy', async () => {
   replica.signal('SIGSTOP');
   expect(await checkHealth({ PORT: portOf(replica) })).toEqual({
     code: 1,
-    stderr: 'no answer within 1500 ms\n',
+    stderr: 'no answer within 3000 ms\n',
   });
 });

@@ -36,6 +36,7 @@ import { Random } from './random.js';
 import { READABLE, type Reading, read } from './replica-reading.js';
 import { type RoundReport, summarize } from './round-report.js';
 import { Standstills } from './standstills.js';
+import { WithheldTime } from './withheld-time.js';
 import { startTopology } from './topologies/start-topology.js';
 import type { Topology, TopologyName } from './topologies/topology.js';
 import { within } from './within.js';
@@ -82,8 +83,10 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
   const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
   const standstills = new Standstills();
   const ledger = new Ledger();
+  let fleet: Fleet | undefined;
+  const withheld = new WithheldTime(() => fleet?.living ?? []);
   try {
-    const fleet = await Fleet.start(REPLICAS, (index) => ({
+    fleet = await Fleet.start(REPLICAS, (index) => ({
       ...REPLICA_SETTINGS,
       ...UNDECLARED,
       ...SHORT_CALENDARS,
@@ -106,12 +109,13 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
       return NOT_RELOADED.test(String(msg)) && reloads.some((reload) => overlaps(reload, at, at));
     };
     atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
-    const evidence = { ledger, account, limits: rules.limits, faults, standstills };
+    const evidence = { ledger, account, limits: rules.limits, faults, standstills, withheld };
     const result = report(round, evidence, reloads, atTheEnd);
     if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
   } finally {
     standstills.stop();
+    withheld.stop();
     await account.close();
   }
 }

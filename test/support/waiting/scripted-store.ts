@@ -121,8 +121,9 @@ export class ScriptedStore implements WaitingStore {
   }
 
   /** Each request is the head of the queue. */
-  status(): Promise<RequestStatus> {
-    return Promise.resolve({ status: 'waiting', position: 1, waitMillis: 1000 });
+  statuses(_names: KeyNames, requestIds: readonly string[]): Promise<RequestStatus[]> {
+    const head: RequestStatus = { status: 'waiting', position: 1, waitMillis: 1000 };
+    return Promise.resolve(requestIds.map(() => head));
   }
 
   get last(): SettleCall {

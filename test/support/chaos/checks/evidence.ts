@@ -3,6 +3,7 @@ import type { FaultRecord } from '../faults/fault.js';
 import type { Ledger } from '../ledger.js';
 import type { RedisAccount } from '../../monitor/redis-account.js';
 import type { Standstills } from '../standstills.js';
+import type { WithheldTime } from '../withheld-time.js';
 
 /** What the checks judge a round by. */
 export interface Evidence {
@@ -16,4 +17,5 @@ export interface Evidence {
   readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];
   readonly standstills: Pick<Standstills, 'millisWithin' | 'longestWithin'>;
+  readonly withheld: Pick<WithheldTime, 'mostWithin'>;
 }

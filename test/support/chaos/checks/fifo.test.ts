@@ -51,6 +51,13 @@ describe('a waiter', () => {
     expect(stoodStill(1400)).toEqual([]);
   });
 
+  test('may be passed over if its replica got no processor for half of that time, and not for less', () => {
+    const kept = (withheldMillis: number): string[] =>
+      overtakenInRedis(evidenceOf({ ...overtaking, withheldMillis }));
+    expect(kept(660)).toHaveLength(1);
+    expect(kept(670)).toEqual([]);
+  });
+
   test('of another key has a queue of its own', () => {
     const entries = [first, { ...second, key: 'other' }];
     expect(overtakenInRedis(evidenceOf({ ...overtaking, entries }))).toEqual([]);

@@ -18,13 +18,17 @@ function waitersByKey({ ledger }: Evidence): Approval[][] {
 
 /** A replica renews its lease when a third of it is over. With the machine, it may miss the rest. */
 const LEASE_OUTLASTING_MILLIS = (REPLICA_LEASE_MILLIS * 2) / 3;
+/** A replica that could run for less than half of that time, when it had work to do, may miss the end of its lease. */
+const WITHHELD_MILLIS = LEASE_OUTLASTING_MILLIS / 2;
 
 /** Whether a replica was so out of touch while a request waited that others may go before it. */
 function mayBePassedOver(
-  { faults, standstills }: Evidence,
+  { faults, standstills, withheld }: Evidence,
   { key, replica, sentAt, endedAt }: Approval,
 ): boolean {
   if (standstills.longestWithin(sentAt, endedAt) >= LEASE_OUTLASTING_MILLIS) return true;
+  const withheldMillis = withheld.mostWithin(replica, sentAt, endedAt, LEASE_OUTLASTING_MILLIS);
+  if (withheldMillis >= WITHHELD_MILLIS) return true;
   return faults.some((fault) => {
     // All leases run out in a longer move, and whoever is put back first is first.
     const outlastsLeases =

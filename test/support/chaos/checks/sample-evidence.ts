@@ -72,6 +72,8 @@ interface Sample {
   readonly limits?: DeclaredLimits;
   /** How long the machine stood still at a time. */
   readonly stoodStillMillis?: number;
+  /** From the replica 0. */
+  readonly withheldMillis?: number;
 }
 
 /** Evidence of one key on a machine that did not stand still, unless the sample says so. */
@@ -83,6 +85,7 @@ export function evidenceOf(sample: Sample): Evidence {
     tickets = [],
     given = [],
     stoodStillMillis = 0,
+    withheldMillis = 0,
     limits = { key: ownLimit(WINDOW_MILLIS, MAX_REQUESTS) },
   } = sample;
   const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
@@ -106,5 +109,6 @@ export function evidenceOf(sample: Sample): Evidence {
     limits: new LimitsInForce(limits),
     faults,
     standstills: { millisWithin: () => 0, longestWithin: () => stoodStillMillis },
+    withheld: { mostWithin: (index) => (index === 0 ? withheldMillis : 0) },
   };
 }
