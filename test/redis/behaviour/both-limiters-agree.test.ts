@@ -36,7 +36,7 @@ describe('the embedded and the Redis limiter', () => {
   }
 
   test('agree on every decision and every state after any sequence of steps', async () => {
-    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(65, 165) });
+    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(45, 120) });
   }, 300_000);
 
   test('agree on reports to fixed windows, between any other steps', async () => {
@@ -45,7 +45,7 @@ describe('the embedded and the Redis limiter', () => {
 
   test('agree on places that are kept, and on what becomes of them', async () => {
     await fc.assert(fc.asyncProperty(stepsWithKeptPlaces, expectSameOf), {
-      numRuns: extent(60, 150),
+      numRuns: extent(50, 120),
     });
   }, 300_000);
 });
