@@ -21,6 +21,11 @@ local function note_end(state, record)
   end
 end
 
+-- Whether the approval of a request is held, if that is unclaimed: Redis may have lost the state, and with it the holds.
+function unclaimed_approvals.can_be_claimed(keys, state, record)
+  return record.is ~= named_requests.GRANTED or holds.read(keys, state, record.request_id) ~= nil
+end
+
 -- An approval becomes what was asked for: it counts in the present windows, or is held from now on. It has counted as a held
 -- one, so that nothing exceeds a maximum. `owner`: of the check that claims it.
 function unclaimed_approvals.claim(keys, state, call, record, owner)
