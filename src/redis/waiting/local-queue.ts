@@ -350,7 +350,11 @@ export class LocalQueue implements WakeListener, Unsettled {
     heldUntil: HeldUntil,
   ): void {
     const place = this.#places.get(claim);
-    if (!place) return;
+    if (!place) {
+      // A version without records has approved it, or its record is lost: a settle tells which check has the approval.
+      this.#places.doubtRequest(claim);
+      return;
+    }
     if (place.waiter.keepMillis !== undefined) {
       this.#kept.granted(place.waiter, at);
       return;

@@ -166,6 +166,14 @@ export class Places {
     if (asking) asking.isDoubted = true;
   }
 
+  /** Doubts the places of a request whose caller has chosen its id. */
+  doubtRequest(requestId: string): void {
+    if (!this.has(requestId)) return;
+    for (const { claimOrId, requestId: id } of this.waiters()) {
+      if (id === requestId) this.doubt(claimOrId);
+    }
+  }
+
   /** The places whose longest wait is over. */
   get expired(): Place[] {
     return [...this.#expired].flatMap((claim) => this.#ticketed.get(claim) ?? []);

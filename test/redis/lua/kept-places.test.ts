@@ -229,6 +229,32 @@ describe('the approval of a kept place', () => {
     expect((await key.stored()).state).toEqual(before.state);
   });
 
+  test.each(['records', 'granted'] as const)(
+    'can be confirmed after %s was removed',
+    async (name) => {
+      const ticket = (await check(r1, 'a', 1)) as number;
+      await redis.client.del(key.names[name]);
+      await r1.release('f1');
+      await redis.client.del(key.names[name]);
+      const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
+      expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).granted).toEqual(['a#1']);
+      expect(await r1.confirm(['a#1'])).toEqual([true]);
+      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
+      expect(await check(r2, 'a', 2)).toBe('approved');
+    },
+  );
+
+  test('is put back in its place by a settle if the state was removed', async () => {
+    const ticket = (await check(r1, 'a', 1)) as number;
+    await r1.release('f1');
+    await redis.client.del(key.names.state);
+    expect(await r1.confirm(['a#1'])).toEqual([false]);
+    const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
+    const { putBack, granted } = await r1.settle({ 'a#1': ticket }, 0, '', terms);
+    expect({ putBack, granted }).toEqual({ putBack: ['a#1'], granted: [] });
+    expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
+  });
+
   test('is held for its own time from the confirmation on, if it asked for that', async () => {
     await grant({ holdMillis: 10_000 });
     expect(await key.storedHolds()).toEqual({ a: '3000:3000' });
@@ -344,6 +370,18 @@ test('an approval is remembered for as long as it is held for its caller, whatev
     await short.check([`x${millis}`]);
   }
   expect(await short.confirm(['a#1'])).toEqual([true]);
+});
+
+test('an approval that was confirmed is confirmed again while its key is idle', async () => {
+  const short = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 5000 });
+  await short.pause(50);
+  await check(short, 'a', 1);
+  await key.setTime(51);
+  await short.settle();
+  expect(await short.confirm(['a#1'])).toEqual([true]);
+  await key.setTime(1000);
+  expect(await short.confirm(['a#1'])).toEqual([true]);
+  expect(await short.inspect()).toBeUndefined();
 });
 
 describe.each([
