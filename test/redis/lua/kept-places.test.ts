@@ -372,6 +372,21 @@ test('an approval is remembered for as long as it is held for its caller, whatev
   expect(await short.confirm(['a#1'])).toEqual([true]);
 });
 
+test('no more approvals are held for their callers than ids are kept of when these come', async () => {
+  const bounded = key.replica('r1', { limits: { ...limits, maxRequests: 9 }, maxIdsPerKey: 2 });
+  await bounded.pause(1000);
+  for (const [i, id] of ['a', 'b', 'c'].entries()) await check(bounded, id, i);
+  await bounded.pause(0);
+  await bounded.settle();
+  expect((await told()).granted).toEqual(['a#r1#0', 'b#r1#1']);
+  expect(await bounded.check(['x'])).toEqual(['key full']);
+  expect(await bounded.confirm(['a#0', 'b#1'])).toEqual([true, true]);
+  await bounded.settle();
+  expect(await key.queued()).toEqual([`c@r1${KEPT}`]);
+  await bounded.release('a');
+  expect((await told()).granted).toEqual(['c#r1#2']);
+});
+
 test('an approval that was confirmed is confirmed again while its key is idle', async () => {
   const short = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 5000 });
   await short.pause(50);
