@@ -149,9 +149,11 @@ export class WaitingRoom {
     const { key, holdMillis = 0, keepMillis } = request;
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
     const { state: name } = this.parts.naming.namesOf(key);
+    const kept =
+      keepMillis === undefined ? undefined : { key, name, claim, keepMillis, holdMillis };
     const withdraw = (): void => {
-      if (keepMillis === undefined) this.#withdrawals.add(key, [claim], holdMillis);
-      else this.#laterWithdrawals.add({ key, name, claim, keepMillis, holdMillis });
+      if (kept) this.#laterWithdrawals.add(kept);
+      else this.#withdrawals.add(key, [claim], holdMillis);
     };
     withdraw();
     void error.ended?.then(withdraw);

@@ -8,10 +8,13 @@ import { type RedisProcess, startRedisProcess } from '../../support/redis-proces
 import { uniqueKey } from '../../support/unique-key.js';
 import { usedMemoryIn } from '../../support/while-full.js';
 
-/** Redis has no memory left from now on. Most of it is ballast, so that buffers matter little. @returns its maxmemory */
+/**
+ * Redis has no memory left from now on. Most of it is ballast, so that the buffers of connections matter little, which Redis
+ * makes smaller while these are idle. @returns its maxmemory
+ */
 async function fill(redis: RedisProcess): Promise<number> {
-  await redis.command('SETRANGE', 'ballast', '10000000', '0');
-  const maxmemory = Math.floor((await usedMemory(redis)) / 1.01);
+  await redis.command('SETRANGE', 'ballast', '15000000', '0');
+  const maxmemory = Math.floor((await usedMemory(redis)) / 1.03);
   await redis.command('CONFIG', 'SET', 'maxmemory', String(maxmemory));
   return maxmemory;
 }

@@ -157,6 +157,24 @@ describe('a check', () => {
     expect(store.withdrawn).toEqual([['id 0'], ['id 0']]);
   });
 
+  test('with a kept place is withdrawn after its time, which begins when its call ends', async () => {
+    let end!: (value?: unknown) => void;
+    const ended = new Promise((resolve) => (end = resolve));
+    const requestId = 'e0f5d5a2-0000-4000-8000-000000000001';
+    const decided = room.checkOrWait({ key: 'k', canWait: true, requestId, keepMillis: 1000 });
+    await sent[0]!.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
+    await expect(decided).rejects.toBeInstanceOf(StoreUnavailableError);
+    await advance(900);
+    end();
+    await ended;
+    await advance(999);
+    expect(store.withdrawn).toEqual([]);
+    await advance(1);
+    expect(store.withdrawn).toEqual([[expect.stringContaining(requestId)]]);
+    await advance(1000);
+    expect(store.withdrawn).toHaveLength(1);
+  });
+
   test('is withdrawn after any answer but a denial if its caller disconnects', async () => {
     for (const end of [
       (one: SentCheck) => one.answer(APPROVED),

@@ -90,6 +90,16 @@ describe('a place that leaves the queue without an approval', () => {
     expect(lost(2100, visits, [], takenOver)).toEqual([]);
   });
 
+  test('belongs to the other caller also if the first one leaves before it is told', () => {
+    const visits = [
+      visit('a', { endedAt: 1500 }),
+      visit('a', { sentAt: 50, endedAt: 1010, replicaId: 'r1', replica: 1 }),
+    ];
+    const takenOver = [run(1000, owned('a', 'r1'))];
+    expect(lost(2000, visits, [], takenOver)).toHaveLength(1);
+    expect(lost(2100, visits, [], takenOver)).toEqual([]);
+  });
+
   test('is kept from the moment in which a frozen replica can no longer be known to live', () => {
     const visits = [visit('a', { endedAt: 9000 })];
     // Two thirds of a lease after the replica has stopped, and the second for which it is kept.

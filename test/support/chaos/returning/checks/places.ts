@@ -122,7 +122,7 @@ export function connectedSpans(
   return visits
     .filter(({ kind }) => kind === 'check')
     .flatMap((visit) => {
-      const { sentAt, endedAt = Infinity, replicaId, outcome, status, preferSeconds } = visit;
+      const { sentAt, endedAt = Infinity, replicaId, outcome, preferSeconds } = visit;
       const own = [...unused].find(
         (each) => each.replicaId === replicaId && each.at >= sentAt - ROUNDING_MILLIS,
       );
@@ -130,7 +130,8 @@ export function connectedSpans(
       unused.delete(own);
       const mayBeAnswered = outcome === 'answered' || preferSeconds !== undefined;
       const late = mayBeAnswered ? ANSWER_MILLIS + lateMillis(own.at, endedAt) : 0;
-      const next = status === 409 ? owned[owned.indexOf(own) + 1] : undefined;
+      // Its caller may leave before it is told.
+      const next = owned[owned.indexOf(own) + 1];
       const to = Math.min(endedAt - late, next?.at ?? Infinity);
       return inTouch(visit, { from: own.at, to }, faults);
     });
