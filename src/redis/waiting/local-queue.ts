@@ -324,11 +324,11 @@ export class LocalQueue implements WakeListener, Unsettled {
   }
 
   notAsked(): void {
-    if (this.#places.expired.length > 0) this.#failExpired(new StoreUnavailableError());
+    if (this.#places.expiredWithGrants.length > 0) this.#failExpired(new StoreUnavailableError());
   }
 
   #failExpired(error: unknown): void {
-    this.#endWaits(this.#places.expired, (waiter) => {
+    this.#endWaits(this.#places.expiredWithGrants, (waiter) => {
       waiter.fail(error);
     });
   }

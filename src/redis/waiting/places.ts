@@ -150,12 +150,11 @@ export class Places {
     return here.map(({ claim }) => claim);
   }
 
-  /** The longest wait of a request is over. Its place is doubted, since its turn may have come at this moment. */
+  /** The longest wait of a request is over. A place in the queue is doubted, since its turn may have come at this moment. */
   expire(claim: string): void {
-    const place = this.#ticketed.get(claim);
-    if (!place) return;
+    if (!this.#ticketed.has(claim) && !this.#granted.has(claim)) return;
     this.#expired.add(claim);
-    this.#doubt(place);
+    this.doubt(claim);
   }
 
   /** Doubts one place, if it is there. */
@@ -174,9 +173,14 @@ export class Places {
     }
   }
 
-  /** The places whose longest wait is over. */
+  /** The places in the queue whose longest wait is over. */
   get expired(): Place[] {
     return [...this.#expired].flatMap((claim) => this.#ticketed.get(claim) ?? []);
+  }
+
+  /** Those, and the ones whose turns have come, as far as is known, and whose callers are still to be told. */
+  get expiredWithGrants(): Place[] {
+    return [...this.#expired].flatMap((claim) => this.get(claim) ?? []);
   }
 
   /** Doubts all places, also those without a ticket, since their tickets may be older than the doubt. */
