@@ -26,7 +26,7 @@ local CLAIMED, NOT_CLAIMED = '1', '0'
 
 -- `state`: nil if the key has been idle, and only remembers its requests.
 local function confirm_one(keys, state, call, record, owner)
-  if not record or record.owner ~= owner then
+  if not record or record.owner ~= owner or (state and unclaimed_approvals.is_lost(keys, state, record)) then
     return NOT_CLAIMED
   elseif state and record.is == named_requests.GRANTED then
     unclaimed_approvals.claim(keys, state, call, record, owner)

@@ -62,9 +62,13 @@ local function reason_of_end(keys, waiter, record, lapses)
   return was_withdrawn and 'withdrawn' or nil
 end
 
--- Whether nobody was told of an approval, so that nothing is left of it once Redis has lost the state that counted it.
-local function is_unclaimed(waiter, record)
-  return waiter.keep and not (record and record.is == named_requests.APPROVED)
+-- Whether Redis has lost the state that counted an approval of which nobody was told, or its hold: nothing is left of it then.
+-- `state`: nil if there is none. `lapses`: from `approvals.find`.
+local function is_lost(keys, state, waiter, record, lapses)
+  if not waiter.keep or (record and record.is == named_requests.APPROVED) then
+    return false
+  end
+  return not state or (lapses ~= math.huge and not holds.read(keys, state, waiter.request_id))
 end
 
 -- The claim of a waiter that was approved before, with how long its approval is held. `lapses`: from `approvals.find`.
@@ -128,10 +132,11 @@ local function run(KEYS, ARGV)
   local was_lost = not state and not idle
   for _, waiter in ipairs(approved_before) do
     local record = waiter.owner and records[waiter.request_id]
-    if was_lost and is_unclaimed(waiter, record) then
+    local lapses = approved[waiter.request_id]
+    if is_lost(keys, state, waiter, record, lapses) then
       unheard[#unheard + 1] = waiter
     else
-      heard[#heard + 1] = approved_claim(call, waiter, approved[waiter.request_id])
+      heard[#heard + 1] = approved_claim(call, waiter, lapses)
       unrecorded[#unrecorded + 1] = waiter.owner and not record and waiter or nil
     end
   end

@@ -244,6 +244,30 @@ describe('the approval of a kept place', () => {
     },
   );
 
+  test.each(['state', 'holds'] as const)(
+    'is lost with the %s, and exceeds no maximum',
+    async (name) => {
+      const ticket = (await check(r1, 'a', 1)) as number;
+      await r1.release('f1');
+      await redis.client.del(key.names[name]);
+      if (name === 'state') await fill();
+      expect(await r1.confirm(['a#1'])).toEqual([false]);
+      const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
+      expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).putBack).toEqual(['a#1']);
+      await r1.withdraw(['a#1']);
+      expect(await key.counted()).toMatchObject({ approved: 2 });
+    },
+  );
+
+  test('is lost with the state for a check that comes back', async () => {
+    await check(r1, 'a', 1);
+    await r1.release('f1');
+    await redis.client.del(key.names.state);
+    await fill();
+    expect(await check(r2, 'a', 2)).toEqual(expect.any(Number));
+    expect(await key.counted()).toEqual({ approved: 2, held: 0 });
+  });
+
   test('is put back in its place by a settle if the state was removed', async () => {
     const ticket = (await check(r1, 'a', 1)) as number;
     await r1.release('f1');
