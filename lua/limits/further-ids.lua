@@ -10,9 +10,9 @@ function further_ids.built_name(keys, limit)
   return keys.state .. ':limit:' .. limit.name
 end
 
--- Whether each id takes one of the maximum.
-function further_ids.have_one_each(_, limit)
-  return limit.counts == 'requests'
+-- Whether the hash has as many ids as the limit counts: none is held or was carried over. Of hits it is not known.
+function further_ids.have_one_each(state, limit)
+  return limit.counts == 'requests' and state.first_lapse == 0 and limit.carried == 0
 end
 
 function further_ids.free(keys, _, call, limit)

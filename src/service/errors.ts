@@ -160,8 +160,8 @@ export const ERRORS = {
   },
   CHECK_HAS_REQUEST_ID: {
     kind: 'reject',
-    message: '{method} takes no request id; send a / in a key as %2F',
-    when: 'a check (`POST` or `GET`) has a second part after its key, as in `/rate/tenant/7`',
+    message: 'a check takes nothing after its key; send a / in a key as %2F',
+    when: 'a `POST` has a second part after its key, as in `/rate/tenant/7`, or a `GET` has one that is no UUID',
   },
   REQUEST_ID_USED: {
     kind: 'reject',

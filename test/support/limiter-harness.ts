@@ -9,7 +9,7 @@ import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
-import { RedisLimiter } from '../../src/redis/redis-limiter.js';
+import { RedisLimiter, type RedisLimiterOptions } from '../../src/redis/redis-limiter.js';
 import { httpAppOver, serve } from './http-app.js';
 import { HttpLimiter } from './http-limiter.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
@@ -31,6 +31,13 @@ export interface LimiterHarness {
   quiet(): Promise<void>;
   /** How many approvals have lapsed that were held for callers. */
   unclaimed(): number;
+  /** The moments at which several timers were due. */
+  ties(): readonly number[];
+  /**
+   * Another process with the same store takes the place of this one, which hands over its kept places, and still has the
+   * other waiters. Undefined without a store.
+   */
+  readonly replace?: () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -59,6 +66,7 @@ export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, allBounds, observer);
   return Promise.resolve({
     limiter,
+    ties: () => clock.ties,
     unclaimed: () => unclaimed,
     now: () => clock.now(),
     advance: (millis) => clock.advance(millis),
@@ -67,48 +75,86 @@ export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   });
 };
 
+// So long that a short hang of the machine does not look like an outage.
+const TIMEOUT_MILLIS = 60_000;
+
+/** One process with the limiter on Redis. */
+interface Replica {
+  readonly limiter: RedisLimiter;
+  /** Returns when Redis has answered what it was asked, and has sent its messages. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function startReplica(
+  redis: RedisForTests,
+  options: Omit<RedisLimiterOptions, 'connections' | 'timeoutMillis' | 'database' | 'logger'>,
+): Promise<Replica> {
+  const connected = connect(
+    {
+      mode: 'standalone',
+      urls: [redis.url],
+      database: 0,
+      timeoutMillis: TIMEOUT_MILLIS,
+      name: 'test',
+    },
+    silent,
+  );
+  await waitUntilReady(connected, TIMEOUT_MILLIS);
+  // The test's own connection: a ping on it shows that all messages have arrived.
+  const subscriptions = new Redis(redis.url, { autoResubscribe: false });
+  const subscriber = new ConnectionSubscriber(subscriptions, TIMEOUT_MILLIS, silent);
+  const connections = { ...connected, subscriber };
+  const limiter = new RedisLimiter({
+    ...options,
+    connections,
+    timeoutMillis: TIMEOUT_MILLIS,
+    database: 0,
+    logger: silent,
+  });
+  return {
+    limiter,
+    ping: async () => {
+      await connections.commands.ping();
+      await subscriptions.ping();
+    },
+    close: async () => {
+      await limiter.close();
+      subscriber.close();
+      subscriptions.disconnect();
+    },
+  };
+}
+
 /** Of one limiter at a time. They share a clock, so that Redis is given the scripts once. */
 export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
   let time: RedisTime | undefined;
   return async (limits, bounds = {}) => {
-    // So long that a short hang of the machine does not look like an outage.
-    const timeoutMillis = 60_000;
-    const connected = connect(
-      { mode: 'standalone', urls: [redis.url], database: 0, timeoutMillis, name: 'test' },
-      silent,
-    );
-    await waitUntilReady(connected, timeoutMillis);
-    // The test's own connection: a ping on it shows that all messages have arrived.
-    const subscriptions = new Redis(redis.url, { autoResubscribe: false });
-    const connections = {
-      ...connected,
-      subscriber: new ConnectionSubscriber(subscriptions, timeoutMillis, silent),
-    };
     const clock = new ManualClock(startOfControlledTime());
     let unclaimed = 0;
     const redisTime = (time ??= controlledRedisTime(redis.client));
     await redisTime.set(clock.now());
-    const limiter = new RedisLimiter({
-      connections,
-      limitsOf: toLimitsOf(limits),
-      // Rules count as just loaded, so that their changes always apply.
-      rulesLoadedAt: () => clock.now(),
-      keyPrefix: `${uniqueKey()}:`,
-      replicaId: 'replica',
-      // A sixth of it is whole milliseconds. At a fraction, rules that were loaded now would count as loaded before.
-      leaseMillis: 6_000,
-      database: 0,
-      timeoutMillis,
-      maxWaiters: Infinity,
-      ...UNBOUNDED,
-      ...bounds,
-      clock,
-      logger: silent,
-      observer: { ...unobserved, unclaimed: (count) => (unclaimed += count) },
-      luaReplacements: redisTime.replacements,
-      // In whole milliseconds, like the scripts' time, even if a timer is due in between.
-      readTime: () => Promise.resolve(Math.floor(clock.now())),
-    });
+    const keyPrefix = `${uniqueKey()}:`;
+    const start = (replicaId: string): Promise<Replica> =>
+      startReplica(redis, {
+        limitsOf: toLimitsOf(limits),
+        // Rules count as just loaded, so that their changes always apply.
+        rulesLoadedAt: () => clock.now(),
+        keyPrefix,
+        replicaId,
+        // A sixth of it is whole milliseconds. At a fraction, rules that were loaded now would count as loaded before.
+        leaseMillis: 6_000,
+        maxWaiters: Infinity,
+        ...UNBOUNDED,
+        ...bounds,
+        clock,
+        observer: { ...unobserved, unclaimed: (count) => (unclaimed += count) },
+        luaReplacements: redisTime.replacements,
+        // In whole milliseconds, like the scripts' time, even if a timer is due in between.
+        readTime: () => Promise.resolve(Math.floor(clock.now())),
+      });
+    let latest = await start('replica');
+    const replicas = [latest];
 
     // Redis answers in order, so a pong means that everything before it has been answered. The next
     // rounds wait for calls that the answers cause.
@@ -116,12 +162,14 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       for (let round = 0; round < 4; round += 1) {
         await nextTick();
         await nextTick();
-        await connections.commands.ping();
-        await subscriptions.ping();
+        for (const replica of replicas) await replica.ping();
       }
     };
     return {
-      limiter,
+      get limiter() {
+        return latest.limiter;
+      },
+      ties: () => clock.ties,
       now: () => clock.now(),
       unclaimed: () => unclaimed,
       quiet,
@@ -132,10 +180,13 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
           afterTimers: quiet,
         });
       },
+      replace: async () => {
+        latest.limiter.handOver();
+        latest = await start(`replica-${replicas.length}`);
+        replicas.push(latest);
+      },
       close: async () => {
-        await limiter.close();
-        connections.subscriber.close();
-        subscriptions.disconnect();
+        for (const replica of replicas) await replica.close();
       },
     };
   };

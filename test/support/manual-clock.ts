@@ -15,6 +15,8 @@ export interface AdvanceHooks {
 /** A clock that moves only when the test says so. Its timers are due at whole milliseconds, as those of Node are. */
 export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>();
+  /** The moments at which several timers were due. */
+  readonly ties: number[] = [];
 
   constructor(private time: number) {}
 
@@ -40,6 +42,7 @@ export class ManualClock implements Clock {
     const target = this.time + millis;
     for (let due = this.#due(target); due.length > 0; due = this.#due(target)) {
       this.time = Math.max(this.time, due[0]!.dueAt);
+      if (due.length > 1) this.ties.push(this.time);
       await hooks.beforeTimers?.(this.time);
       for (const timer of due) if (this.#timers.delete(timer)) timer.callback();
       await hooks.afterTimers?.();

@@ -178,11 +178,11 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         tags: [CHECKS],
         summary: 'Release an approval that still counts',
         description:
-          'Withdraws a request that waits, if its caller has chosen the request id. Its check is then answered 409.',
+          'Also withdraws a request that waits, if its caller has chosen the request id. Its check is then answered 409.',
         scope: 'release',
         requestParams: ofRelease,
         answer: {
-          description: 'Released.',
+          description: 'Released, or withdrawn.',
           headers: ALWAYS,
           content: { 'application/json': { schema: approval } },
         },

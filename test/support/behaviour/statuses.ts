@@ -16,7 +16,7 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
   describe(`the status of a request: ${name}`, () => {
     let limits = LIMITS;
     const key = useKey(createHarness, () => limits);
-    const { harness, approve, wait, release, inspect } = key;
+    const { harness, restart, approve, wait, release, inspect } = key;
     beforeEach(() => {
       limits = LIMITS;
     });
@@ -177,6 +177,20 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       expect(await statusOf(id)).toEqual(APPROVED);
       limits = LIMITS;
       expect(await statusOf(id)).toBeUndefined();
+    });
+
+    test.each([
+      ['a held approval leaves more requests of a further limit', 'requests', 60_000],
+      ['of hits of a further limit one may need no id of its own', 'hits', undefined],
+    ] as const)('expects no lack of ids: %s', async (_case, counts, holdMillis) => {
+      const few = { name: 'few', windowMillis: 60_000, maximum: 4, keepsReleased: false };
+      await restart({ ...LIMITS, further: [{ ...few, counts }] }, { maxIdsPerKey: 3 });
+      await approve({ holdMillis });
+      await approve();
+      expect(await places([await waitFor(), await waitFor()])).toEqual([
+        [1, WINDOW],
+        [2, WINDOW],
+      ]);
     });
 
     test('takes the rules as a settle would, and brings none into force', async () => {

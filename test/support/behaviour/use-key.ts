@@ -53,6 +53,7 @@ export function useKey(createHarness: HarnessFactory, limits: LimitsOfKeys): Key
       advance: (millis) => current.advance(millis),
       quiet: () => current.quiet(),
       unclaimed: () => current.unclaimed(),
+      ties: () => current.ties(),
       close,
     },
     key,

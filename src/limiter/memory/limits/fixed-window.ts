@@ -263,9 +263,14 @@ export class FixedWindow implements CountedLimit {
 
   /** How many hits a window may have: no more than ids are kept, if each of them has one hit. */
   get #capacity(): number {
-    const countsIdsApart =
-      this.#firstLapse < Infinity || this.#ids.hasHits || this.#carried + this.#surplus > 0;
-    return countsIdsApart ? this.maximum : Math.min(this.maximum, this.maxIds);
+    return this.#haveOneEach ? Math.min(this.maximum, this.maxIds) : this.maximum;
+  }
+
+  /** Whether there are as many ids as the limit counts. Of the hits of a further limit Redis does not know it. */
+  get #haveOneEach(): boolean {
+    const { name, counts } = this.limit;
+    if (this.#firstLapse < Infinity || this.#carried + this.#surplus > 0) return false;
+    return name === undefined ? !this.#ids.hasHits : counts === 'requests';
   }
 
   get #firstLapse(): number {
