@@ -24,10 +24,11 @@ local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local CLAIMED, NOT_CLAIMED = '1', '0'
 
+-- `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
 local function confirm_one(keys, state, call, record, owner)
   if not record or record.owner ~= owner then
     return NOT_CLAIMED
-  elseif record.is == named_requests.GRANTED then
+  elseif state and record.is == named_requests.GRANTED then
     unclaimed_approvals.claim(keys, state, call, record, owner)
     return CLAIMED
   end
@@ -38,9 +39,6 @@ end
 local function confirm(call, keys, claims)
   named_requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
-  if not state then
-    return { string.rep(NOT_CLAIMED, #claims) }
-  end
   local ids, owners, replies = {}, {}, {}
   for i, claim in ipairs(claims) do
     ids[i], owners[i] = key_claims.parse(call, claim)
@@ -48,6 +46,9 @@ local function confirm(call, keys, claims)
   local records = named_requests.find_all(keys, ids)
   for i, id in ipairs(ids) do
     replies[i] = confirm_one(keys, state, call, records[id], owners[i])
+  end
+  if not state then
+    return { table.concat(replies) }
   end
   serving.serve(keys, state, call)
   instance.close(keys, state, call)

@@ -49,16 +49,26 @@ local function append(list, more)
 end
 
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
--- `record`: of its request. `lapses`: from `approvals.find`.
-local function reason_of_end(keys, waiter, record, lapses)
+-- `record`: of its request. `lapses`: from `approvals.find`. `newest`: the number of the newest check asked about with the id,
+-- which has the place if Redis has lost the record.
+local function reason_of_end(keys, waiter, record, lapses, newest)
   if record and record.owner ~= waiter.owner then
     return 'taken_over'
   elseif record then
     return record.is == named_requests.RELEASED and 'withdrawn' or nil
+  elseif waiter.number < newest then
+    return 'taken_over'
   end
   -- A version without records may have approved it.
   local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.request_id)[1] == 0
   return was_withdrawn and 'withdrawn' or nil
+end
+
+-- Whether a request waits, or was approved for a caller that has not got the approval, and Redis has lost the state, without
+-- which no approval is held. `state`: as it is stored.
+local function is_undecided(record, state)
+  return record ~= nil
+    and (record.is == named_requests.WAITING or (record.is == named_requests.GRANTED and state == nil))
 end
 
 local function run(KEYS, ARGV)
@@ -67,7 +77,7 @@ local function run(KEYS, ARGV)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
 
-  local ids, waiters, named = {}, {}, {}
+  local ids, waiters, named, newest = {}, {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
     local ticket, hits, hold, keep, number, holder =
       string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)@?(.*)$')
@@ -75,31 +85,31 @@ local function run(KEYS, ARGV)
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
       holder = holder ~= '' and holder or nil,
-      owner = number ~= '' and call.replica .. '#' .. number or nil,
+      number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
-      named[#named + 1] = ARGV[i]
+      named[#named + 1], newest[ARGV[i]] = ARGV[i], math.max(newest[ARGV[i]] or 0, tonumber(number))
     end
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
-  local heard, unheard = {}, {}
+  local found, heard, unheard = stored.read(keys.state), {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local claim, lapses = named_requests.claim(id, waiter.owner), approved[id]
     local record = waiter.owner and records[id]
-    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses)
+    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses, newest[id])
     if reason then
       heard[#heard + 1] = claim .. '!' .. reason
-    elseif lapses and not (record and record.is == named_requests.WAITING) then
+    elseif lapses and not is_undecided(record, found) then
       heard[#heard + 1] = lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
     else
       unheard[#unheard + 1] = waiter
     end
   end
 
-  local state, idle = instance.open(keys, call, stored.read(keys.state))
+  local state, idle = instance.open(keys, call, found)
   local was_lost = not state and not idle
   if not state then
     if #unheard == 0 then
