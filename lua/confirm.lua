@@ -24,7 +24,7 @@ local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local CLAIMED, NOT_CLAIMED = '1', '0'
 
--- `state`: nil if the key has been idle, and only remembers its requests.
+-- `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
 local function confirm_one(keys, state, call, record, owner)
   if not record or record.owner ~= owner or (state and unclaimed_approvals.is_lost(keys, state, record)) then
     return NOT_CLAIMED

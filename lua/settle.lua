@@ -50,12 +50,15 @@ local function append(list, more)
 end
 
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
--- `record`: of its request. `lapses`: from `approvals.find`.
-local function reason_of_end(keys, waiter, record, lapses)
+-- `record`: of its request. `lapses`: from `approvals.find`. `newest`: the number of the newest check asked about with the id,
+-- which has the place if Redis has lost the record.
+local function reason_of_end(keys, waiter, record, lapses, newest)
   if record and record.owner ~= waiter.owner then
     return 'taken_over'
   elseif record then
     return record.is == named_requests.RELEASED and 'withdrawn' or nil
+  elseif waiter.number < newest then
+    return 'taken_over'
   end
   -- Its record is lost, or a version without records has approved it.
   local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.request_id)[1] == 0
@@ -97,7 +100,7 @@ local function run(KEYS, ARGV)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
 
-  local ids, waiters, named = {}, {}, {}
+  local ids, waiters, named, newest = {}, {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
     local ticket, hits, hold, keep, number, holder =
       string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)@?(.*)$')
@@ -105,10 +108,10 @@ local function run(KEYS, ARGV)
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
       holder = holder ~= '' and holder or nil,
-      owner = number ~= '' and call.replica .. '#' .. number or nil,
+      number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
-      named[#named + 1] = ARGV[i]
+      named[#named + 1], newest[ARGV[i]] = ARGV[i], math.max(newest[ARGV[i]] or 0, tonumber(number))
     end
   end
 
@@ -118,7 +121,7 @@ local function run(KEYS, ARGV)
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local lapses, record = approved[id], waiter.owner and records[id]
-    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses)
+    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses, newest[id])
     if reason then
       heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
     elseif lapses and not (record and record.is == named_requests.WAITING) then

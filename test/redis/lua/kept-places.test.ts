@@ -162,6 +162,21 @@ describe('a kept place', () => {
     expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#1' });
   });
 
+  test('is put back for the newest of its checks, if its replica asks about several', async () => {
+    const ticket = (await check(r1, 'a', 1)) as number;
+    await key.lose();
+    await redis.client.del(key.names.records);
+    const terms = { 'a#1': { keepMillis: 100 }, 'a#2': { keepMillis: KEEP_MILLIS } };
+    const reply = await r1.settle({ 'a#1': ticket, 'a#2': ticket }, 0, '', terms);
+    expect(reply).toMatchObject({
+      putBack: ['a#2'],
+      ended: [{ claim: 'a#1', why: 'taken_over' }],
+      places: 1,
+    });
+    expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
+    expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#2' });
+  });
+
   test('is shown as a place of its replica', async () => {
     await r1.checkOrWait(['a']);
     await check(r1, 'b', 1);
@@ -268,15 +283,12 @@ describe('the approval of a kept place', () => {
     expect(await key.counted()).toEqual({ approved: 2, held: 0 });
   });
 
-  test('is put back in its place by a settle if the state was removed', async () => {
-    const ticket = (await check(r1, 'a', 1)) as number;
-    await r1.release('f1');
+  test('is put back in its place if Redis has lost the state, and with it what is held', async () => {
+    const ticket = await grant();
     await redis.client.del(key.names.state);
     expect(await r1.confirm(['a#1'])).toEqual([false]);
     const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
-    const { putBack, granted } = await r1.settle({ 'a#1': ticket }, 0, '', terms);
-    expect({ putBack, granted }).toEqual({ putBack: ['a#1'], granted: [] });
-    expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
+    expect(await r1.settle({ 'a#1': ticket }, 0, '', terms)).toMatchObject({ putBack: ['a#1'] });
   });
 
   test('is held for its own time from the confirmation on, if it asked for that', async () => {
@@ -411,16 +423,16 @@ test('no more approvals are held for their callers than ids are kept of when the
   expect((await told()).granted).toEqual(['c#r1#2']);
 });
 
-test('an approval that was confirmed is confirmed again while its key is idle', async () => {
-  const short = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 5000 });
+test('a confirmation that is sent again tells the same when the key is idle', async () => {
+  const short = key.replica('r1', { limits: { windowMillis: 100 }, history });
   await short.pause(50);
   await check(short, 'a', 1);
   await key.setTime(51);
   await short.settle();
-  expect(await short.confirm(['a#1'])).toEqual([true]);
-  await key.setTime(1000);
-  expect(await short.confirm(['a#1'])).toEqual([true]);
-  expect(await short.inspect()).toBeUndefined();
+  expect(await short.confirm(['a#1', 'b#1'])).toEqual([true, false]);
+  await key.setTime(500);
+  expect(await short.confirm(['a#1', 'b#1'])).toEqual([true, false]);
+  expect(await r2.confirm(['a#1'])).toEqual([false]);
 });
 
 describe.each([
