@@ -165,11 +165,12 @@ export class Places {
     if (asking) asking.isDoubted = true;
   }
 
-  /** Doubts the places of a request whose caller has chosen its id. */
-  doubtRequest(requestId: string): void {
-    if (!this.has(requestId)) return;
-    for (const { claimOrId, requestId: id } of this.waiters()) {
-      if (id === requestId) this.doubt(claimOrId);
+  /** Doubts the places of the requests among these ids whose callers have chosen them. Claims of checks are passed over. */
+  doubtRequests(requestIds: readonly string[]): void {
+    const named = new Set(requestIds.filter((id) => this.has(id)));
+    if (named.size === 0) return;
+    for (const { claimOrId, requestId } of this.waiters()) {
+      if (named.has(requestId)) this.doubt(claimOrId);
     }
   }
 
@@ -178,7 +179,7 @@ export class Places {
     return [...this.#expired].flatMap((claim) => this.#ticketed.get(claim) ?? []);
   }
 
-  /** Those, and the ones whose turns have come, as far as is known, and whose callers are still to be told. */
+  /** The places whose longest wait is over, also if their turns have come and their callers are still to be told. */
   get expiredWithGrants(): Place[] {
     return [...this.#expired].flatMap((claim) => this.get(claim) ?? []);
   }
