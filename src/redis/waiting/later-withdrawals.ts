@@ -29,7 +29,6 @@ export class LaterWithdrawals {
 
   constructor(private readonly parts: LaterWithdrawalsParts) {}
 
-  /** If the check is here already, its time begins again. */
   add(check: FailedCheck): void {
     this.#kept.get(check)?.();
     const cancel = this.parts.clock.after(check.keepMillis, () => {

@@ -141,21 +141,19 @@ export class WaitingRoom {
   }
 
   /**
-   * Withdraws a check whose call failed and may have run, since nobody waits for it any more; one whose place is kept when
-   * nobody has come for it in time. Where it runs later than this withdrawal, as after a slot has moved, the second one
-   * finds it.
+   * Withdraws a check whose call failed and may have run, since nobody waits for it any more. Where it runs later than this
+   * withdrawal, as after a slot has moved, the second one finds it. A kept place is withdrawn when nobody has come for it in
+   * time, which begins when the call can run no more.
    */
   checkFailed(request: CheckRequest, claim: string, error: unknown): void {
     const { key, holdMillis = 0, keepMillis } = request;
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
     const { state: name } = this.parts.naming.namesOf(key);
-    const kept =
-      keepMillis === undefined ? undefined : { key, name, claim, keepMillis, holdMillis };
     const withdraw = (): void => {
-      if (kept) this.#laterWithdrawals.add(kept);
-      else this.#withdrawals.add(key, [claim], holdMillis);
+      if (keepMillis === undefined) this.#withdrawals.add(key, [claim], holdMillis);
+      else this.#laterWithdrawals.add({ key, name, claim, keepMillis, holdMillis });
     };
-    withdraw();
+    if (keepMillis === undefined || !error.ended) withdraw();
     void error.ended?.then(withdraw);
   }
 

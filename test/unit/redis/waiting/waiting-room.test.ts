@@ -164,7 +164,8 @@ describe('a check', () => {
     const decided = room.checkOrWait({ key: 'k', canWait: true, requestId, keepMillis: 1000 });
     await sent[0]!.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
     await expect(decided).rejects.toBeInstanceOf(StoreUnavailableError);
-    await advance(900);
+    await advance(2000);
+    expect(store.withdrawn).toEqual([]);
     end();
     await ended;
     await advance(999);

@@ -129,7 +129,8 @@ export function connectedSpans(
       if (!own) return [];
       unused.delete(own);
       const mayBeAnswered = outcome === 'answered' || preferSeconds !== undefined;
-      const late = mayBeAnswered ? ANSWER_MILLIS + lateMillis(own.at, endedAt) : 0;
+      // On a busy machine, a caller may leave before it reads that its check has failed.
+      const late = (mayBeAnswered ? ANSWER_MILLIS : 0) + lateMillis(own.at, endedAt);
       // Its caller may leave before it is told.
       const next = owned[owned.indexOf(own) + 1];
       const to = Math.min(endedAt - late, next?.at ?? Infinity);
