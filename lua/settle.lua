@@ -24,6 +24,7 @@
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local digits = require 'lib/digits'
+local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
@@ -59,19 +60,38 @@ local function reason_of_end(keys, waiter, record, lapses, newest)
   elseif waiter.number < newest then
     return 'taken_over'
   end
-  -- A version without records may have approved it.
+  -- Its record is lost, or a version without records has approved it.
   local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.request_id)[1] == 0
   return was_withdrawn and 'withdrawn' or nil
 end
 
--- Whether a request waits, or was approved for a caller that has not got the approval, and Redis has lost the state, and with it
--- what is held. `state`: as it is stored.
-local function is_undecided(record, state)
-  if not record then
+-- Whether Redis has lost the state that counted an approval of which nobody was told, or its hold: nothing is left of it then.
+-- `state`: nil if there is none. `lapses`: from `approvals.find`.
+local function is_lost(keys, state, waiter, record, lapses)
+  if not waiter.keep or (record and record.is == named_requests.APPROVED) then
     return false
   end
-  local has_holds = state ~= nil and stored.has_holds(state)
-  return record.is == named_requests.WAITING or (record.is == named_requests.GRANTED and not has_holds)
+  return not state or (lapses ~= math.huge and not holds.read(keys, state, waiter.request_id))
+end
+
+-- The claim of a waiter that was approved before, with how long its approval is held. `lapses`: from `approvals.find`.
+local function approved_claim(call, waiter, lapses)
+  local claim = named_requests.claim(waiter.request_id, waiter.owner)
+  return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
+end
+
+-- Writes the records of approvals that have none, so that their checks may be told. `waiters`: as asked about. `approved`: from
+-- `approvals.find`.
+local function restore_records(keys, state, call, waiters, approved)
+  local granted, plain = {}, {}
+  for _, waiter in ipairs(waiters) do
+    local _, millis = holds.read(keys, state, waiter.request_id)
+    -- It is held for its caller, and not yet as was asked for.
+    local is_granted = waiter.keep and approved[waiter.request_id] ~= math.huge and millis ~= waiter.hold
+    table.insert(is_granted and granted or plain, waiter)
+  end
+  named_requests.write(keys, state, call, named_requests.GRANTED, granted)
+  named_requests.write(keys, state, call, named_requests.APPROVED, plain)
 end
 
 local function run(KEYS, ARGV)
@@ -97,23 +117,32 @@ local function run(KEYS, ARGV)
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
-  local found, heard, unheard = stored.read(keys.state), {}, {}
+  local heard, unheard, approved_before, unrecorded = {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
-    local claim, lapses = named_requests.claim(id, waiter.owner), approved[id]
-    local record = waiter.owner and records[id]
+    local lapses, record = approved[id], waiter.owner and records[id]
     local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses, newest[id])
     if reason then
-      heard[#heard + 1] = claim .. '!' .. reason
-    elseif lapses and not is_undecided(record, found) then
-      heard[#heard + 1] = lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
+      heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
+    elseif lapses and not (record and record.is == named_requests.WAITING) then
+      approved_before[#approved_before + 1] = waiter
     else
       unheard[#unheard + 1] = waiter
     end
   end
 
-  local state, idle = instance.open(keys, call, found)
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
   local was_lost = not state and not idle
+  for _, waiter in ipairs(approved_before) do
+    local record = waiter.owner and records[waiter.request_id]
+    local lapses = approved[waiter.request_id]
+    if is_lost(keys, state, waiter, record, lapses) then
+      unheard[#unheard + 1] = waiter
+    else
+      heard[#heard + 1] = approved_claim(call, waiter, lapses)
+      unrecorded[#unrecorded + 1] = waiter.owner and not record and waiter or nil
+    end
+  end
   if not state then
     if #unheard == 0 then
       return append(reply, heard)
@@ -133,6 +162,7 @@ local function run(KEYS, ARGV)
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   in_force.take_for_waiters(keys, state, call)
+  restore_records(keys, state, call, unrecorded, approved)
   if #missing > 0 then
     queue.rejoin(keys, state, call, missing)
     state.made_room = true

@@ -257,9 +257,11 @@ function key_limits.is_any_below(state, hits)
   return false
 end
 
--- How many more ids a limit may keep.
+-- How many more ids a limit may keep. The ids of unclaimed approvals that are held no more once they are claimed may come
+-- later: until then they are kept with their holds.
 local function free_ids(keys, state, call, limit, is_held)
-  return limit.has_no_ids and call.max_ids or limit:free_ids(keys, state, call, is_held)
+  local free = limit.has_no_ids and call.max_ids or limit:free_ids(keys, state, call, is_held)
+  return limit:keeps_id_of(true) and free or free - state.unclaimed
 end
 
 -- Whether each limit keeps the id of one more approval.

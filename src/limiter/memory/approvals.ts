@@ -107,7 +107,8 @@ export class Approvals {
   /** Whether no more approvals with these terms are kept, held or in a window. */
   areFull(terms: Terms): boolean {
     if (isHeld(terms) && this.#holds?.isFull) return true;
-    return this.#limits.some((limit) => limit.hasAllIds(isHeld(terms)));
+    const unclaimed = this.#holds?.unclaimedPlain ?? 0;
+    return this.#limits.some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 
   /** The queue is served, perhaps later than there was room. */

@@ -64,6 +64,11 @@ export class Holds {
     return this.#holds.size;
   }
 
+  /** How many are unclaimed, and will be held no more once they are claimed. */
+  get unclaimedPlain(): number {
+    return this.#unclaimedPlain;
+  }
+
   get isFull(): boolean {
     return this.#holds.size - this.#unclaimedPlain >= this.max;
   }

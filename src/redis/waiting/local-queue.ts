@@ -324,11 +324,11 @@ export class LocalQueue implements WakeListener, Unsettled {
   }
 
   notAsked(): void {
-    if (this.#places.expired.length > 0) this.#failExpired(new StoreUnavailableError());
+    if (this.#places.expiredWithGrants.length > 0) this.#failExpired(new StoreUnavailableError());
   }
 
   #failExpired(error: unknown): void {
-    this.#endWaits(this.#places.expired, (waiter) => {
+    this.#endWaits(this.#places.expiredWithGrants, (waiter) => {
       waiter.fail(error);
     });
   }
@@ -338,17 +338,14 @@ export class LocalQueue implements WakeListener, Unsettled {
     this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
     if (this.#leader.needsTime(this.#lastNews.timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
-    for (const claim of news.granted) this.#granted(claim, news.at, quota, heldUntil);
+    // Where a version without records has approved a request, or its record is lost, a settle tells which check it belongs to.
+    this.#places.doubtRequests(news.granted);
+    for (const claim of news.granted) this.#granted(claim, news, quota, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.
     this.#withdraw(this.#places.endWaits(news.ended));
   }
 
-  #granted(
-    claim: string,
-    at: number | undefined,
-    quota: Quota | undefined,
-    heldUntil: HeldUntil,
-  ): void {
+  #granted(claim: string, { at }: News, quota: Quota | undefined, heldUntil: HeldUntil): void {
     const place = this.#places.get(claim);
     if (!place) return;
     if (place.waiter.keepMillis !== undefined) {

@@ -150,12 +150,11 @@ export class Places {
     return here.map(({ claim }) => claim);
   }
 
-  /** The longest wait of a request is over. Its place is doubted, since its turn may have come at this moment. */
+  /** The longest wait of a request is over. A place in the queue is doubted, since its turn may have come at this moment. */
   expire(claim: string): void {
-    const place = this.#ticketed.get(claim);
-    if (!place) return;
+    if (!this.#ticketed.has(claim) && !this.#granted.has(claim)) return;
     this.#expired.add(claim);
-    this.#doubt(place);
+    this.doubt(claim);
   }
 
   /** Doubts one place, if it is there. */
@@ -166,9 +165,23 @@ export class Places {
     if (asking) asking.isDoubted = true;
   }
 
-  /** The places whose longest wait is over. */
+  /** Doubts the places of the requests among these ids whose callers have chosen them. Claims of checks are passed over. */
+  doubtRequests(requestIds: readonly string[]): void {
+    const named = new Set(requestIds.filter((id) => this.has(id)));
+    if (named.size === 0) return;
+    for (const { claimOrId, requestId } of this.waiters()) {
+      if (named.has(requestId)) this.doubt(claimOrId);
+    }
+  }
+
+  /** The places in the queue whose longest wait is over. */
   get expired(): Place[] {
     return [...this.#expired].flatMap((claim) => this.#ticketed.get(claim) ?? []);
+  }
+
+  /** The places whose longest wait is over, also if their turns have come and their callers are still to be told. */
+  get expiredWithGrants(): Place[] {
+    return [...this.#expired].flatMap((claim) => this.get(claim) ?? []);
   }
 
   /** Doubts all places, also those without a ticket, since their tickets may be older than the doubt. */

@@ -244,6 +244,45 @@ describe('the approval of a kept place', () => {
     expect((await key.stored()).state).toEqual(before.state);
   });
 
+  test.each(['records', 'granted'] as const)(
+    'can be confirmed after %s was removed',
+    async (name) => {
+      const ticket = (await check(r1, 'a', 1)) as number;
+      await redis.client.del(key.names[name]);
+      await r1.release('f1');
+      await redis.client.del(key.names[name]);
+      const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
+      expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).granted).toEqual(['a#1']);
+      expect(await r1.confirm(['a#1'])).toEqual([true]);
+      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
+      expect(await check(r2, 'a', 2)).toBe('approved');
+    },
+  );
+
+  test.each(['state', 'holds'] as const)(
+    'is lost with the %s, and exceeds no maximum',
+    async (name) => {
+      const ticket = (await check(r1, 'a', 1)) as number;
+      await r1.release('f1');
+      await redis.client.del(key.names[name]);
+      if (name === 'state') await fill();
+      expect(await r1.confirm(['a#1'])).toEqual([false]);
+      const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
+      expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).putBack).toEqual(['a#1']);
+      await r1.withdraw(['a#1']);
+      expect(await key.counted()).toMatchObject({ approved: 2 });
+    },
+  );
+
+  test('is lost with the state for a check that comes back', async () => {
+    await check(r1, 'a', 1);
+    await r1.release('f1');
+    await redis.client.del(key.names.state);
+    await fill();
+    expect(await check(r2, 'a', 2)).toEqual(expect.any(Number));
+    expect(await key.counted()).toEqual({ approved: 2, held: 0 });
+  });
+
   test('is put back in its place if Redis has lost the state, and with it what is held', async () => {
     const ticket = await grant();
     await redis.client.del(key.names.state);
@@ -378,6 +417,21 @@ test('an approval is remembered for as long as it is held for its caller, whatev
     await short.check([`x${millis}`]);
   }
   expect(await short.confirm(['a#1'])).toEqual([true]);
+});
+
+test('no more approvals are held for their callers than ids are kept of when these come', async () => {
+  const bounded = key.replica('r1', { limits: { ...limits, maxRequests: 9 }, maxIdsPerKey: 2 });
+  await bounded.pause(1000);
+  for (const [i, id] of ['a', 'b', 'c'].entries()) await check(bounded, id, i);
+  await bounded.pause(0);
+  await bounded.settle();
+  expect((await told()).granted).toEqual(['a#r1#0', 'b#r1#1']);
+  expect(await bounded.check(['x'])).toEqual(['key full']);
+  expect(await bounded.confirm(['a#0', 'b#1'])).toEqual([true, true]);
+  await bounded.settle();
+  expect(await key.queued()).toEqual([`c@r1${KEPT}`]);
+  await bounded.release('a');
+  expect((await told()).granted).toEqual(['c#r1#2']);
 });
 
 test('a confirmation that is sent again tells the same when the key is idle', async () => {

@@ -59,8 +59,11 @@ export interface CountedLimit {
   fitsAlone(hits: number): boolean;
   /** Whether it takes more than the maximum, so that it never fits. */
   isBelow(hits: number): boolean;
-  /** Whether no more ids are kept. */
-  hasAllIds(isHeld: boolean): boolean;
+  /**
+   * Whether no more ids are kept.
+   * @param unclaimed how many held approvals will be held no more once they are claimed, so that their ids are kept here
+   */
+  hasAllIds(isHeld: boolean, unclaimed: number): boolean;
 
   /**
    * Takes an approval, unless it counts here already.

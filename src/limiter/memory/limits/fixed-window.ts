@@ -123,8 +123,10 @@ export class FixedWindow implements CountedLimit {
     return this.#takenOf(hits) > this.maximum;
   }
 
-  hasAllIds(isHeld: boolean): boolean {
-    return this.#keepsIdOf(isHeld) && this.#ids.size >= this.maxIds;
+  hasAllIds(isHeld: boolean, unclaimed: number): boolean {
+    if (!this.#keepsIdOf(isHeld)) return false;
+    // Ids that are kept with their holds come later.
+    return this.#ids.size + (this.#keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
   }
 
   take(id: string, hits: number, isHeld: boolean): boolean {

@@ -8,6 +8,7 @@ import { keyLimits } from '../../../support/limits.js';
 
 const ID = '0197c3a2-8b1e-7f00-8d5a-111111111111';
 const OTHER_ID = '0197c3a2-8b1e-7f00-8d5a-222222222222';
+const THIRD_ID = '0197c3a2-8b1e-7f00-8d5a-333333333333';
 const KEEP = 5000;
 const LIMITS = keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 9 });
 
@@ -41,6 +42,24 @@ test('a kept place counts in the bound of waiters until it ends', async () => {
   });
   await clock.advance(1000);
   expect(limiter.waiting).toBe(0);
+});
+
+test('no more approvals are held for their callers than ids are kept of when these come', async () => {
+  const limits = keyLimits({ windowMillis: 60_000, maxRequests: 9, maxRequestsInQueue: 9 });
+  const policies = policiesWith(() => limits);
+  const bounded = new MemoryLimiter(policies, clock, { maxIdsPerKey: 2 });
+  await bounded.pause('key', 1000);
+  const places = [ID, OTHER_ID, THIRD_ID].map((requestId) =>
+    startCheck(bounded, { key: 'key', canWait: true, requestId, keepMillis: KEEP }),
+  );
+  for (const place of places) place.disconnect();
+  await clock.advance(1000);
+  expect(await bounded.inspect('key')).toMatchObject({ held: 2, waiting: 1 });
+  await bounded.check({ key: 'key', canWait: false, requestId: ID });
+  expect(await bounded.inspect('key')).toMatchObject({ held: 1, waiting: 1 });
+  await bounded.release('key', ID);
+  expect(await bounded.inspect('key')).toMatchObject({ held: 2, waiting: 0 });
+  await bounded.close();
 });
 
 test('a check takes a kept place over although all places are taken', async () => {

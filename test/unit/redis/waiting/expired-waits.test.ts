@@ -1,9 +1,11 @@
+import type { Decision } from '../../../../src/limiter/limiter.js';
+import { Waiter } from '../../../../src/limiter/waiter.js';
 import {
   GRACE_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
 } from '../../../support/waiting/queue-harness.js';
-import { STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
+import { quiet, STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
 
 const LONGEST_WAIT = 400;
 
@@ -103,4 +105,46 @@ test('a waiter that was approved is not asked about when its wait would expire',
   const calls = h.store.calls.length;
   await h.advance(LONGEST_WAIT + GRACE_MILLIS);
   expect(h.store.calls).toHaveLength(calls);
+});
+
+describe('a wait for a kept place whose approval is not confirmed yet', () => {
+  let decision: Promise<Decision>;
+
+  /** The turn comes, and the wait expires. */
+  async function expireUnconfirmed(): Promise<void> {
+    const waiter = new Waiter('a', { keepMillis: 1000, maxWaitMillis: LONGEST_WAIT }, 1);
+    decision = waiter.decision;
+    decision.catch(() => undefined);
+    h.queue.ask(waiter, undefined);
+    h.ticketed('a#1', 10, WINDOW_MILLIS);
+    await h.waitAndListen({ b: 20 });
+    h.wake({ granted: ['a#r1#1'], waiting: 1 });
+    await h.advance(LONGEST_WAIT);
+  }
+
+  test('fails at its end if Redis can not be asked, and is withdrawn when it can', async () => {
+    h.store.confirm = () => Promise.reject(STORE_IS_AWAY);
+    await expireUnconfirmed();
+    await h.store.last.fail();
+    await expect(decision).rejects.toBe(STORE_IS_AWAY);
+    expect(h.withdrawn).toEqual([['a#1']]);
+  });
+
+  test('is denied at its end if Redis has lost the approval', async () => {
+    let lose = (): void => undefined;
+    h.store.confirm = () =>
+      new Promise((resolve) => {
+        lose = () => {
+          resolve([{ mayBeTold: [false], quota: undefined }]);
+        };
+      });
+    await expireUnconfirmed();
+    await h.store.last.answer({ waiting: 1 });
+    lose();
+    await quiet();
+    expect(h.store.last.ids).toEqual(['a#1']);
+    await h.store.last.answer({ waiting: 2, putBack: ['a#1'] });
+    expect(await decision).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
+    expect(h.withdrawn).toEqual([['a#1']]);
+  });
 });

@@ -6,6 +6,7 @@ import {
   WINDOW_MILLIS,
   LIMITS,
 } from '../../../support/waiting/queue-harness.js';
+import { Waiter } from '../../../../src/limiter/waiter.js';
 import type { QueueMode } from '../../../../src/redis/waiting/queue-mode.js';
 import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
@@ -298,6 +299,15 @@ describe('a queue with a waiter', () => {
     await h.store.last.answer({ granted: ['x', 'b', 'a'], waiting: 0 });
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
     expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
+  });
+
+  test('asks about a request with a chosen id if a wake does not say which check has its approval', async () => {
+    await h.waitAndListen({ b: 10 });
+    h.queue.ask(new Waiter('a', {}, 1), undefined);
+    h.ticketed('a#1', 20);
+    h.wake({ granted: ['a'] });
+    await quiet();
+    expect(h.store.last.ids).toEqual(['a#1']);
   });
 
   test('withdraws a place that was taken over, which a settle may have put back', async () => {
