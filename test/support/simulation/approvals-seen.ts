@@ -33,7 +33,11 @@ export class ApprovalsSeen {
       const request = this.world.requestOf(run.requestIds[0]!);
       if (request) request.isAmended = true;
     }
-    for (const id of approved) this.#approved(id, call);
+    for (const id of approved) {
+      // An earlier approval of a sliding window, with the same id, is over.
+      this.#window.approved.delete(id);
+      this.#approved(id, call);
+    }
     const claimed = claimedBy(run, stored, after);
     for (const id of claimed) this.#claimed(id, call);
     if (!state) return;
