@@ -26,9 +26,9 @@ local CLAIMED, NOT_CLAIMED = '1', '0'
 
 -- `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
 local function confirm_one(keys, state, call, record, owner)
-  if not record or record.owner ~= owner or (state and unclaimed_approvals.is_lost(keys, state, record)) then
+  if not record or record.owner ~= owner then
     return NOT_CLAIMED
-  elseif state and record.is == named_requests.GRANTED then
+  elseif state and record.is == named_requests.GRANTED and unclaimed_approvals.can_be_claimed(keys, state, record) then
     unclaimed_approvals.claim(keys, state, call, record, owner)
     return CLAIMED
   end

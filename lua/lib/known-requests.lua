@@ -76,11 +76,10 @@ end
 -- keep, owner, longest_wait, can_wait and has_no_place.
 function known_requests.answer(keys, state, call, check)
   local record = named_requests.find(keys, check.request_id)
-  if record and unclaimed_approvals.is_lost(keys, state, record) then
-    unclaimed_approvals.forget_lost(keys, state, record)
+  if record and not unclaimed_approvals.can_be_claimed(keys, state, record) then
+    named_requests.forget(keys, { check.request_id })
     return nil
-  end
-  if not record and is_approved_without_record(keys, state, check.request_id) then
+  elseif not record and is_approved_without_record(keys, state, check.request_id) then
     record = {
       request_id = check.request_id, is = named_requests.APPROVED, hits = check.hits, hold = check.hold,
       holder = check.holder,

@@ -21,15 +21,9 @@ local function note_end(state, record)
   end
 end
 
--- Whether somebody has removed the state that counts an approval, or its hold. A check must not take what nothing counts.
-function unclaimed_approvals.is_lost(keys, state, record)
-  return record.is == named_requests.GRANTED and holds.read(keys, state, record.request_id) == nil
-end
-
--- Forgets an approval that is lost.
-function unclaimed_approvals.forget_lost(keys, state, record)
-  note_end(state, record)
-  named_requests.forget_granted(keys, { record })
+-- Whether the approval of a request is held, if that is unclaimed: Redis may have lost the state, and with it the holds.
+function unclaimed_approvals.can_be_claimed(keys, state, record)
+  return record.is ~= named_requests.GRANTED or holds.read(keys, state, record.request_id) ~= nil
 end
 
 -- An approval becomes what was asked for: it counts in the present windows, or is held from now on. It has counted as a held

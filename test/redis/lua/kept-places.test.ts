@@ -274,21 +274,23 @@ describe('the approval of a kept place', () => {
     },
   );
 
-  test('is lost with the state for a check that comes back', async () => {
-    await check(r1, 'a', 1);
-    await r1.release('f1');
-    await redis.client.del(key.names.state);
-    await fill();
-    expect(await check(r2, 'a', 2)).toEqual(expect.any(Number));
-    expect(await key.counted()).toEqual({ approved: 2, held: 0 });
-  });
-
   test('is put back in its place if Redis has lost the state, and with it what is held', async () => {
     const ticket = await grant();
     await redis.client.del(key.names.state);
     expect(await r1.confirm(['a#1'])).toEqual([false]);
     const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
     expect(await r1.settle({ 'a#1': ticket }, 0, '', terms)).toMatchObject({ putBack: ['a#1'] });
+  });
+
+  test.each([
+    ['a check', async () => typeof (await check(r2, 'a', 2)) === 'number'],
+    ['a confirmation', async () => (await r1.confirm(['a#1']))[0] === false],
+  ])('is not claimed by %s once Redis has lost the state', async (_what, isRefused) => {
+    await grant();
+    await redis.client.del(key.names.state);
+    await r2.check(['g1', 'g2']);
+    expect(await isRefused()).toBe(true);
+    expect(await key.counted()).toMatchObject({ approved: 2 });
   });
 
   test('is held for its own time from the confirmation on, if it asked for that', async () => {

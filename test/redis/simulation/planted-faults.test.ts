@@ -9,7 +9,8 @@ import {
   shrinkFailure,
 } from '../../support/simulation/campaign.js';
 import { faultyScripts } from '../../support/simulation/lua-fault.js';
-import { type PlantedFault, PLANTED_FAULTS } from '../../support/simulation/planted-faults.js';
+import type { PlantedFault } from '../../support/simulation/planted-fault.js';
+import { PLANTED_FAULTS } from '../../support/simulation/planted-faults.js';
 import type { Scripts } from '../../support/simulation/schedule.js';
 import { loadHelpers, simulatedScripts } from '../../support/simulation/stored-key.js';
 import { Violation } from '../../support/simulation/violation.js';

@@ -61,11 +61,15 @@ function termsIn(words: readonly string[]): CheckTerms {
   const maxWaitMillis = option(words, 'limit');
   const hits = option(words, 'hits');
   const holdMillis = option(words, 'hold');
+  const keepMillis = option(words, 'keep');
+  const answerMillis = option(words, 'answer');
   return {
     canWait: words.includes('wait'),
     ...(maxWaitMillis !== undefined && { maxWaitMillis }),
     ...(hits !== undefined && { hits }),
     ...(holdMillis !== undefined && { holdMillis }),
+    ...(keepMillis !== undefined && { keepMillis }),
+    ...(answerMillis !== undefined && { answerMillis }),
     ...(maxRequests !== undefined && { maxRequests }),
     ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
     ...(windowMillis !== undefined && { windowMillis }),
@@ -79,8 +83,9 @@ function running(action: Action): Action {
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
   /**
-   * ask A c1 [named] [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the longest wait in ms;
-   * of a named request the caller has chosen the id
+   * ask A c1 [named] [wait] [limit=N] [keep=N] [answer=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the
+   * longest wait in ms; of a named request the caller has chosen the id, and its place can be kept for `keep` ms; `answer` is
+   * the longest wait for an answer
    */
   ask: (world, replica, words) => {
     const [id = ''] = words;
@@ -174,6 +179,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     replica.life = 'frozen';
     replica.history.lost();
     world.lateReplicas.add(replica.name);
+    world.connectionsEnded(replica);
     return true;
   },
   thaw: (world, replica) => {
@@ -184,8 +190,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     replica.onceThawed = undefined;
     return true;
   },
-  kill: (_world, replica) => {
+  kill: (world, replica) => {
     if (!replica.isAlive) return false;
+    world.connectionsEnded(replica);
     replica.life = 'dead';
     replica.mailbox.close();
     return true;

@@ -1,9 +1,10 @@
 import { type Algorithm, capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { luaNumber } from '../lua-constants.js';
 import { type StoredState, windowEnd } from '../stored-state.js';
-import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
+import type { SimulatedClient } from './client.js';
+import { claimedBy, type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { isIdle, type Snapshot } from './snapshot.js';
-import { requestsKnown } from './stored-requests.js';
+import { grantedIn, requestsKnown } from './stored-requests.js';
 import { Violation } from './violation.js';
 
 /** While waiters are served, a bucket may have drained below 0 by what drains in this time. */
@@ -33,6 +34,8 @@ export class ApprovalsSeen {
       if (request) request.isAmended = true;
     }
     for (const id of approved) this.#approved(id, call);
+    const claimed = claimedBy(run, stored, after);
+    for (const id of claimed) this.#claimed(id, call);
     if (!state) return;
     this.#checkUnit(call);
     const isSame = !beginsKey && goesOn(stored.state, state) && !isIdle(after, run.now);
@@ -41,7 +44,8 @@ export class ApprovalsSeen {
     if (!isSame) this.#window = { highest, approved: new Map() };
     for (const [id, hits] of after.requests) {
       // Other limits have approvals of earlier periods.
-      const isOfPeriod = approved.includes(id) || this.#window.approved.has(id);
+      const isNew = approved.includes(id) || claimed.includes(id);
+      const isOfPeriod = isNew || this.#window.approved.has(id);
       if (!state.stored || isOfPeriod) this.#window.approved.set(id, hits);
     }
     this.#checkMaximum(call);
@@ -60,7 +64,10 @@ export class ApprovalsSeen {
   #forget({ run: { script, requestIds, now }, stored }: JudgedCall): void {
     for (const [id, { lapsesAt }] of stored.holds) {
       const approval = this.world.requestOf(id)?.approval;
-      if (approval && lapsesAt <= now) approval.isForgotten = true;
+      if (!approval || lapsesAt > now) continue;
+      approval.isForgotten = true;
+      // Nobody has got it, so it counts in no limit.
+      if (grantedIn(stored).has(id)) this.#window.approved.delete(id);
     }
     if (script !== 'check') return;
     for (const id of requestIds) {
@@ -116,12 +123,16 @@ export class ApprovalsSeen {
     }
   }
 
-  #approved(id: string, { number, run, after: { state, requests, holds } }: JudgedCall): void {
+  #approved(id: string, { number, run, after }: JudgedCall): void {
+    const { state, requests, holds } = after;
+    const isGranted = grantedIn(after).has(id);
     const request = this.world.requestOf(id);
     if (!request) throw new Violation('only those who ask are approved', id);
     const { approval, checks } = request;
     const { hits, millis } = holds.get(id) ?? { hits: requests.get(id), millis: undefined };
-    if (!checks.some(({ askedHits, askedHold }) => hits === askedHits && millis === askedHold)) {
+    const isAsked = (check: SimulatedClient): boolean =>
+      hits === check.askedHits && millis === (isGranted ? check.keepMillis : check.askedHold);
+    if (!checks.some(isAsked)) {
       throw new Violation('an approval is what was asked for', `${id}: ${hits} hits, ${millis} ms`);
     }
     request.isAmended = false;
@@ -135,6 +146,21 @@ export class ApprovalsSeen {
       isForgotten: false,
     };
     request.releasedBy = undefined;
+  }
+
+  /** The caller of an approval that was held for it has got it: it counts from now on as was asked for. */
+  #claimed(id: string, { run, stored, after }: JudgedCall): void {
+    const request = this.world.requestOf(id)!;
+    const { lapsesAt, millis } = after.holds.get(id) ?? { lapsesAt: Infinity, millis: undefined };
+    const { holdMillis } = grantedIn(stored).get(id)!;
+    if (millis !== holdMillis || (holdMillis !== undefined && lapsesAt !== run.now + holdMillis)) {
+      const detail = `${id}: ${millis} ms, not ${holdMillis}`;
+      throw new Violation('an approval is held from when its caller gets it', detail);
+    }
+    request.heldUntil = lapsesAt;
+    if (request.approval && after.state) {
+      request.approval = { ...request.approval, windowEnd: windowEnd(after.state) };
+    }
   }
 
   /** The length and the maximum of windows are those of the same rules, also in a key that replicas restore. */

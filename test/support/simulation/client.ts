@@ -17,8 +17,12 @@ export class SimulatedRequest {
   readonly checks: SimulatedClient[] = [];
   /** The check to which Redis gave it last; undefined until then, and without an id of the caller's choice. */
   owner: SimulatedClient | undefined;
+  /** Its approval belongs to no check, since several were told of it. */
+  isOfNoCheck = false;
   /** The ticket of its place in Redis. */
   ticket: number | undefined;
+  /** Until when its place or approval is there at least without a connection, in ms since the world began. */
+  keptUntil = -Infinity;
   approval: SeenApproval | undefined;
   /** When the hold of its approval lapses or has lapsed, if nobody renews it. */
   heldUntil = Infinity;
@@ -50,11 +54,17 @@ export interface AskedTerms {
   readonly hits?: number;
   /** For how long it asks to hold its approval; undefined if it does not. */
   readonly holdMillis?: number;
+  /** For how long its place is kept without it; undefined if that ends with it. */
+  readonly keepMillis?: number;
+  /** With `keepMillis`: how long it waits for its answer. Default: as long as for its turn. */
+  readonly answerMillis?: number;
 }
 
 /** One check of somebody. */
 export class SimulatedClient {
   readonly presence = new CallerPresence();
+  /** When its connection ended, as far as its caller knows, in ms since the world began: it was told something, or is gone. */
+  endedAt = Infinity;
   /** What it was told. */
   outcome: Decision['outcome'] | 'failed' | undefined;
   /** Why it was denied. */
@@ -69,6 +79,8 @@ export class SimulatedClient {
   readonly maxWaitMillis: number;
   readonly askedHits: number;
   readonly askedHold: number | undefined;
+  readonly keepMillis: number | undefined;
+  readonly answerMillis: number;
 
   constructor(
     readonly name: string,
@@ -76,11 +88,15 @@ export class SimulatedClient {
     readonly replica: string,
     /** When it asked, in milliseconds since the world began. */
     readonly askedAt: number,
-    { canWait, maxWaitMillis = Infinity, hits = 1, holdMillis }: AskedTerms,
+    terms: AskedTerms,
   ) {
+    const { canWait, maxWaitMillis = Infinity, hits = 1, holdMillis } = terms;
+    const { keepMillis, answerMillis = Infinity } = terms;
     this.canWait = canWait;
     this.maxWaitMillis = maxWaitMillis;
     this.askedHits = hits;
     this.askedHold = holdMillis;
+    this.keepMillis = keepMillis;
+    this.answerMillis = answerMillis;
   }
 }

@@ -3,7 +3,7 @@ import { KnownCalendar } from '../known-calendar.js';
 import { stepsOf } from '../stored-counts.js';
 import { idleAt, type StoredLimit } from '../stored-state.js';
 import { Violation } from './violation.js';
-import type { Snapshot } from './snapshot.js';
+import { keptMillisOf, type Snapshot } from './snapshot.js';
 
 /** A hold as far as its length counts. */
 interface TimedHold {
@@ -113,8 +113,8 @@ export function checkNothingLastsLonger(
     const over = hold.lapsesAt - lapseByNow(hold, now);
     if (over > 0) fail(`the hold of ${id}`, over);
   }
-  for (const [replica, leaseEnds] of Object.entries(leases)) {
-    const over = leaseEnds - now - leaseMillis;
-    if (over > 0 && renewed.get(replica) !== leaseEnds) fail(`the lease of ${replica}`, over);
+  for (const [id, leaseEnds] of Object.entries(leases)) {
+    const over = leaseEnds - now - leaseMillis - keptMillisOf(id);
+    if (over > 0 && renewed.get(id) !== leaseEnds) fail(`the lease of ${id}`, over);
   }
 }

@@ -1,6 +1,7 @@
 import { act } from './actions.js';
 import type { SimulatedReplica } from './replica.js';
 import { SPREAD_MILLIS } from './punctuality.js';
+import { grantedIn } from './stored-requests.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
@@ -9,6 +10,7 @@ const MOST_ROUNDS_AT_ONCE = 500;
 /** Beside windows and leases: recoveries, time limits, attempts that follow others that failed. */
 const OTHER_MILLIS = 5_000;
 const LEADER_LOCK_MILLIS = 10_000;
+const MOST_ROUNDED_UP = 2.5;
 /** Redis keeps a key for a little less after the last call, where somebody waits: lua/lib/instance.lua. */
 const LEASES_KEPT = 22;
 
@@ -18,12 +20,12 @@ const LEASES_KEPT = 22;
  */
 export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
-  const { longestWindow, longestHold, longestPause, longestReport } = world;
+  const { longestWindow, longestHold, longestKeep, longestPause, longestReport } = world;
   const { leaseMillis } = world.shape;
   // An approval counts in a sliding window for up to two of its lengths.
   const spreadMillis = world.rules.hasCalendars ? SPREAD_MILLIS : 0;
   const patience =
-    (world.clients.size + 8) * (2 * longestWindow + longestHold + spreadMillis) +
+    (world.clients.size + 8) * (2 * longestWindow + longestHold + longestKeep + spreadMillis) +
     longestPause +
     longestReport +
     3 * leaseMillis +
@@ -31,7 +33,8 @@ export async function bringToAnEnd(world: World): Promise<void> {
   await goOn(world, patience, 'nobody hangs', () =>
     names([...world.clients.values()].filter((client) => isHanging(world, client))),
   );
-  await goOn(world, leaseMillis + LEADER_LOCK_MILLIS, 'nothing is left to be done', () =>
+  const lastTimers = leaseMillis + longestKeep + LEADER_LOCK_MILLIS;
+  await goOn(world, lastTimers, 'nothing is left to be done', () =>
     names(world.replicas.filter(isBusy)),
   );
   checkApprovals(world);
@@ -44,6 +47,8 @@ export async function bringToAnEnd(world: World): Promise<void> {
   // Names that no call has touched since Redis's clock went back expire later by the step.
   world.now += world.behindMillis;
   world.now += 8 * longestWindow + longestHold + longestPause + longestReport;
+  // Redis rounds the time for which a place is kept up.
+  world.now += MOST_ROUNDED_UP * longestKeep;
   world.now += LEASES_KEPT * leaseMillis;
   await world.look();
   const { keys } = world.stored.last;
@@ -116,11 +121,15 @@ function isBusy({ isRunning, clock, room }: SimulatedReplica): boolean {
 
 /** Each approved client was told so, or has given its approval back. */
 function checkApprovals(world: World): void {
-  for (const { id, isNamed, newest, checks, approval, withdrawnBy } of world.requests.values()) {
-    if (isNamed && world.hasLostOwners) continue;
+  for (const request of world.requests.values()) {
+    const { id, isNamed, newest, checks, approval, withdrawnBy, isOfNoCheck } = request;
+    if (isOfNoCheck || (isNamed && world.hasLostOwners)) continue;
     const { life, hasGivenUp } = world.replica(newest.replica)!;
     const isTold = checks.some(({ outcome }) => outcome === 'approved');
     if (!approval || approval.isForgotten || isTold || life === 'dead' || hasGivenUp) continue;
+    // An approval stays as long as a kept place: it lapses, or a replica that goes on gives it back.
+    const isKept = newest.keepMillis !== undefined;
+    if (isKept && (life !== 'up' || grantedIn(world.stored.last).has(id))) continue;
     if (withdrawnBy < approval.call) {
       throw new Violation(
         'no approval is kept from others',

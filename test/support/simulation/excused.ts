@@ -3,7 +3,7 @@ import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
-import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { generationsOf, idsOf, isIdle, type Snapshot } from './snapshot.js';
 import { requestsKnown } from './stored-requests.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
@@ -34,7 +34,7 @@ export function isExcused(call: JudgedCall): boolean {
   const hasCeilings = batches.some((batch) => batch.rules.ceilings?.windowMillis !== Infinity);
   if (batches.length > 1 && hasCeilings) return true;
   // The first check that joins the queue renews the lease of its replica, whose other waiters count for the next check.
-  const hasLapsed = (stored.leases[run.replica] ?? Infinity) <= now;
+  const hasLapsed = idsOf(stored, run.replica).some((id) => stored.leases[id]! <= now);
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];

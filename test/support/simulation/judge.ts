@@ -11,12 +11,14 @@ import {
 } from './judged-call.js';
 import { judgeByModel } from './oracle.js';
 import { OwnersSeen } from './owners-seen.js';
+import { KeptPlacesSeen } from './kept-places.js';
+import { checkLook } from './looks.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
 import { withSaidCalendars } from './said-calendars.js';
 import type { ScriptRun } from './script-run.js';
 import { ReportsSeen } from './reports-seen.js';
-import { isIdle, type Snapshot } from './snapshot.js';
+import { idsOf, isIdle, keptMillisOf, type Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { Violation } from './violation.js';
 
@@ -34,16 +36,18 @@ export class Judge {
   #steppedAt = -Infinity;
   /** Redis's clock has gone back, and no call has opened the key since. */
   #isBehind = false;
-  /** When the leases end that a renewal has extended last, by replica. */
+  /** When the leases end that a renewal has extended last, by their ids. */
   readonly #renewed = new Map<string, number>();
   readonly #approvals: ApprovalsSeen;
   readonly #order: QueueOrder;
   readonly #owners: OwnersSeen;
+  readonly #kept: KeptPlacesSeen;
 
   constructor(private readonly world: JudgedWorld) {
     this.#approvals = new ApprovalsSeen(world);
     this.#order = new QueueOrder(world);
     this.#owners = new OwnersSeen(world);
+    this.#kept = new KeptPlacesSeen(world);
     this.#reports = new ReportsSeen(world);
   }
 
@@ -81,6 +85,10 @@ export class Judge {
   judge(run: ScriptRun, reply: unknown, change: Change): void {
     this.#calls += 1;
     if (checkStale(run, reply, change)) return;
+    if (run.script === 'status') {
+      checkLook(run, reply, change);
+      return;
+    }
     const { after, messages } = change;
     const isOpened = run.script !== 'renew' && !needsAllNames(reply);
     const stored = this.#found(run, change, isOpened);
@@ -97,6 +105,7 @@ export class Judge {
     if (isOpened) this.#approvals.judge(call);
     if (isOpened) this.#reports.judge(call);
     if (isOpened && !this.#isTorn) checkDays(call);
+    this.#kept.judge(call, this.#steppedAt > -Infinity);
     this.#order.judge(call);
     checkRecovery(call, this.world, this.#steppedAt, (windowEnd) =>
       this.#approvals.rememberedUntil(windowEnd),
@@ -148,15 +157,16 @@ export class Judge {
   #checkRenewal(call: JudgedCall): void {
     const { run, after } = call;
     if (!checkRenewal(call, this.world.shape.leaseMillis)) return;
-    this.#renewed.set(run.replica, after.leases[run.replica]!);
+    for (const id of idsOf(after, run.replica)) this.#renewed.set(id, after.leases[id]!);
   }
 
   /** Nothing lasts longer than it was set for, also after Redis's clock has gone back. */
   #checkTimes({ run: { now, replica }, stored, after }: JudgedCall): void {
     const { leaseMillis } = this.world.shape;
     // A caller that looks at its own lease sees the step.
-    const isShown = (stored.leases[replica] ?? 0) > now + leaseMillis;
-    const hasLooked = after.leases[replica] !== stored.leases[replica];
+    const ids = idsOf(stored, replica);
+    const isShown = ids.some((id) => stored.leases[id]! > now + leaseMillis + keptMillisOf(id));
+    const hasLooked = ids.some((id) => after.leases[id] !== stored.leases[id]);
     const renewed = isShown && hasLooked ? new Map<string, number>() : this.#renewed;
     checkNothingLastsLonger(after, now, leaseMillis, renewed);
   }

@@ -5,7 +5,7 @@ import type { RulesGiven } from './rules-given.js';
 import type { CheckRun, ScriptRun } from './script-run.js';
 import type { WorldShape } from './shape.js';
 import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
-import { requestsKnown } from './stored-requests.js';
+import { grantedIn, requestsKnown } from './stored-requests.js';
 
 /** What a judge knows of a world beside the calls. */
 export interface JudgedWorld {
@@ -70,11 +70,13 @@ function markOf(snapshot: Snapshot, id: string): number | undefined {
 
 /** Those that are approved after a call and were not before. */
 export function newlyApproved(
-  { now }: ScriptRun,
+  run: ScriptRun,
   stored: Snapshot,
   after: Snapshot,
   beginsKey: boolean,
 ): string[] {
+  const { now } = run;
+  const claimed = claimedBy(run, stored, after);
   // Only a fixed window ends as a whole.
   const goesOn = after.state?.stored ? !beginsKey : isSameWindow(stored.state, after.state);
   const inWindow = [...after.requests.keys()].filter(
@@ -85,7 +87,20 @@ export function newlyApproved(
     return lapsesAt > now && before <= now ? [id] : [];
   });
   // A token bucket has the ids of held approvals as well.
-  return [...new Set([...inWindow, ...held])];
+  return [...new Set([...inWindow, ...held])].filter((id) => !claimed.includes(id));
+}
+
+/** The requests whose approvals were held for their callers, and are theirs since a call. */
+export function claimedBy(
+  { now }: Pick<ScriptRun, 'now'>,
+  stored: Snapshot,
+  after: Snapshot,
+): string[] {
+  const known = requestsKnown(after);
+  return [...grantedIn(stored).keys()].filter((id) => {
+    const wasHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > now;
+    return wasHeld && known.get(id)?.is === 'approved';
+  });
 }
 
 /** The checks of a call that were decided, and what it replied to each. */
@@ -108,7 +123,7 @@ export function verdictsIn({
 
 /**
  * The requests whose places or approvals a call withdraws, or gives back: those of checks to which they belong, those that
- * wait and are released, and those whose wait a later check has ended.
+ * are released before their callers have approvals, and those whose wait a later check has ended.
  */
 export function withdrawnBy(call: Pick<JudgedCall, 'run' | 'reply' | 'stored'>): Set<string> {
   const { run, stored } = call;
@@ -121,7 +136,8 @@ export function withdrawnBy(call: Pick<JudgedCall, 'run' | 'reply' | 'stored'>):
     .map(({ id }) => id);
   // Of a lost key, a release is a 404 and leaves the places as they are: docs/reliability.md.
   if (run.script === 'release' && stored.state) {
-    ids.push(...run.requestIds.filter((id) => known.get(id)?.is === 'waiting'));
+    const unclaimed: readonly unknown[] = ['waiting', 'granted'];
+    ids.push(...run.requestIds.filter((id) => unclaimed.includes(known.get(id)?.is)));
   }
   for (const [{ id }, verdict] of verdictsIn(call)) {
     if (verdict === VERDICT.waitExpired) ids.push(id);

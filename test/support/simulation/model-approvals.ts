@@ -4,8 +4,9 @@ import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-li
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import type { StoredReport } from '../stored-counts.js';
 import { reportsOf, type StoredState } from '../stored-state.js';
-import { uuidOf } from './model-ids.js';
+import { idOf, uuidOf } from './model-ids.js';
 import type { Snapshot } from './snapshot.js';
+import type { StoredRequest } from './stored-requests.js';
 
 const OTHER = uuidOf('?');
 
@@ -13,11 +14,13 @@ const OTHER = uuidOf('?');
  * Gives a key of the embedded limiter the approvals that Redis has stored, but for those in limits that are no fixed
  * windows: `restoreLimits` gives it these.
  * @param approvals of a key with its own limit, of which there are none
+ * @param known the requests with ids of their callers, which say which holds are for callers that have not been told yet
  * @param further limits, whose maxima are more than approvals take
  */
 export function restoreApprovals(
   approvals: Approvals,
   stored: Snapshot & { readonly state: StoredState },
+  known: ReadonlyMap<string, StoredRequest>,
   further: readonly Limit[],
 ): void {
   const { state } = stored;
@@ -32,7 +35,7 @@ export function restoreApprovals(
     // Before the next limit, which may have begun when this window would have ended without the report.
     restoreReport(approvals.limits[i + 1]!, ofFurther[i]);
   }
-  restoreHolds(approvals, stored);
+  restoreHolds(approvals, stored, known);
   const used = [state.approved, ...state.further.map(({ taken }) => taken)];
   const counts = [state.stored, ...state.further.map((limit) => limit.stored)];
   for (const [i, limit] of approvals.limits.entries()) {
@@ -61,9 +64,18 @@ function restoreReport(limit: CountedLimit, report: StoredReport | undefined): v
   limit.carry(surplus - floor);
 }
 
-function restoreHolds(approvals: Approvals, { state, holds }: Snapshot): void {
-  const hold = (id: string, now: number, hits: number, holdMillis: number): void => {
-    approvals.add(now, id, { hits, holdMillis });
+function restoreHolds(
+  approvals: Approvals,
+  { state, holds }: Snapshot,
+  known: ReadonlyMap<string, StoredRequest>,
+): void {
+  const hold = (id: string, now: number, hits: number, millis: number): void => {
+    const record = known.get(idOf(id));
+    if (record?.is === 'granted') {
+      approvals.addWaiter(now, id, { hits, holdMillis: record.holdMillis }, millis);
+    } else {
+      approvals.add(now, id, { hits, holdMillis: millis });
+    }
     for (const limit of approvals.limits) limit.giveBack(id, true);
   };
   for (const [id, { lapsesAt, millis, hits }] of holds) {

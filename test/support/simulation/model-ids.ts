@@ -9,6 +9,8 @@ export function uuidOf(id: string): string {
 /** The owner of a request, `<replica>#<number>`, as the embedded limiter has it. */
 export function numberOf(owner: string): number {
   const [replica = '', number = ''] = owner.split('#');
+  // Of an approval that belongs to no check.
+  if (number === '0') return 0;
   return (
     Number(number) * REPLICA_NAMES.length + REPLICA_NAMES.findIndex((name) => name === replica)
   );

@@ -35,7 +35,7 @@ const EVERYTHING = Number.MAX_SAFE_INTEGER;
 const MORE = [0, 1, 2, 3, 4, 6, 8];
 
 /** A waiter, by its id. */
-export type ModelWaiter = Pick<WaiterRun, 'hits' | 'holdMillis' | 'owner'>;
+export type ModelWaiter = Pick<WaiterRun, 'hits' | 'holdMillis' | 'keepMillis' | 'owner'>;
 
 /** What the embedded limiter makes of a key: the model of the rules. Ids are those of the simulation. */
 export class Model {
@@ -46,7 +46,7 @@ export class Model {
   readonly #records: RequestRecords;
   #rules: KeyLimits;
 
-  /** @param known the requests with ids of their callers that wait no more */
+  /** @param known the requests with ids of their callers. Those that wait, and those that are granted, are added later */
   private constructor(start: number, rules: KeyLimits, known: ReadonlyMap<string, StoredRequest>) {
     this.#policy = { current: rules };
     this.#rules = rules;
@@ -57,7 +57,7 @@ export class Model {
     const approvals = new Approvals(start, rules.limits, UNBOUNDED, budget);
     this.#records = new RequestRecords(approvals, Infinity, budget);
     for (const [id, { is, hits, holdMillis, owner }] of known) {
-      if (is === 'waiting') continue;
+      if (is === 'waiting' || is === 'granted') continue;
       this.#records.add(uuidOf(id), { hits, holdMillis, holder: undefined }, numberOf(owner));
       // Redis says how long they are remembered.
       this.#records.approve(FOREVER, uuidOf(id));
@@ -90,12 +90,13 @@ export class Model {
     const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
     const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] }, known);
     if (state.served > 0) model.#serve(state.served);
-    restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
+    restoreApprovals(model.#instance.approvals, stored, known, unbounded.slice(1));
+    model.#grant(known);
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);
     model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
-    for (const [id, { hits, holdMillis, owner }] of waiters) {
-      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis });
+    for (const [id, { hits, holdMillis, keepMillis, owner }] of waiters) {
+      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis });
     }
     model.#policy.current = inForce;
     model.#instance.settle(LONG_AGO);
@@ -118,7 +119,7 @@ export class Model {
   }
 
   /** Everything that can be asked of an instance. */
-  get instance(): Omit<Instance, 'check' | 'release' | 'withdraw' | 'amend'> {
+  get instance(): Omit<Instance, 'check' | 'release' | 'withdraw' | 'amend' | 'claim'> {
     return this.#instance;
   }
 
@@ -156,6 +157,17 @@ export class Model {
     if (number !== undefined && (record?.owner !== number || record.state === 'released')) return;
     this.#instance.withdraw(now, uuidOf(id), number);
     this.#instance.release(now, uuidOf(id), true);
+  }
+
+  /**
+   * A check gets the approval that is held for it.
+   * @returns whether its caller may be told; also if the check has got it before
+   */
+  claim(now: number, { id, owner = '' }: Claimed): boolean {
+    const number = numberOf(owner);
+    const record = this.recordOf(id);
+    if (record?.state === 'approved' && record.owner === number) return true;
+    return this.#instance.claim(now, uuidOf(id), number) === 'claimed';
   }
 
   amend(now: number, id: string, amendment: Amendment): AmendOutcome {
@@ -201,6 +213,15 @@ export class Model {
 
   hitsHeld(id: string): number | undefined {
     return this.#instance.approvals.holds?.hitsOf(uuidOf(id));
+  }
+
+  /** Adds the records of the requests whose approvals are held for their callers, by holds that there are. */
+  #grant(known: ReadonlyMap<string, StoredRequest>): void {
+    for (const [id, { is, hits, holdMillis, owner }] of known) {
+      if (is !== 'granted') continue;
+      this.#records.add(uuidOf(id), { hits, holdMillis, holder: undefined }, numberOf(owner));
+      this.#records.grant(LONG_AGO, uuidOf(id));
+    }
   }
 
   /** Somebody is approved from the queue at this time, which leaves nothing but that time. */

@@ -11,6 +11,7 @@ import {
 import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
+import type { RequestRecord } from '../../../src/limiter/memory/request-records.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -24,7 +25,7 @@ import { Model, type ModelWaiter, rulesInForce } from './model.js';
 import { numberOf } from './model-ids.js';
 import type { CheckRun, ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
-import { generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { countsAt, generationsOf, isIdle, type Snapshot } from './snapshot.js';
 import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
 import { Violation } from './violation.js';
 import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
@@ -53,6 +54,11 @@ const VERDICTS_BY_RECORD = {
 
 type Waiter = ModelWaiter & { readonly ticket: number };
 
+/** Of the one key of a world. */
+type ConfirmReply = readonly [
+  readonly [claimed: string, micros: number, limits: string, used: unknown],
+];
+
 /**
  * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
  * call. The model begins with what was stored before the call, so a call that is excused excuses no other.
@@ -71,7 +77,7 @@ export function judgeByModel(call: JudgedCall): void {
     throw new Violation('a key stays until it is idle', `none is found by ${run.script}`);
   }
   if (beginsKey && !makesKey(run)) {
-    const expected = [[], replyIfGone(run) ?? reply];
+    const expected = [[], replyIfGone(call) ?? reply];
     same('nothing is done to a key that is idle', [approved, replyOf(run, reply)], expected);
     return;
   }
@@ -84,8 +90,16 @@ function makesKey({ script, own, rules }: ScriptRun): boolean {
 }
 
 /** What the scripts reply if there is no key. A withdrawal and a settle say more. */
-function replyIfGone({ script, own, rules }: ScriptRun): unknown {
+function replyIfGone({ run: { script, own, rules, confirmations }, stored }: JudgedCall): unknown {
   if (script === 'release') return 0;
+  if (script === 'confirm') {
+    const known = requestsKnown(stored);
+    const digits = confirmations.map(({ id, owner }) => {
+      const record = known.get(id);
+      return record?.is === 'approved' && record.owner === owner ? '1' : '0';
+    });
+    return [[digits.join('')]];
+  }
   if (script === 'amend') return REPLY.notFound;
   return script === 'remaining' ? rejectionOf(rules.limits, reportIn(own)) : undefined;
 }
@@ -112,6 +126,8 @@ class Comparison {
   readonly #joined = new Map<string, CheckRun>();
   /** The waiters from before whose wait a later check has ended. */
   readonly #ended = new Set<string>();
+  /** The later checks that have taken places over. */
+  readonly #takers = new Map<string, CheckRun>();
 
   /** @param state of the key; undefined if it begins with the call */
   constructor(
@@ -141,6 +157,7 @@ class Comparison {
     if (script === 'check') this.#check(reply as unknown[]);
     else if (script === 'settle') this.#settle(reply as unknown[]);
     else if (script === 'withdraw') this.#withdraw();
+    else if (script === 'confirm') this.#confirm(reply as ConfirmReply);
     else if (script === 'pause') instance.pause(now, this.#isRecovering ? FOREVER : Number(own[0]));
     else if (script === 'release') {
       const isReleased = this.#model.release(now, id, own[1] === '1');
@@ -162,10 +179,10 @@ class Comparison {
     const claimed = this.#claimedByRecord;
     const living = [...stored.waiting]
       .filter(
-        ([id, { replica }]) =>
+        ([id, place]) =>
           this.#isRecovering ||
-          (stored.leases[replica] ?? 0) > run.now ||
-          (isSettle && replica === run.replica) ||
+          countsAt(stored, place, run.now) ||
+          (isSettle && place.replica === run.replica) ||
           claimed.has(id),
       )
       .map(([id, waiter]): [string, Waiter] => {
@@ -203,10 +220,12 @@ class Comparison {
     // A hold may have lapsed before its waiter was told, which waits again.
     const putBack = run.script === 'settle' ? decodeSettleReply(reply, run.replica).putBack : [];
     for (const claim of putBack) known.delete(parseClaim(claim).requestId);
-    for (const [{ id, owner = '', hits, holdMillis }] of verdictsIn(this.call)) {
+    // Nobody knows whose it is.
+    const owner = `${run.replica}#0`;
+    for (const [{ id, owner: ofCheck, hits, holdMillis }] of verdictsIn(this.call)) {
       const isHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now;
-      if (owner !== '' && isHeld && !known.has(id)) {
-        known.set(id, { is: 'approved', hits, holdMillis, owner });
+      if (ofCheck !== undefined && isHeld && !known.has(id)) {
+        known.set(id, { is: 'approved', hits, holdMillis, keepMillis: undefined, owner });
       }
     }
     return known;
@@ -267,16 +286,18 @@ class Comparison {
       // The place of a dead replica may have been removed.
       if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
     }
-    if (this.#wasTakenOver(check)) return VERDICT.takenOver;
+    if (this.#wasTakenOver(check, reply)) return VERDICT.takenOver;
     const isKnown = check.owner !== undefined && this.#model.recordOf(id) !== undefined;
-    const decision = this.#model.check(this.#now, check);
+    const decision = this.#model.check(this.#now, this.#withLimitOfPlace(check));
     const place = stored.waiting.get(id);
     if (decision === 'takes_over') {
+      this.#takers.set(id, check);
       return place && !this.#ended.has(id) ? place.ticket : ticketIn(reply);
     }
     if (decision === 'wait_expired') {
       this.#ended.add(id);
       this.#joined.delete(id);
+      this.#takers.delete(id);
     }
     if (decision in VERDICTS_BY_RECORD) {
       return VERDICTS_BY_RECORD[decision as keyof typeof VERDICTS_BY_RECORD];
@@ -298,12 +319,32 @@ class Comparison {
     return after.waiting.get(id)?.ticket ?? reply;
   }
 
-  /** Whether another check has the place of a check that is sent again. The model sends no call again. */
-  #wasTakenOver({ id, owner }: CheckRun): boolean {
+  /**
+   * The longest wait of a kept place has begun with its ticket. The model does not know when waiters from before have come:
+   * their wait is over at once, or not by this check.
+   */
+  #withLimitOfPlace(check: CheckRun): CheckRun {
+    const { id, keepMillis, maxWaitMillis } = check;
+    const place = this.#ended.has(id) ? undefined : this.#waiting.get(id);
+    if (!place || keepMillis === undefined) return check;
+    // The call is sent again.
+    if (place.owner === check.owner) return { ...check, maxWaitMillis: Infinity };
+    const waited = this.#now - Math.floor(place.ticket / 1000);
+    return { ...check, maxWaitMillis: waited >= maxWaitMillis ? 0 : Infinity };
+  }
+
+  /**
+   * Whether another check has the request of a check that is sent again, whose caller has not been told of an approval. The
+   * model sends no call again, and does not know the places of dead replicas, which may have been removed.
+   */
+  #wasTakenOver({ id, owner }: CheckRun, reply: unknown): boolean {
     const { run, stored } = this.call;
-    if (!run.isSentAgain || owner === undefined || !stored.waiting.has(id)) return false;
-    const record = requestsKnown(stored).get(id);
-    return record !== undefined && record.owner !== owner;
+    if (!run.isSentAgain || owner === undefined) return false;
+    const mayBeOfDead = reply === VERDICT.takenOver && stored.waiting.has(id);
+    const ofDead = mayBeOfDead ? ownedBy(requestsKnown(stored).get(id)) : undefined;
+    const record = this.#model.recordOf(id) ?? ofDead;
+    if (record?.state !== 'waiting' && record?.state !== 'granted') return false;
+    return record.owner !== numberOf(owner);
   }
 
   #settle(reply: readonly unknown[]): void {
@@ -314,8 +355,15 @@ class Comparison {
     this.#compareQuota(reply[0], used);
     same('a settle tells how many wait', waiting, this.#model.instance.waiting);
     const known = requestsKnown(stored);
+    // Of several checks of a request that Redis does not know, the newest has the place.
+    const newest = new Map([...run.waiters.values()].map(({ id }) => [id, 0]));
+    for (const { id, owner } of run.waiters.values()) {
+      newest.set(id, Math.max(newest.get(id)!, numberOf(owner ?? '#0')));
+    }
     const outdated = [...run.waiters].filter(([, { id, owner }]) => {
-      return owner !== undefined && known.has(id) && known.get(id)?.owner !== owner;
+      if (owner === undefined) return false;
+      const record = known.get(id);
+      return record ? record.owner !== owner : numberOf(owner) < newest.get(id)!;
     });
     same(
       'a settle tells whose places were taken over',
@@ -335,6 +383,19 @@ class Comparison {
     instance.pause(this.#now, FOREVER);
     for (const claimed of this.call.run.withdrawals) this.#model.withdraw(this.#now, claimed);
     instance.pause(this.#now, this.#closedMillis);
+  }
+
+  /** All of them get their approvals before anybody is served. */
+  #confirm([[claimed, micros, , used]]: ConfirmReply): void {
+    const { instance } = this.#model;
+    instance.pause(this.#now, FOREVER);
+    const mayBeTold = this.call.run.confirmations.map((claim) =>
+      this.#model.claim(this.#now, claim),
+    );
+    instance.pause(this.#now, this.#closedMillis);
+    const digits = mayBeTold.map((each) => (each ? '1' : '0')).join('');
+    same('a caller is told of an approval that is its own', claimed, digits);
+    this.#compareQuota(micros, used);
   }
 
   /** What the limits have left, as the caller reads it. */
@@ -458,7 +519,7 @@ class Comparison {
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
       'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
       'requests are': this.#namedIds.map((id) => [id, this.#model.recordOf(id)]),
-      'who waits': waiting.flatMap(([id, waiter]) => shown(id, waiter)),
+      'who waits': waiting.flatMap(([id, waiter]) => shown(id, this.#takers.get(id) ?? waiter)),
       // The last one, since it changes the limits.
       'approvals count at a higher maximum': this.#model.usedAtHigherMaximum(now),
     };
@@ -518,7 +579,7 @@ function ticketIn(reply: unknown): number | undefined {
 }
 
 /** As the embedded limiter tells it. */
-function ownedBy(request: StoredRequest | undefined): unknown {
+function ownedBy(request: StoredRequest | undefined): RequestRecord | undefined {
   if (!request) return undefined;
   const { is, hits, holdMillis, owner } = request;
   return { state: is, hits, holdMillis, holder: undefined, owner: numberOf(owner) };
@@ -526,9 +587,9 @@ function ownedBy(request: StoredRequest | undefined): unknown {
 
 function shown(
   id: string,
-  { hits, holdMillis }: Pick<ModelWaiter, 'hits' | 'holdMillis'>,
+  { hits, holdMillis, keepMillis }: Pick<ModelWaiter, 'hits' | 'holdMillis' | 'keepMillis'>,
 ): unknown[] {
-  return [{ id, hits, holdMillis }];
+  return [{ id, hits, holdMillis, keepMillis }];
 }
 
 function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {

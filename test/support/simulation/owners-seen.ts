@@ -1,5 +1,6 @@
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
+import { countsAt } from './snapshot.js';
 import { requestsKnown } from './stored-requests.js';
 import { Violation } from './violation.js';
 
@@ -20,6 +21,11 @@ export class OwnersSeen {
     const before = requestsKnown(call.stored);
     for (const [id, { is, owner }] of requestsKnown(call.after)) {
       const request = this.world.requestOf(id);
+      if (request) request.isOfNoCheck = isOfNoCheck(owner);
+      if (isOfNoCheck(owner)) {
+        this.#checkIsToldAgain(call, id, before.get(id)?.owner === owner);
+        continue;
+      }
       const check = this.world.checkOfOwner(owner);
       if (!request || check?.request !== request) {
         throw new Violation('a request belongs to one of its checks', `${id} to ${owner}`);
@@ -27,6 +33,8 @@ export class OwnersSeen {
       if (before.has(id) && before.get(id)?.owner !== owner && !mayChangeOwner(call, owner)) {
         throw new Violation('only a later check takes a request over', `${owner} got ${id}`);
       }
+      // From now on its place is kept for as long as the later check says.
+      if (request.owner !== check) request.keptUntil = -Infinity;
       request.owner = check;
       if (is === 'approved') check.approvedBy ??= number;
     }
@@ -37,12 +45,20 @@ export class OwnersSeen {
     const known = requestsKnown(call.stored);
     for (const id of call.approved) {
       const record = known.get(id);
-      if (record?.is !== 'waiting') continue;
+      // An approval that is held for the caller of a kept place belongs to the check which claims it.
+      if (record?.is !== 'waiting' || record.keepMillis !== undefined) continue;
       const takers = verdictsIn(call).filter(([check]) => check.id === id);
       if (takers.some(([, verdict]) => Number(verdict) > VERDICT.approved)) continue;
       const check = this.world.checkOfOwner(record.owner);
       if (check) check.approvedBy ??= call.number;
     }
+  }
+
+  /** An approval belongs to no check if a later check is told of it again: neither gives it back. */
+  #checkIsToldAgain({ run: { batches } }: JudgedCall, id: string, wasSo: boolean): void {
+    const checks = batches.flatMap((batch) => batch.checks);
+    if (!wasSo && !checks.some((check) => check.id === id))
+      throw new Violation('a request belongs to one of its checks', id);
   }
 
   #checkPlaces(call: JudgedCall): void {
@@ -52,12 +68,18 @@ export class OwnersSeen {
       if (!after.waiting.has(id)) throw new Violation('a record of a waiter has its place', id);
     }
     const left = withdrawnBy(call);
-    for (const [id, { ticket, replica }] of stored.waiting) {
-      const isKept = (stored.leases[replica] ?? 0) > run.now && !left.has(id);
+    for (const [id, place] of stored.waiting) {
+      const { ticket } = place;
+      const isKept = countsAt(stored, place, run.now) && !left.has(id);
       const now = after.waiting.get(id)?.ticket ?? ticket;
       if (isKept && now !== ticket) throw new Violation('a place keeps its ticket', id);
     }
   }
+}
+
+/** Whether an owner is none: the checks of a replica have numbers from 1 on. */
+function isOfNoCheck(owner: string): boolean {
+  return owner.endsWith('#0');
 }
 
 /** Whether a check may have got a request with a call: it is in the call, or the call has put its place back. */

@@ -13,23 +13,8 @@ import type { FurtherLimit } from '../further-limits.js';
 import { calendarNamed } from './calendars.js';
 import { getter, method } from './method-fault.js';
 import { LONGEST_GRACE_MILLIS } from './punctuality.js';
-import type { Aim } from './schedule.js';
-
-/** A fault that this project had, or could have had. */
-export interface PlantedFault {
-  readonly name: string;
-  /** Puts the fault into the code of this process. Returns a function that takes it out again. */
-  readonly plant?: () => () => void;
-  /** A function of a fragment, `<path in lua, without .lua>.<name>`, that has another body: `faultyScripts`. */
-  readonly lua?: string;
-  readonly body?: string;
-  /** It takes over 40 schedules to find it from seed 1 on, so only full runs look for it. */
-  readonly isRare?: boolean;
-  /** What it takes to find it, where many things have to come together. */
-  readonly aim?: Aim;
-  /** Shortly before a seed that shows it, if the search from 1 on would take many schedules. */
-  readonly firstSeed?: number;
-}
+import { KEPT_PLACE_FAULTS } from './planted-kept-faults.js';
+import type { PlantedFault } from './planted-fault.js';
 
 const TWO_LIMITS: readonly FurtherLimit[] = [
   { name: 'a', windowMillis: 200, maximum: 3, counts: 'hits', keepsReleased: false },
@@ -68,6 +53,7 @@ function withPlacesUntold(plant: () => () => void): () => () => void {
 
 /** Faults by the invariant that they break. */
 export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
+  ...KEPT_PLACE_FAULTS,
   'checks are decided as by the model': [
     {
       name: 'a check with hits is approved if there is room for one',
@@ -112,6 +98,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'what counts is forgotten if the clock goes back by a part of the window',
+      firstSeed: 9,
       aim: { fates: ['clock back'], shape: { algorithm: SLIDING, windowMillis: 500 } },
       lua: 'limits/sliding-window.begin_by',
       body: 'if self.step_start > now_ms then self:clear() end\nreturn original(self, now_ms)',
@@ -148,6 +135,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'ids are forgotten with their generation',
+      firstSeed: 10,
       aim: { fates: ['release'], shape: { algorithm: SLIDING, windowMillis: 200 } },
       lua: 'limits/recent-ids.drop_ended',
       body: `if limit.generation > limit.kept_generation then
@@ -167,25 +155,28 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a bucket stays below 0 when nobody waits any more',
-      firstSeed: 40,
+      firstSeed: 39,
       aim: { shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.end_serving',
       body: '',
     },
     {
       name: 'a new pace counts from the last approval on',
+      firstSeed: 10,
       aim: { fates: ['override'], shape: { algorithm: BUCKET } },
       lua: 'limits/token-bucket.set_max',
       body: 'self.max = max',
     },
     {
       name: 'a bucket forgets what a lower maximum cuts off',
+      firstSeed: 14,
       aim: { fates: ['override'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.set_level',
       body: 'original(self, level, 0)',
     },
     {
       name: 'a bucket drains while the clock goes back',
+      firstSeed: 66,
       aim: { fates: ['clock back'], shape: { algorithm: BUCKET } },
       lua: 'limits/token-bucket.begin_by',
       body: 'if self.time > now_ms * 1000 then self.level = 0 end\nreturn original(self, now_ms)',
@@ -194,12 +185,14 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'a release brings approvals of a bucket no closer than its pace': [
     {
       name: 'a release gives a bucket back what has drained',
+      firstSeed: 13,
       aim: { fates: ['release'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.return_hits',
       body: 'original(self, hits, self.now_us)',
     },
     {
       name: 'a release gives back what was taken at another pace',
+      firstSeed: 16,
       aim: { fates: ['release', 'override'], shape: { algorithm: BUCKET, maxRequests: 3 } },
       lua: 'limits/token-bucket.return_hits',
       body: `local pace_since = self.pace_since
@@ -225,6 +218,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a day begins again by a caller that does not know of it',
+      firstSeed: 12,
       aim: { shape: { algorithm: SHORT_DAYS, isPrompt: false } },
       lua: 'limits/calendar-window.move',
       body: `if self.windows and self.windows.ends ~= self.ends_at then self:clear() end
@@ -238,6 +232,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'what counts is forgotten if the clock goes back over the start of a day',
+      firstSeed: 23,
       aim: { fates: ['clock back'], shape: { algorithm: DAYS, isPrompt: false } },
       lua: 'limits/calendar-window.begin_by',
       body: `local is_later = original(self, now_ms, set_at)
@@ -246,6 +241,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a turn on a later day is foretold by the longest days',
+      firstSeed: 16,
       aim: { fates: ['limited waits'], shape: { algorithm: DAYS } },
       lua: 'limits/calendar-window.end_after',
       body: 'return self:ends() + windows * self.window',
@@ -273,7 +269,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a release during a report makes room',
-      firstSeed: 70,
+      firstSeed: 86,
       aim: { fates: ['reports', 'release'] },
       lua: 'limits/fixed-window.give_back',
       body: `local floor = self.floor
@@ -333,6 +329,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'those who wait are served as by the model': [
     {
       name: 'a newcomer overtakes after a release',
+      firstSeed: 9,
       lua: 'lib/given-back.note',
       body: 'state.released_at = call.now_ms',
     },
@@ -390,7 +387,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a late settle puts back who was released',
       isRare: true,
-      firstSeed: 140,
+      firstSeed: 153,
       aim: { fates: ['release', 'drop'] },
       lua: 'lib/past-requests.remember',
       body: '',
@@ -465,6 +462,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a check that was taken over waits on',
+      firstSeed: 48,
       aim: { fates: ['named'], shape: { isPrompt: true } },
       plant: () =>
         method(LocalQueue, 'onWake', (onWake) => {
@@ -475,6 +473,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a place is served later than it was ended',
+      firstSeed: 30,
       aim: { fates: ['named'] },
       lua: 'lib/known-requests.end_wait',
       body: '',
@@ -508,7 +507,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a lost key does not wait for those who come back',
       isRare: true,
-      firstSeed: 20,
+      firstSeed: 29,
       aim: { fates: ['lose memory'], shape: { isPrompt: true } },
       lua: 'lib/recovery.begin_after_loss',
       body: '',
@@ -516,14 +515,14 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'who is put back stands behind those who came later',
       isRare: true,
-      firstSeed: 30,
+      firstSeed: 33,
       aim: { fates: ['lose memory', 'rules'] },
       lua: 'queue/fifo-list.sort',
       body: '',
     },
     {
       name: 'a torn queue does not wait for those who come back',
-      firstSeed: 70,
+      firstSeed: 79,
       aim: { fates: ['tear queue'], shape: { isPrompt: true } },
       lua: 'lib/recovery.begin_after_loss_of_queue',
       body: '',
@@ -532,7 +531,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'what is put back is what was asked for': [
     {
       name: 'a waiter that is put back needs one hit',
-      firstSeed: 80,
+      firstSeed: 83,
       aim: { fates: ['hits'] },
       lua: 'queue/queue.rejoin',
       body: 'for _, waiter in ipairs(waiters) do waiter.hits = 1 end\noriginal(keys, state, call, waiters)',
@@ -574,7 +573,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'a place is kept, and only by the living': [
     {
       name: 'the places of the dead are taken for those of the living',
-      firstSeed: 30,
+      firstSeed: 36,
       aim: { fates: ['freeze', 'kill'] },
       lua: 'queue/replicas.is_alive',
       body: 'return true',
@@ -587,7 +586,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a lease is taken for renewed where it is not',
       isRare: true,
-      firstSeed: 870,
+      firstSeed: 1051,
       plant: () => method(QueueLease, 'leaseDoubted', () => () => undefined),
     },
   ],
@@ -608,6 +607,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a report lasts longer after the clock has gone back',
+      firstSeed: 15,
       aim: { fates: ['clock back', 'reports'] },
       lua: 'limits/fixed-window.begin_by',
       body: 'return original(self, now_ms, 0)',
@@ -623,14 +623,14 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'those who wait are not told of a lapse that comes sooner',
       isRare: true,
-      firstSeed: 610,
+      firstSeed: 643,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
       lua: 'lib/news.are_due',
       body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
     },
     {
       name: 'a window leader that dies before it wakes anybody is awaited',
-      firstSeed: 60,
+      firstSeed: 69,
       aim: { fates: ['kill'], shape: { isPrompt: true } },
       plant: () =>
         method(WindowTiming, 'dueAt', (dueAt) => {
@@ -641,6 +641,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'nobody serves those who wait for the end of a day',
+      firstSeed: 18,
       aim: { shape: { isPrompt: true, algorithm: DAYS } },
       plant: () =>
         method(WindowTiming, 'dueAt', (dueAt) => {
@@ -654,7 +655,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'the number of a reply tells nothing, so that nobody asks for a last wake that went missing',
       isRare: true,
-      firstSeed: 640,
+      firstSeed: 651,
       aim: { fates: ['drop'], shape: { isPrompt: true } },
       plant: withPlacesUntold(() => method(WakeNumbers, 'replied', () => () => 'news')),
     },
@@ -668,7 +669,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a replica does not tell Redis of new rules while its requests wait',
-      firstSeed: 680,
+      firstSeed: 689,
       aim: {
         fates: ['limits'],
         shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS },
@@ -685,6 +686,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
     {
       name: 'a wait is over too early',
+      firstSeed: 24,
       plant: () =>
         method(Waiter, 'onceExpired', (onceExpired) => {
           return function (this: Waiter, clock, onExpired) {
@@ -700,7 +702,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   'who is told so is approved, and nothing is left to be done': [
     {
       name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
-      firstSeed: 90,
+      firstSeed: 93,
       aim: { fates: ['hold', 'freeze'] },
       plant: () =>
         method(LocalQueue, 'onWake', (onWake) => {

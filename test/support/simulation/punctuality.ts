@@ -2,11 +2,13 @@ import { FIXED_WINDOW, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import { areSameFurther, haveCalendar } from './calendars.js';
 import type { SimulatedClient } from './client.js';
+import { checkPlaceIsWanted, isLeftBehind } from './kept-places.js';
 import { luaNumber } from '../lua-constants.js';
 import { firstRoom } from './model-limits.js';
 import { Model } from './model.js';
 import type { SimulatedReplica } from './replica.js';
-import type { Snapshot } from './snapshot.js';
+import { countsAt, type Snapshot } from './snapshot.js';
+import { grantedIn } from './stored-requests.js';
 import { windowLength } from '../stored-state.js';
 import type { World } from './world.js';
 import { Violation } from './violation.js';
@@ -31,6 +33,9 @@ export function checkEverybodyIsTold(world: World): void {
       if (request.approval?.isForgotten === false && isApproved) {
         throw new Violation('who is approved is told', `${name} is not`);
       }
+      if (grantedIn(world.stored.last).has(request.id) && request.owner === client) {
+        throw new Violation('who is approved is told', `${name} is not`);
+      }
       if (client.ranBy !== undefined && request.owner && request.owner !== client) {
         throw new Violation('who is taken over is told', `${name} is not`);
       }
@@ -40,20 +45,31 @@ export function checkEverybodyIsTold(world: World): void {
 
 /** Before time goes on there, no wait is longer than its limit. */
 export function checkWaitsEnd(world: World): void {
-  for (const { name, replica, outcome, askedAt, maxWaitMillis } of world.clients.values()) {
-    const longest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) + ROUNDED_MILLIS;
+  for (const client of world.clients.values()) {
+    const { name, replica, outcome, askedAt, maxWaitMillis, answerMillis } = client;
+    const { clock } = world.replica(replica)!;
+    const longest = clock.worldMillis(maxWaitMillis) + ROUNDED_MILLIS;
     const over = world.now - askedAt - longest - world.restartMillis;
-    if (outcome === undefined && over > 0 && world.isPunctual(replica)) {
+    if (outcome !== undefined || !world.isPunctual(replica)) continue;
+    if (over > 0) {
       throw new Violation('a wait ends with its limit', `${name} waits on for ${over} ms`);
+    }
+    const longestAnswer = clock.worldMillis(answerMillis) + ROUNDED_MILLIS;
+    if (world.now - askedAt - world.restartMillis > longestAnswer) {
+      throw new Violation('a check is answered in time', `${name} is not told that it waits`);
     }
   }
 }
 
 /** What is wrong with the refusal of a client that can wait, if anything is. */
 export function refusalFault(world: World, client: SimulatedClient): Violation | undefined {
-  const { name, request, reason, askedAt, maxWaitMillis, replica } = client;
-  const { ticket } = request;
-  const shortest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) - ROUNDED_MILLIS;
+  const { name, request, reason, maxWaitMillis, replica, keepMillis } = client;
+  const { ticket, checks } = request;
+  const byReplica = world.replica(replica)!.clock.worldMillis(maxWaitMillis);
+  // The longest wait of a kept place has begun with its ticket, perhaps with an earlier check.
+  const isKept = keepMillis !== undefined;
+  const shortest = (isKept ? Math.min(byReplica, maxWaitMillis) : byReplica) - ROUNDED_MILLIS;
+  const askedAt = isKept ? Math.min(...checks.map((check) => check.askedAt)) : client.askedAt;
   // A check that can't wait ends the wait of an earlier one with its id.
   if (reason === 'wait_expired' && !client.canWait && request.isNamed) return undefined;
   if (reason === 'wait_expired' && world.now - askedAt < shortest) {
@@ -73,8 +89,10 @@ export function checkRulesAreTaken(world: World): void {
   const { state, waiting } = world.stored.last;
   if (!state || world.hasLostMemory) return;
   const isSet = state.overridden.includes('window');
-  for (const [id, { replica }] of waiting) {
+  for (const [id, place] of waiting) {
+    const { replica } = place;
     const { limits, history } = world.replica(replica)!;
+    if (isLeftBehind(world, place)) continue;
     const isFixed = state.algorithm.name === 'fixed_window';
     const { algorithm = FIXED_WINDOW, windowMillis } = limits;
     const hasWindow = isSet || windowMillis === state.window;
@@ -93,11 +111,7 @@ export function checkRulesAreTaken(world: World): void {
  */
 export function checkNobodyWaitsForNothing(world: World): void {
   if (world.hasLostMemory) return;
-  for (const [id, { replica }] of world.stored.last.waiting) {
-    if (world.isPunctual(replica) && world.requestOf(id)?.newest.outcome !== undefined) {
-      throw new Violation('nobody waits for nothing', id);
-    }
-  }
+  for (const [id, place] of world.stored.last.waiting) checkPlaceIsWanted(world, id, place);
 }
 
 /**
@@ -108,21 +122,25 @@ export function checkNobodyWaitsForNothing(world: World): void {
  * sees to it that only a replica that was late begins a recovery, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
-  const { state, holds, waiting, leases } = world.stored.last;
+  const { last } = world.stored;
+  const { state, holds, waiting } = last;
   if (!state || world.hasLostMemory) return;
   // Room comes sooner if a hold or a pause ends early, or if a release leaves another limit as the last that has room. A
   // lost message may have told of that.
   const mayComeSooner =
     world.longestHold > 0 ||
+    world.longestKeep > 0 ||
     world.longestPause > 0 ||
     world.longestReport > 0 ||
     state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
   const [{ hits } = { hits: 1 }] = waiting.values();
-  const rooms = roomsOfOthers(world.stored.last, hits);
-  for (const [id, { replica }] of waiting) {
-    if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
+  const rooms = roomsOfOthers(last, hits);
+  for (const [id, place] of waiting) {
+    const { replica } = place;
     const { clock } = world.replica(replica)!;
+    if (isLeftBehind(world, place)) continue;
+    if (!world.isPunctual(replica) || !countsAt(last, place, world.redisNow)) continue;
     // A slow clock's timer was armed when the window began. A fast one asks too early, and learns what is left.
     const longest = (millis: number): number => Math.max(millis, clock.worldMillis(millis));
     const lapses = [...holds.values()].map(

@@ -1,5 +1,6 @@
 import { luaNumber } from '../lua-constants.js';
 import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
+import { countsAt } from './snapshot.js';
 import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
@@ -60,8 +61,7 @@ export class QueueOrder {
   #isKnownToWait(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): boolean {
     const place = stored.waiting.get(id);
     if (!place) return false;
-    const isAlive =
-      (stored.leases[place.replica] ?? 0) > run.now || this.world.returnsInTime(place.replica);
+    const isAlive = countsAt(stored, place, run.now) || this.world.returnsInTime(place.replica);
     // A check that is sent again after its lease has lapsed is decided again, in the order of its call.
     const isSentAgain = run.requestIds.includes(id);
     const isOfCaller = place.replica === run.replica && run.lowestTicket <= place.ticket;
@@ -96,15 +96,15 @@ export class QueueOrder {
       throw new Violation('the keys of the queue agree', 'they contradict each other');
     }
     const left = withdrawnBy(call);
-    for (const [id, { replica }] of stored.waiting) {
+    for (const [id, place] of stored.waiting) {
       if (after.waiting.has(id) || approved.includes(id)) continue;
       if (left.has(id)) continue;
       // Put back by a settle that was under way when it was told so, and Redis lost its approval.
       const { newest } = this.world.requestOf(id)!;
       if (newest.outcome === 'approved') continue;
-      const hasLapsed = (stored.leases[replica] ?? 0) <= run.now;
+      const hasLapsed = !countsAt(stored, place, run.now);
       const isWaiting = newest.outcome === undefined;
-      if (hasLapsed && !(isWaiting && this.world.returnsInTime(replica))) continue;
+      if (hasLapsed && !(isWaiting && this.world.returnsInTime(place.replica))) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);
     }
   }

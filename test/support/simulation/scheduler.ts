@@ -2,6 +2,7 @@ import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
 import type { FurtherLimit } from '../further-limits.js';
 import { windowEnd } from '../stored-state.js';
 import type { Random } from '../chaos/random.js';
+import { DrawnKeeps, ENDS_OF_CONNECTIONS } from './drawn-keeps.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
 import {
@@ -50,13 +51,17 @@ const ALGORITHMS = 'algorithms';
 const REPORTS = 'reports';
 /** Callers choose ids, and ask again with them. */
 const NAMED = 'named';
+/** Their places outlive their connections. */
+const KEPT = 'kept';
+const KEPT_CHANCE = 0.5;
 export type Fate =
   | (typeof SLOW_FATES)[number]
   | (typeof FATES)[number]
   | typeof CLOCK_BACK
   | typeof ALGORITHMS
   | typeof REPORTS
-  | typeof NAMED;
+  | typeof NAMED
+  | typeof KEPT;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -79,6 +84,8 @@ export class Scheduler {
   readonly #algorithmRandom: Random;
   readonly #reportRandom: Random;
   readonly #namedRandom: Random;
+  readonly #keptRandom: Random;
+  readonly #keeps: DrawnKeeps;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -94,11 +101,18 @@ export class Scheduler {
     this.#algorithmRandom = random.fork('algorithms');
     this.#reportRandom = random.fork('reports');
     this.#namedRandom = random.fork('named');
+    this.#keptRandom = random.fork('kept');
+    this.#keeps = new DrawnKeeps(this.#keptRandom, world);
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
     if (this.#reportRandom.chance(chance)) this.#fates.add(REPORTS);
     if (this.#namedRandom.chance(chance)) this.#fates.add(NAMED);
+    if (this.#has(NAMED) && this.#keptRandom.chance(KEPT_CHANCE)) this.#fates.add(KEPT);
+    if (this.#has(KEPT)) {
+      for (const fate of ENDS_OF_CONNECTIONS)
+        if (this.#keptRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
+    }
     if (!this.#has(CLOCK_BACK)) return;
     for (const fate of TIMED_FATES)
       if (this.#clockRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
@@ -196,9 +210,10 @@ export class Scheduler {
     const others = isPrompt ? [leaseMillis, 2 * leaseMillis] : [];
     const { windows, furtherWindows } = world.rules;
     const reports = world.longestReport > 0 ? [world.longestReport] : [];
+    const keeps = world.longestKeep > 0 ? [world.longestKeep] : [];
     const some = random.whole(
       1,
-      random.pick([5, 50, ...windows, ...furtherWindows, ...others, ...reports]),
+      random.pick([5, 50, ...windows, ...furtherWindows, ...others, ...reports, ...keeps]),
     );
     const isTimerNext = untilDue < Infinity && random.chance(0.6);
     if (isPrompt) return Math.min(millisToNext(world), isTimerNext ? untilDue : some);
@@ -426,6 +441,7 @@ export class Scheduler {
     if (canWait ? random.chance(0.9) : random.chance(0.1)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.3)) words.push(`limit=${this.#limit()}`);
+      if (this.#has(KEPT)) words.push(...this.#keeps.words(newest));
     }
     const choices: Choice[] = [[2.5, words.join(' ')]];
     if (this.#has('release'))
@@ -436,12 +452,14 @@ export class Scheduler {
   #ask(replica: string): string {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
-    if (this.#has(NAMED) && this.#namedRandom.chance(0.7)) words.push('named');
+    const isNamed = this.#has(NAMED) && this.#namedRandom.chance(0.7);
+    if (isNamed) words.push('named');
     if (this.#has('hits') && random.chance(0.4)) words.push(`hits=${random.whole(2, 4)}`);
     if (this.#has('hold') && random.chance(0.5)) words.push(`hold=${this.#hold()}`);
     if (this.#canWait(replica)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
+      if (isNamed && this.#has(KEPT)) words.push(...this.#keeps.words());
     }
     if (this.#has('override') && random.chance(0.3)) words.push(`max=${random.whole(1, 4)}`);
     if (this.#has('override') && random.chance(0.2)) words.push(`queue=${random.whole(0, 4)}`);

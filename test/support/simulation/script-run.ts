@@ -12,6 +12,8 @@ export interface CheckRun {
   readonly id: string;
   readonly hits: number;
   readonly holdMillis: number | undefined;
+  /** For how long its place is kept for its caller; undefined if it ends with the check. */
+  readonly keepMillis: number | undefined;
   readonly canWait: boolean;
   readonly noPlace: boolean;
   readonly maxWaitMillis: number;
@@ -43,6 +45,7 @@ export interface WaiterRun extends Claimed {
   readonly ticket: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
+  readonly keepMillis: number | undefined;
 }
 
 /** A script call as it arrives at Redis. */
@@ -70,6 +73,8 @@ export interface ScriptRun {
   readonly waiters: ReadonlyMap<string, WaiterRun>;
   /** Those of a withdrawal. */
   readonly withdrawals: readonly Claimed[];
+  /** Those of a confirmation. */
+  readonly confirmations: readonly Claimed[];
   /** What a script says that has no others: of a release, an amendment, a pause or a report. */
   readonly own: readonly string[];
 }
@@ -95,14 +100,18 @@ export function readRun(
     batches: [],
     waiters: new Map(),
     withdrawals: [],
+    confirmations: [],
   };
   if (script === 'check') return { ...run, ...readChecks(replica, own, rules) };
   if (script === 'settle') return { ...run, ...readSettle(replica, own) };
   if (script === 'release' || script === 'amend') return { ...run, requestIds: own.slice(0, 1) };
-  if (script !== 'withdraw') return run;
+  if (script !== 'withdraw' && script !== 'confirm') return run;
   // Of the one key of a world, after how many there are.
-  const withdrawals = own.slice(1).map((claim) => readClaim(replica, claim));
-  return { ...run, withdrawals, requestIds: [...new Set(withdrawals.map(({ id }) => id))] };
+  const claims = own.slice(1).map((claim) => readClaim(replica, claim));
+  const requestIds = [...new Set(claims.map(({ id }) => id))];
+  return script === 'withdraw'
+    ? { ...run, withdrawals: claims, requestIds }
+    : { ...run, confirmations: claims, requestIds };
 }
 
 function readClaim(replica: string, claim: string): Claimed {
@@ -129,12 +138,12 @@ function readSettle(
   const waiters = new Map<string, WaiterRun>();
   for (let i = 0; i < asked.length; i += 2) {
     const id = asked[i]!;
-    const [, ticket, hits, hold, number] =
-      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:#(\d+))?$/.exec(asked[i + 1]!) ?? [];
+    const [, ticket, hits, hold, keep, number] =
+      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:#(\d+))?$/.exec(asked[i + 1]!) ?? [];
     const owner = ownerOf(replica, numberIn(number));
     waiters.set(claimOf(id, numberIn(number)) ?? id, {
       ...{ id, owner, ticket: Number(ticket) },
-      ...{ hits: numberIn(hits) ?? 1, holdMillis: numberIn(hold) },
+      ...{ hits: numberIn(hits) ?? 1, holdMillis: numberIn(hold), keepMillis: numberIn(keep) },
     });
   }
   return {
@@ -185,6 +194,7 @@ function readCheck(replica: string, id: string, i: number, said: NamedValues): C
     id,
     hits: numberIn(said.hits?.split(',')[i]) ?? 1,
     holdMillis: numberIn(said.holds?.split(',')[i]),
+    keepMillis: numberIn(said.keeps?.split(',')[i]),
     canWait: waits !== '0',
     noPlace: waits === '2',
     maxWaitMillis: numberIn(said.longest_waits?.split(',')[i]) ?? Infinity,

@@ -43,10 +43,15 @@ export interface RecentId {
 /** A place in the queue. */
 export interface StoredWaiter {
   readonly ticket: number;
+  /** The replica of its check. */
   readonly replica: string;
+  /** The id under which Redis counts it: the replica, or `<replica>+<ms>` if it is kept for its caller. */
+  readonly countedAs: string;
   readonly hits: number;
   /** Undefined if its approval will not be held. */
   readonly holdMillis: number | undefined;
+  /** For how long it is kept for its caller; undefined if it ends with the check. */
+  readonly keepMillis: number | undefined;
 }
 
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
@@ -86,13 +91,38 @@ const NO_EXPIRY = -1;
 const NOT_THERE = -2;
 
 /** Whether there is no key, or one that has been idle for too long, so that a call begins another or none. */
-export function isIdle({ state, holds, waiting, leases }: Snapshot, now: number): boolean {
+export function isIdle(snapshot: Snapshot, now: number): boolean {
+  const { state, holds, waiting } = snapshot;
   if (!state) return true;
   // Where somebody has removed the holds, the state still counts them.
   const { expires, holdUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
   if (Math.max(expires, holdUntil, pausedUntil, firstLapse) > now) return false;
   const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
-  return !isHeld && ![...waiting.values()].some(({ replica }) => (leases[replica] ?? 0) > now);
+  return !isHeld && ![...waiting.values()].some((waiter) => countsAt(snapshot, waiter, now));
+}
+
+/** Whether a place in the queue counts: the lease has not run out under which it does. */
+export function countsAt(
+  { leases }: Pick<Snapshot, 'leases'>,
+  { countedAs }: Pick<StoredWaiter, 'countedAs'>,
+  now: number,
+): boolean {
+  return (leases[countedAs] ?? 0) > now;
+}
+
+/** The replica of an id under which Redis counts places. */
+export function replicaOf(countedAs: string): string {
+  return countedAs.split('+')[0]!;
+}
+
+/** By how many ms the places of an id outlive the replica. */
+export function keptMillisOf(countedAs: string): number {
+  return Number(countedAs.split('+')[1] ?? 0);
+}
+
+/** The ids under which Redis counts places of a replica. */
+export function idsOf({ leases }: Pick<Snapshot, 'leases'>, replica: string): string[] {
+  return Object.keys(leases).filter((id) => replicaOf(id) === replica);
 }
 
 /** @throws Violation where a key never expires */
@@ -104,6 +134,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
   const queue = tryReadQueue(raw);
   const hits = toRecord(list(raw.hits));
   const state = readStoredState(fields);
+  const named = readNamed(raw.named.map((hash) => toRecord(list(hash))));
   const snapshot = {
     state,
     requests: new Map(list(raw.requests).map((id) => [id, Number(hits[id] ?? 1)])),
@@ -111,9 +142,9 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
     limits: readLimits(raw.limits),
     recent: [],
-    waiting: queue ? readWaiters(list(raw.queue), queue) : new Map(),
+    waiting: queue ? readWaiters(list(raw.queue), queue, named[0]!) : new Map(),
     leases: queue?.leases ?? {},
-    named: readNamed(raw.named.map((hash) => toRecord(list(hash)))),
+    named,
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
   };
@@ -182,13 +213,16 @@ function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
 function readWaiters(
   entries: readonly string[],
   { waiting }: StoredQueue,
+  records: NamedRequests[number],
 ): ReadonlyMap<string, StoredWaiter> {
   const waiters = waiting.map(([waiter, ticket]) => {
-    const [id = '', replica = ''] = waiter.split('@');
+    const [id = '', countedAs = ''] = waiter.split('@');
     const entry = entries.find((text) => text.startsWith(`${ticket}:`))!;
     const [, hits = 1, hold] = /^\d+:[^@*~]*(?:\*(\d+))?(?:~(\d+))?@/.exec(entry) ?? [];
     const holdMillis = hold === undefined ? undefined : Number(hold);
-    return [id, { ticket, replica, hits: Number(hits), holdMillis }] as const;
+    const keepMillis = records.get(id)?.keepMillis;
+    const place = { ticket, replica: replicaOf(countedAs), countedAs, keepMillis };
+    return [id, { ...place, hits: Number(hits), holdMillis }] as const;
   });
   return new Map(waiters.sort(([, a], [, b]) => a.ticket - b.ticket));
 }

@@ -9,7 +9,7 @@ export interface StandIns {
 }
 
 /** What a replica loads too, though no schedule calls it. */
-const NEVER_CALLED = ['examine', 'holders', 'inspect', 'peek', 'report', 'status'];
+const NEVER_CALLED = ['examine', 'holders', 'inspect', 'peek', 'report'];
 
 const known = new WeakMap<Scripts, StandIns>();
 

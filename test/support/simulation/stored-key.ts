@@ -35,13 +35,16 @@ end
 return wake`,
 };
 
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remaining', 'withdraw'];
+const SCRIPTS = [
+  ...['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remaining', 'withdraw', 'confirm'],
+  'status',
+];
 
 /** The number in KEYS of the first further limit. */
 const FIRST_LIMIT = 11;
 /** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
 const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
-/** The number of the records of waiters; the generations of outcomes follow. */
+/** The number of the records of waiters; those of granted requests and of outcomes follow. */
 const RECORDS = FIRST_RECENT + 2 * (1 + LIMIT_NAMES.length);
 
 /**
@@ -116,7 +119,7 @@ export class StoredKey {
   ) {
     const limits = LIMIT_NAMES.map((name) => names.limit(name));
     const recent = [`${names.state}:ids`, ...limits].flatMap((name) => [`${name}:0`, `${name}:1`]);
-    const named = [names.records, ...names.outcomes];
+    const named = [names.records, names.granted, ...names.outcomes];
     this.#keys = [...keysOf(names), names.hits, names.holds, ...limits, ...recent, ...named];
   }
 

@@ -2,20 +2,28 @@ import type { Snapshot } from './snapshot.js';
 
 /** What Redis has of a request whose caller has chosen its id: docs/redis.md. */
 export interface StoredRequest {
-  readonly is: 'waiting' | 'approved' | 'released';
+  readonly is: 'waiting' | 'granted' | 'approved' | 'released';
   readonly hits: number;
   /** Undefined if its approval is not held. */
   readonly holdMillis: number | undefined;
+  /** For how long its place is kept for its caller; undefined if it ends with the check. */
+  readonly keepMillis: number | undefined;
   /** The check that it belongs to, `<replica>#<number>`. */
   readonly owner: string;
 }
 
-/** By their ids: those that wait, and the outcomes of the present and the last three generations. */
+/**
+ * By their ids: those that wait, those whose approvals are held for their callers, and the outcomes of the present and the
+ * last three generations.
+ */
 export type NamedRequests = readonly ReadonlyMap<string, StoredRequest>[];
 
 export const NOBODY_NAMED: NamedRequests = [];
 
-/** @param hashes `records`, `outcomes` and its generations */
+/** The indices of the hashes. */
+const [RECORDS, GRANTED, OUTCOMES] = [0, 1, 2];
+
+/** @param hashes `records`, `granted`, `outcomes` and its generations */
 export function readNamed(hashes: readonly Readonly<Record<string, string>>[]): NamedRequests {
   return hashes.map(
     (hash) => new Map(Object.entries(hash).map(([id, text]) => [id, readRequest(text)])),
@@ -23,24 +31,35 @@ export function readNamed(hashes: readonly Readonly<Record<string, string>>[]): 
 }
 
 function readRequest(text: string): StoredRequest {
-  const [, outcome, hits, hold, owner = ''] =
-    /^(?:(approved|released):)?(\d+):(\d+):(.*)$/.exec(text) ?? [];
+  const [, outcome, hits, hold, keep, owner = ''] =
+    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?:(.*)$/.exec(text) ?? [];
   return {
     is: (outcome as StoredRequest['is'] | undefined) ?? 'waiting',
     hits: Number(hits),
     holdMillis: Number(hold) || undefined,
+    keepMillis: keep === undefined ? undefined : Number(keep),
     owner,
   };
 }
 
 /** Of each known request what Redis goes by. The record of one that has no place any more says nothing. */
 export function requestsKnown({
-  named: [records = new Map<string, StoredRequest>(), ...outcomes],
+  named,
   waiting,
 }: Pick<Snapshot, 'named' | 'waiting'>): Map<string, StoredRequest> {
-  const known = new Map(outcomes.toReversed().flatMap((each) => [...each]));
-  for (const [id, record] of records) if (waiting.has(id)) known.set(id, record);
+  const known = new Map(
+    named
+      .slice(GRANTED)
+      .toReversed()
+      .flatMap((each) => [...each]),
+  );
+  for (const [id, record] of named[RECORDS] ?? []) if (waiting.has(id)) known.set(id, record);
   return known;
+}
+
+/** The requests whose approvals are held for their callers. */
+export function grantedIn({ named }: Pick<Snapshot, 'named'>): ReadonlyMap<string, StoredRequest> {
+  return named[GRANTED] ?? new Map<string, StoredRequest>();
 }
 
 /**
@@ -53,10 +72,10 @@ export function withoutEnded(snapshot: Snapshot, turn: number): Snapshot {
   if (!state || named.length === 0) return snapshot;
   const kept = [...named];
   for (let ending = state.turn; ending !== turn;) {
-    ending = (ending % (named.length - 2)) + 1;
-    // The position of a generation follows those of the records and the present outcomes.
-    kept[ending + 1] = kept[1]!;
-    kept[1] = new Map();
+    ending = (ending % (named.length - OUTCOMES - 1)) + 1;
+    // The generations follow the present outcomes.
+    kept[OUTCOMES + ending] = kept[OUTCOMES]!;
+    kept[OUTCOMES] = new Map();
   }
   return { ...snapshot, named: kept };
 }

@@ -21,6 +21,7 @@ import {
   millisToNext,
   refusalFault,
 } from './punctuality.js';
+import { isStillKept, noteKept } from './kept-places.js';
 import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
 import { RulesGiven } from './rules-given.js';
@@ -40,7 +41,7 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: Array.from({ length: 26 }, (_, i) => i + 1),
+  everything: Array.from({ length: 27 }, (_, i) => i + 1),
   state: [1],
   requests: [2, 14, 15],
   queue: [3],
@@ -54,8 +55,9 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
 /** The same of requests whose callers have chosen their ids. */
 export const LOSSES_OF_NAMED: Readonly<Record<string, readonly number[]>> = {
   records: [22],
-  outcomes: [23, 24, 25, 26],
-  'state-and-records': [1, 22, 23, 24, 25, 26],
+  granted: [23],
+  outcomes: [24, 25, 26, 27],
+  'state-and-records': [1, 22, 23, 24, 25, 26, 27],
 };
 
 /** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
@@ -104,6 +106,8 @@ export class World {
   hasLostOwners = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;
+  /** The same for the time that places are kept. */
+  longestKeep = 0;
   /** The same for pauses. */
   longestPause = 0;
   /** The same for the reports of vendors. */
@@ -216,11 +220,12 @@ export class World {
     request: SimulatedRequest,
     terms: CheckTerms,
   ): void {
-    const { canWait, holdMillis = 0, windowMillis } = terms;
+    const { canWait, holdMillis = 0, keepMillis = 0, windowMillis } = terms;
     const { id, isNamed } = request;
     if (windowMillis !== undefined) this.rules.addWindowOfRequest(windowMillis);
     const client = new SimulatedClient(name, request, replica.name, this.now, terms);
     this.longestHold = Math.max(this.longestHold, holdMillis);
+    this.longestKeep = Math.max(this.longestKeep, keepMillis);
     this.clients.set(name, client);
     request.checks.push(client);
     this.#nextRequestId = id;
@@ -239,6 +244,19 @@ export class World {
         this.#told(client, 'failed');
       },
     );
+  }
+
+  /** The connection of a check ends, or its caller can't tell whether it has. Its place or approval is kept from now on. */
+  connectionEnded(client: SimulatedClient): void {
+    client.endedAt = Math.min(client.endedAt, this.now);
+    noteKept(this, client);
+  }
+
+  /** The connections of all checks at a replica end. */
+  connectionsEnded(replica: SimulatedReplica): void {
+    for (const client of this.clients.values()) {
+      if (client.replica === replica.name && !client.outcome) this.connectionEnded(client);
+    }
   }
 
   amend(replica: SimulatedReplica, id: string, amendment: Amendment): void {
@@ -293,6 +311,7 @@ export class World {
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
     this.hasLostOwners ||= what in LOSSES_OF_NAMED;
+    for (const request of this.requests.values()) request.keptUntil = -Infinity;
     const isWhole = what === 'everything';
     const isOfQueue = QUEUE_PARTS.some((part) => part === what);
     // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
@@ -341,8 +360,8 @@ export class World {
     if (this.hasLostMessages) return;
     for (const request of this.requests.values()) {
       const { newest, withdrawnBy } = request;
-      const isWaiting = newest.outcome === undefined && withdrawnBy === 0;
-      if (isWaiting && this.isPunctual(newest.replica)) yield request;
+      const waits = newest.outcome === undefined || isStillKept(this, request);
+      if (waits && withdrawnBy === 0 && this.isPunctual(newest.replica)) yield request;
     }
   }
 
@@ -354,6 +373,7 @@ export class World {
   #told(client: SimulatedClient, outcome: SimulatedClient['outcome']): void {
     if (this.replica(client.replica)?.life === 'dead') return;
     client.outcome = outcome;
+    this.connectionEnded(client);
     const told = client.reason ?? client.conflict ?? String(outcome);
     this.trace.push(`  ${client.name} is told: ${told}`);
     const fault = refusalFault(this, client) ?? conflictFault(this, client);

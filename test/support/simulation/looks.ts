@@ -1,0 +1,33 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import { decodeStatuses } from '../../../src/redis/scripts/status-codec.js';
+import type { ScriptRun } from './script-run.js';
+import { countsAt, type Snapshot } from './snapshot.js';
+import type { Change } from './stored-key.js';
+import { Violation } from './violation.js';
+
+/** A call that looks at requests changes nothing, and says how many wait before each. */
+export function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): void {
+  // Some of the names may have expired since the call before.
+  if (!isDeepStrictEqual(after, { ...before, keys: after.keys })) {
+    throw new Violation('a look changes nothing', run.own.join(' '));
+  }
+  if (!before.isConsistent) return;
+  for (const [i, status] of decodeStatuses(reply).entries()) {
+    if (status?.status !== 'waiting') continue;
+    const expected = positionOf(before, run.own[i]!, run.now);
+    if (status.position === expected) continue;
+    const detail = `${run.own[i]} is told ${status.position}, not ${expected}`;
+    throw new Violation('a position counts those who wait before', detail);
+  }
+}
+
+function positionOf(snapshot: Snapshot, id: string, now: number): number {
+  const { waiting, state } = snapshot;
+  const isRecovering = (state?.holdUntil ?? 0) > now;
+  const { ticket = 0 } = waiting.get(id) ?? {};
+  const before = [...waiting.values()].filter(
+    (other) => other.ticket < ticket && (isRecovering || countsAt(snapshot, other, now)),
+  );
+  return before.length + 1;
+}
