@@ -49,11 +49,18 @@ local function append(list, more)
   return list
 end
 
+-- Whether a request belongs to an earlier check of the same replica, for which its place was put back while a later one took it
+-- over.
+local function is_of_earlier(call, record, waiter)
+  local replica, number = string.match(record.owner, '^(.*)#(%d+)$')
+  return replica == call.replica and tonumber(number) < waiter.number
+end
+
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
 -- `record`: of its request. `lapses`: from `approvals.find`. `newest`: the number of the newest check asked about with the id,
 -- which has the place if Redis has lost the record.
-local function reason_of_end(keys, waiter, record, lapses, newest)
-  if record and record.owner ~= waiter.owner then
+local function reason_of_end(keys, call, waiter, record, lapses, newest)
+  if record and record.owner ~= waiter.owner and not is_of_earlier(call, record, waiter) then
     return 'taken_over'
   elseif record then
     return record.is == named_requests.RELEASED and 'withdrawn' or nil
@@ -78,6 +85,18 @@ end
 local function approved_claim(call, waiter, lapses)
   local claim = named_requests.claim(waiter.request_id, waiter.owner)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
+end
+
+-- Gives requests that belong to earlier checks of the caller to the checks that ask. `records`: by the ids.
+local function take_from_earlier(keys, state, call, waiters, records)
+  for _, waiter in ipairs(waiters) do
+    local record = waiter.owner and records[waiter.request_id]
+    if record and record.is == named_requests.WAITING and is_of_earlier(call, record, waiter) then
+      queue.take_over(keys, state, call, record, waiter)
+    elseif record and record.is == named_requests.GRANTED and is_of_earlier(call, record, waiter) then
+      named_requests.write(keys, state, call, record.is, { waiter })
+    end
+  end
 end
 
 -- Writes the records of approvals that have none, so that their checks may be told. `waiters`: as asked about. `approved`: from
@@ -121,7 +140,7 @@ local function run(KEYS, ARGV)
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local lapses, record = approved[id], waiter.owner and records[id]
-    local reason = waiter.owner and reason_of_end(keys, waiter, record, lapses, newest[id])
+    local reason = waiter.owner and reason_of_end(keys, call, waiter, record, lapses, newest[id])
     if reason then
       heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
     elseif lapses and not (record and record.is == named_requests.WAITING) then
@@ -162,6 +181,7 @@ local function run(KEYS, ARGV)
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   in_force.take_for_waiters(keys, state, call)
+  take_from_earlier(keys, state, call, waiters, records)
   restore_records(keys, state, call, unrecorded, approved)
   if #missing > 0 then
     queue.rejoin(keys, state, call, missing)

@@ -177,6 +177,21 @@ describe('a kept place', () => {
     expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#2' });
   });
 
+  test('that was put back for an earlier check of its replica goes to the later one', async () => {
+    const ticket = (await check(r1, 'a', 1)) as number;
+    await check(r1, 'a', 2, { keepMillis: 100 });
+    await key.lose();
+    await redis.client.del(key.names.records);
+    await r1.settle({ 'a#1': ticket }, 0, '', { 'a#1': { keepMillis: KEEP_MILLIS } });
+    const reply = await r1.settle({ 'a#2': ticket }, 0, '', { 'a#2': { keepMillis: 100 } });
+    expect(reply).toMatchObject({ putBack: [], ended: [], places: 1 });
+    expect(await key.queued()).toEqual(['a@r1+100']);
+    expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+100:r1#2' });
+    expect((await r1.settle({ 'a#1': ticket })).ended).toEqual([
+      { claim: 'a#1', why: 'taken_over' },
+    ]);
+  });
+
   test('is shown as a place of its replica', async () => {
     await r1.checkOrWait(['a']);
     await check(r1, 'b', 1);

@@ -33,11 +33,7 @@ export class ApprovalsSeen {
       const request = this.world.requestOf(run.requestIds[0]!);
       if (request) request.isAmended = true;
     }
-    for (const id of approved) {
-      // An earlier approval of a sliding window, with the same id, is over.
-      this.#window.approved.delete(id);
-      this.#approved(id, call);
-    }
+    for (const id of approved) this.#approved(id, call);
     const claimed = claimedBy(run, stored, after);
     for (const id of claimed) this.#claimed(id, call);
     if (!state) return;
@@ -46,9 +42,11 @@ export class ApprovalsSeen {
     // Held approvals stay, although the maximum may be lower in this window.
     const highest = hitsOf(heldIn(stored, run.now));
     if (!isSame) this.#window = { highest, approved: new Map() };
+    for (const id of approved) this.#window.approved.delete(id);
     for (const [id, hits] of after.requests) {
       // Other limits have approvals of earlier periods.
-      const isNew = approved.includes(id) || claimed.includes(id);
+      // One that is held counts as such. An earlier approval with its id may still be stored, and is over.
+      const isNew = (approved.includes(id) && !after.holds.has(id)) || claimed.includes(id);
       const isOfPeriod = isNew || this.#window.approved.has(id);
       if (!state.stored || isOfPeriod) this.#window.approved.set(id, hits);
     }

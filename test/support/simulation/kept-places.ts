@@ -20,10 +20,12 @@ function leastKeptMillis(world: World, { replica, keepMillis = 0 }: SimulatedCli
  * more from now on. That is only so if Redis has heard of the replica in time.
  */
 export function noteKept(world: World, client: SimulatedClient): void {
-  const { request, keepMillis, outcome } = client;
+  const { request, keepMillis, outcome, conflict } = client;
   const place = world.stored.last.waiting.get(request.id);
   const waitsOn = outcome === undefined || outcome === 'waiting' || outcome === 'failed';
-  if (keepMillis === undefined || request.owner !== client || !waitsOn || !place) return;
+  // Redis may have lost a take-over, and got the place back for the earlier check, whose caller was told that it is over.
+  if (!waitsOn || conflict !== undefined) return;
+  if (keepMillis === undefined || request.owner !== client || !place) return;
   const leaseEnds =
     (world.stored.last.leases[place.countedAs] ?? 0) - keptMillisOf(place.countedAs);
   if (leaseEnds < world.redisNow) return;
