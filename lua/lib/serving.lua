@@ -51,6 +51,10 @@ local function serve_queue(keys, state, call)
     local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
+    if left.holds <= 0 or key_limits.lacks_ids(left.limits) then
+      -- Then the head waits on as a rule, and nobody is read in vain.
+      most = math.min(most, 1)
+    end
     took, is_blocked, state.head_hits = queue.take_heads(keys, state, call, left, most, approve)
     taken = taken + took
   end

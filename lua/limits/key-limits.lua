@@ -283,6 +283,16 @@ function key_limits.left(keys, state, call)
   return left
 end
 
+-- Whether what is left has no room for the id of an approval, of one that is not held at least.
+function key_limits.lacks_ids(left)
+  for _, of_limit in ipairs(left) do
+    if of_limit.ids <= 0 then
+      return true
+    end
+  end
+  return false
+end
+
 -- Whether a waiter fits into what is left, which it takes.
 function key_limits.take_left(state, left, hits, is_held)
   for i, limit in ipairs(state.limits) do

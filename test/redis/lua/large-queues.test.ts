@@ -1,4 +1,5 @@
 import { useScriptHarness } from '../../support/script-harness.js';
+import { elementsRead } from '../../support/elements-read.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
@@ -139,4 +140,17 @@ test('9000 lost waiters are put back in one call', async () => {
     granted: [],
   });
   expect(await key.queued()).toEqual(waiters.map((id) => `${id}@r1`));
+});
+
+test('a key that keeps no more ids reads no waiters in vain', async () => {
+  const bounded = key.replica('r1', {
+    limits: { maxRequests: 9000, maxRequestsInQueue: 9000 },
+    maxIdsPerKey: 2,
+  });
+  await bounded.check(['f1', 'f2']);
+  await bounded.checkOrWait(Array.from({ length: 500 }, (_, i) => `w${i}`));
+  const read = await elementsRead(redis.client, key.names.state, async () => {
+    expect(await bounded.check(['x'])).toEqual(['key full']);
+  });
+  expect(read).toBeLessThan(10);
 });
