@@ -9,6 +9,8 @@ export default {
     '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'test/tsconfig.json' }],
   },
   extensionsToTreatAsEsm: ['.ts'],
+  // A worker keeps 30 MB of each file of tests that it has run, and Node gives up at 4 GB.
+  workerIdleMemoryLimit: '1.5GB',
   // A hang shows as this; no test asserts how long anything takes.
   testTimeout: 60_000,
 };

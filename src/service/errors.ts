@@ -160,7 +160,7 @@ export const ERRORS = {
   },
   CHECK_HAS_REQUEST_ID: {
     kind: 'reject',
-    message: 'a check takes nothing after its key; send a / in a key as %2F',
+    message: '{method} takes no such part after the key; send a / in a key as %2F',
     when: 'a `POST` has a second part after its key, as in `/rate/tenant/7`, or a `GET` has one that is no UUID',
   },
   REQUEST_ID_USED: {

@@ -215,6 +215,6 @@ function notAllowed(method: string): ServiceError {
 
 function refusalOfCheck(method: string): ServiceError {
   return method === 'POST' || method === 'GET'
-    ? serviceError('CHECK_HAS_REQUEST_ID', {})
+    ? serviceError('CHECK_HAS_REQUEST_ID', { method })
     : notAllowed(method);
 }

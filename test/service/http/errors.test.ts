@@ -197,7 +197,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   CHECK_HAS_REQUEST_ID: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}/7`),
-    values: nothing,
+    values: () => ({ method: 'POST' }),
   },
   REQUEST_ID_USED: {
     provoke: async (app, key) => {

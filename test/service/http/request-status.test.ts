@@ -79,7 +79,7 @@ describe.each(bothLimiters(redis))('the status of a request (%s limiter)', (_nam
     ['POST', randomUUID(), 'GET, DELETE, PUT'],
   ])('is not asked for by %s with %s, which is a 405', async (method, part, allow) => {
     const answer = await send(app.url, method, `${ratePath(key.name)}/${part}`);
-    const error = 'a check takes nothing after its key; send a / in a key as %2F';
+    const error = `${method} takes no such part after the key; send a / in a key as %2F`;
     expect(bodyOf(answer)).toEqual([405, { error, key: key.name }]);
     expect(answer.headers.allow).toBe(allow);
     expect(await key.state()).toMatchObject({ Found: false });

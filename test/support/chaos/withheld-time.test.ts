@@ -7,6 +7,7 @@ import { until } from '../until.js';
 import { WithheldTime } from './withheld-time.js';
 
 const BUSY = 'while (true);';
+const IDLE = 'process.stdin.resume(); process.stdout.write("idle");';
 const SPAN_MILLIS = 1000;
 const onLinux = existsSync('/proc/self/schedstat') ? test : test.skip;
 
@@ -17,9 +18,9 @@ onLinux(
     const busy = Array.from({ length: 2 * availableParallelism() }, () =>
       spawn(process.execPath, ['-e', BUSY], { stdio: 'ignore' }),
     );
-    const idle = spawn(process.execPath, ['-e', 'process.stdin.resume()'], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-    });
+    const idle = spawn(process.execPath, ['-e', IDLE], { stdio: ['pipe', 'pipe', 'ignore'] });
+    // Its start is work.
+    await once(idle.stdout, 'data');
     const startedAt = Date.now();
     const withheld = new WithheldTime(() => [
       { index: 0, process: { pid: busy[0]!.pid! } },
