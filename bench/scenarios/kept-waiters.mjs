@@ -54,7 +54,8 @@ async function measure({ name, termsOf, program }, redisProgram) {
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
     MAX_REQUESTS_IN_QUEUE: String(WAITERS),
-    MAX_WAITERS: String(WAITERS),
+    // An address has half of the places.
+    MAX_WAITERS: String(2 * WAITERS + 1),
     // A slow machine falls behind when thousands come.
     STORE_TIMEOUT_MILLIS: '10000',
   });
