@@ -45,16 +45,18 @@ local function serve_queue(keys, state, call)
       granted[#granted + 1] = claim
     end
   end
+  local looked_at = MOST_SERVED
   while key_limits.fit(state, 1) and not is_blocked
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
     local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
-    if left.holds <= 0 or key_limits.lacks_ids(left.limits) then
-      -- Then the head waits on as a rule, and nobody is read in vain.
-      most = math.min(most, 1)
+    if taken == 0 and (left.holds <= 0 or key_limits.lacks_ids(left.limits)) then
+      -- Then the head waits on as a rule, and nobody is read in vain. Who comes after it is read if it does not.
+      looked_at = 1
     end
+    most, looked_at = math.min(most, looked_at), 2 * looked_at
     took, is_blocked, state.head_hits = queue.take_heads(keys, state, call, left, most, approve)
     taken = taken + took
   end

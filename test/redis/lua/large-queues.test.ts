@@ -154,3 +154,20 @@ test('a key that keeps no more ids reads no waiters in vain', async () => {
   });
   expect(read).toBeLessThan(10);
 });
+
+test('waiters that need no hold are served in few steps where no more approvals are held', async () => {
+  const wide = { windowMillis: 60_000, maxRequests: 500, maxRequestsInQueue: MANY };
+  const bounded = key.replica('r1', { limits: wide, maxHoldsPerKey: 1 });
+  await bounded.checkHold('held', 50_000);
+  await bounded.pause(10_000);
+  const ids = waiters.slice(0, 400);
+  await bounded.checkOrWait(ids);
+  await bounded.withdraw(ids.filter((_id, i) => i % 2 === 1));
+  const lists = async (): Promise<number> =>
+    Number(/cmdstat_lrange:calls=(\d+)/.exec(await redis.client.info('commandstats'))?.[1] ?? 0);
+  const before = await lists();
+  await bounded.pause(0);
+  expect((await lists()) - before).toBeLessThan(15);
+  expect(await key.counted()).toEqual({ approved: 201, held: 1 });
+  expect(await key.queued()).toEqual([]);
+});
