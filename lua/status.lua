@@ -3,9 +3,9 @@
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, then per request its id
--- Reply per request a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its position, as
---       queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is held, 2 the
---       ms until its hold lapses
+-- Reply per request a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its
+--       position, as queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is
+--       held, 2 the ms until its hold lapses
 --
 -- Only a request whose caller has chosen its id has a record while it waits: nobody knows the ids of the others yet. Its
 -- place is as it is stored, and its turn as a settle would leave it: windows end, and who has room is served first.
@@ -24,17 +24,20 @@ local stored = require 'lib/stored'
 local turns = require 'lib/turns'
 local weight = require 'lib/weight'
 
--- Returns a function that describes the place of a waiter by its record.
-local function describe_places(keys, state, call, tally)
+-- Describes the places of waiters by their records, a list.
+local function describe_places(keys, state, call, tally, records)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
-  local position_of = position.finder(keys, state, tally, call.now_ms)
-  return function(record)
-    local place = position_of(record.ticket)
-    local before = place - 1 - served
-    local micros = before < 0 and 0 or turns.micros_to(keys, state, call, before, record.hits)
-    return { 'waiting', place, micros }
+  local tickets, replies = {}, {}
+  for i, record in ipairs(records) do
+    tickets[i] = record.ticket
   end
+  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, tickets)) do
+    local unserved = before - served
+    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, records[i].hits)
+    replies[i] = { 'waiting', before + 1, micros }
+  end
+  return replies
 end
 
 -- The ms until the hold of an approval lapses; nil if it is not held. After the clock has gone back, it lapses within its
@@ -73,20 +76,20 @@ local function run(KEYS, ARGV)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
   local records = known and known.named > 0 and named_requests.find_all(keys, ids) or {}
-  local replies, waiting = {}, {}
+  local replies, waiting, places = {}, {}, {}
   for i, id in ipairs(ids) do
     local record = records[id]
     if record and record.is == named_requests.WAITING then
-      replies[i], waiting[i] = {}, record
+      replies[i] = {}
+      waiting[#waiting + 1], places[#places + 1] = record, i
     else
       replies[i] = describe_approval(keys, state, call, id, record)
     end
   end
-  if state and next(waiting) then
+  if state and #waiting > 0 then
     -- After approvals: this counts in the state those who would be served now.
-    local describe = describe_places(keys, state, call, tally)
-    for i, record in pairs(waiting) do
-      replies[i] = describe(record)
+    for i, reply in ipairs(describe_places(keys, state, call, tally, waiting)) do
+      replies[places[i]] = reply
     end
   end
   return replies

@@ -12,12 +12,12 @@ local position = {}
 
 local WALKED = 1000
 
--- How many entries of a list in order have a lower ticket.
-local function count_lower(keys, length, ticket)
+-- How many values of an ordered list are lower. `is_lower(i)`: whether the one at this index is, from 0 on.
+local function count_lower(length, is_lower)
   local low, high = 0, length
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if fifo_list.ticket_at(keys, middle) < ticket then
+    if is_lower(middle) then
       low = middle + 1
     else
       high = middle
@@ -26,55 +26,44 @@ local function count_lower(keys, length, ticket)
   return low
 end
 
--- Of the first entries, at most `most`, those of waiters that count: their tickets, as texts, by their indices.
-local function read_counted(keys, state, tally, now_ms, most)
-  local counted = {}
-  for i, entry in ipairs(queue.read_entries(keys, state, fifo_list.first(keys, most), true)) do
-    counted[i] = queue.counts(state, tally, entry, now_ms) and entry.ticket or false
-  end
-  return counted
-end
-
--- How many of these tickets are lower than this one.
-local function count_before(counted, ticket)
-  local count, text = 0, entries.format_ticket(ticket)
-  for _, other in ipairs(counted) do
-    if other and other < text then
-      count = count + 1
+-- The tickets, as texts and in their order, of those of the first entries that are of waiters that count. `most`: how many
+-- entries.
+local function read_counting(keys, state, tally, now_ms, most)
+  local tickets = {}
+  for _, entry in ipairs(queue.read_entries(keys, state, fifo_list.first(keys, most), true)) do
+    if queue.counts(state, tally, entry, now_ms) then
+      tickets[#tickets + 1] = entry.ticket
     end
   end
-  return count
-end
-
--- By each index of a list in order, how many entries up to there are of waiters that count.
-local function running_counts(counted)
-  local counts, count = {}, 0
-  for i, ticket in ipairs(counted) do
-    count = count + (ticket and 1 or 0)
-    counts[i] = count
+  if state.unsorted == 1 then
+    table.sort(tickets)
   end
-  return counts
+  return tickets
 end
 
--- Returns a function that says the position of a waiter with a ticket. It reads the entries once for all waiters that it is
--- asked about. While a list is out of order, a position is exact if the list has WALKED entries at most.
-function position.finder(keys, state, tally, now_ms)
+-- How many stand before each of the waiters with these tickets. The entries are read once, as far as the last of the waiters.
+-- While a list is out of order, that is exact if the list has WALKED entries at most.
+function position.before_all(keys, state, tally, now_ms, tickets)
   local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
-  local all_count = is_sorted and length == tally.living
-  local counted, counts
-  return function(ticket)
-    local lower = count_lower(keys, length, ticket)
-    local most = math.min(is_sorted and lower or length, WALKED)
-    if most == 0 or all_count then
-      return lower + 1
-    end
-    if not counted then
-      counted = read_counted(keys, state, tally, now_ms, math.min(length, WALKED))
-      counts = running_counts(counted)
-    end
-    local before = is_sorted and counts[most] or count_before(counted, ticket)
-    return before + math.max(0, lower - most) + 1
+  local lower, most = {}, 0
+  for i, ticket in ipairs(tickets) do
+    lower[i] = count_lower(length, function(index)
+      return fifo_list.ticket_at(keys, index) < ticket
+    end)
+    most = math.max(most, is_sorted and lower[i] or length)
   end
+  if most == 0 or (is_sorted and length == tally.living) then
+    return lower
+  end
+  local counting, before = read_counting(keys, state, tally, now_ms, math.min(most, WALKED)), {}
+  for i, ticket in ipairs(tickets) do
+    local text = entries.format_ticket(ticket)
+    local walked = count_lower(#counting, function(index)
+      return counting[index + 1] < text
+    end)
+    before[i] = walked + math.max(0, lower[i] - WALKED)
+  end
+  return before
 end
 
 return position

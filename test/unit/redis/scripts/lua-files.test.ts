@@ -27,7 +27,7 @@ function headerOf(script: string): string {
 
 /** What Redis has, and what the loader resolves. */
 const GLOBALS = [
-  'ARGV', 'KEYS', 'error', 'ipairs', 'math', 'next', 'pairs', 'pcall', 'redis', 'require', 'require_when_called', 'setmetatable', 'string',
+  'ARGV', 'KEYS', 'error', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'require', 'require_when_called', 'setmetatable', 'string',
   'table', 'tonumber', 'tostring', 'type', 'unpack',
 ]; // prettier-ignore
 /** Lua 5.1 allows a function 200 local variables, and 60 of outer functions. */
