@@ -49,9 +49,14 @@ local function append(list, more)
   return list
 end
 
--- Whether a request belongs to an earlier check of the same replica, for which its place was put back while a later one took it
--- over.
-local function is_of_earlier(call, record, waiter)
+-- Whether a check takes an undecided request from an earlier one of its replica, for which the place was put back while the
+-- later check took it over. `newest`: the number of the newest check asked about with the id.
+local function takes_from_earlier(call, record, waiter, newest)
+  if not record or record.owner == waiter.owner or waiter.number < newest
+    or not (record.is == named_requests.WAITING or record.is == named_requests.GRANTED)
+  then
+    return false
+  end
   local replica, number = string.match(record.owner, '^(.*)#(%d+)$')
   return replica == call.replica and tonumber(number) < waiter.number
 end
@@ -59,8 +64,8 @@ end
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
 -- `record`: of its request. `lapses`: from `approvals.find`. `newest`: the number of the newest check asked about with the id,
 -- which has the place if Redis has lost the record.
-local function reason_of_end(keys, call, waiter, record, lapses, newest)
-  if record and record.owner ~= waiter.owner and not is_of_earlier(call, record, waiter) then
+local function reason_of_end(keys, waiter, record, lapses, newest)
+  if record and record.owner ~= waiter.owner then
     return 'taken_over'
   elseif record then
     return record.is == named_requests.RELEASED and 'withdrawn' or nil
@@ -87,13 +92,13 @@ local function approved_claim(call, waiter, lapses)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
 end
 
--- Gives requests that belong to earlier checks of the caller to the checks that ask. `records`: by the ids.
+-- Gives requests that belong to earlier checks to these. `records`: of the requests, by the ids.
 local function take_from_earlier(keys, state, call, waiters, records)
   for _, waiter in ipairs(waiters) do
-    local record = waiter.owner and records[waiter.request_id]
-    if record and record.is == named_requests.WAITING and is_of_earlier(call, record, waiter) then
+    local record = records[waiter.request_id]
+    if record.is == named_requests.WAITING then
       queue.take_over(keys, state, call, record, waiter)
-    elseif record and record.is == named_requests.GRANTED and is_of_earlier(call, record, waiter) then
+    else
       named_requests.write(keys, state, call, record.is, { waiter })
     end
   end
@@ -136,11 +141,13 @@ local function run(KEYS, ARGV)
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
-  local heard, unheard, approved_before, unrecorded = {}, {}, {}, {}
+  local heard, unheard, approved_before, unrecorded, later = {}, {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local lapses, record = approved[id], waiter.owner and records[id]
-    local reason = waiter.owner and reason_of_end(keys, call, waiter, record, lapses, newest[id])
+    local is_later = waiter.owner and takes_from_earlier(call, record, waiter, newest[id])
+    local reason = waiter.owner and not is_later and reason_of_end(keys, waiter, record, lapses, newest[id])
+    later[#later + 1] = is_later and waiter or nil
     if reason then
       heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
     elseif lapses and not (record and record.is == named_requests.WAITING) then
@@ -181,7 +188,7 @@ local function run(KEYS, ARGV)
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   in_force.take_for_waiters(keys, state, call)
-  take_from_earlier(keys, state, call, waiters, records)
+  take_from_earlier(keys, state, call, later, records)
   restore_records(keys, state, call, unrecorded, approved)
   if #missing > 0 then
     queue.rejoin(keys, state, call, missing)

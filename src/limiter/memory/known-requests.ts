@@ -5,7 +5,8 @@ import type { WaitingQueue } from './queue/waiting-queue.js';
 import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
 /**
- * The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It may have the answer to a check that was sent after the last one, if a frozen replica decides that one late.
+ * The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It may
+ * have the answer to a check that was sent after the last one, if a frozen replica decides that one late.
  */
 const NO_CHECK = 0;
 
