@@ -53,7 +53,7 @@ local function serve_queue(keys, state, call)
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
     if taken == 0 and (left.holds <= 0 or key_limits.lacks_ids(left.limits)) then
-      -- Then the head waits on as a rule, and nobody is read in vain. Who comes after it is read if it does not.
+      -- Then the head waits on as a rule, and nobody is read in vain. If it is approved, the next ones are read.
       looked_at = 1
     end
     most, looked_at = math.min(most, looked_at), 2 * looked_at

@@ -26,8 +26,7 @@ local function count_lower(length, is_lower)
   return low
 end
 
--- The tickets, as texts and in their order, of those of the first entries that are of waiters that count. `most`: how many
--- entries.
+-- The tickets of waiters that count among the first entries, as texts and in their order. `most`: how many entries.
 local function read_counting(keys, state, tally, now_ms, most)
   local tickets = {}
   for _, entry in ipairs(queue.read_entries(keys, state, fifo_list.first(keys, most), true)) do
