@@ -36,16 +36,16 @@ describe('the embedded and the Redis limiter', () => {
   }
 
   test('agree on every decision and every state after any sequence of steps', async () => {
-    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(45, 120) });
-  }, 300_000);
+    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(45, 80) });
+  }, 600_000);
 
   test('agree on reports to fixed windows, between any other steps', async () => {
     await fc.assert(fc.asyncProperty(stepsWithReports, expectSameOf), { numRuns: extent(40, 120) });
-  }, 300_000);
+  }, 600_000);
 
   test('agree on places that are kept, and on what becomes of them', async () => {
     await fc.assert(fc.asyncProperty(stepsWithKeptPlaces, expectSameOf), {
-      numRuns: extent(50, 120),
+      numRuns: extent(50, 80),
     });
-  }, 300_000);
+  }, 600_000);
 });

@@ -100,7 +100,7 @@ test('a peek says what a check gets, also before anybody has served the queue, a
       const said = await peek(replicas[0], drawn.asked);
       expect(await check(replicas[0], drawn.asked)).toBe(said);
     }),
-    { numRuns: extent(100, 1500) },
+    { numRuns: extent(100, 400) },
   );
 }, 300_000);
 

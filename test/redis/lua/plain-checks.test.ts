@@ -150,7 +150,7 @@ test.each<[limit: string, algorithms: readonly Algorithm[]]>([
           expect(plainly).toEqual(await run(steps, used, NOTHING_IS_PLAIN));
         },
       ),
-      { numRuns: extent(50, 200) },
+      { numRuns: extent(50, 100) },
     );
     // The limit bounds the histories, and not the time: a busy machine takes four times as long.
   },
