@@ -1,5 +1,6 @@
 import type { CallerPresence } from './caller-presence.js';
 import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
+import type { QueueList, QueueListState } from './queue-order.js';
 
 /**
  * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
@@ -86,6 +87,8 @@ export interface CheckRequest {
   readonly holdMillis?: number | undefined;
   /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */
   readonly holder?: string | undefined;
+  /** The list that it belongs to. Undefined: the key has one list, first come, first served. */
+  readonly list?: QueueList | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
   /** The length of the key's windows, from the next one on; of a key that begins, at once. */
@@ -158,16 +161,22 @@ export interface Quota {
 }
 
 /**
- * Why a check is denied. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
+ * Why a check is denied. `queue_full_of_group`: as many wait of its group as may. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
  * `wait_expired`: it did not come. `too_many_hits`: it asked for more hits than the maximum, so no window could approve
  * it. `paused`: the key is paused.
  */
 export type DenialReason =
-  'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired' | 'too_many_hits' | 'paused';
+  | 'limit_reached'
+  | 'queue_full'
+  | 'queue_full_of_group'
+  | 'turn_too_late'
+  | 'wait_expired'
+  | 'too_many_hits'
+  | 'paused';
 
 /** Where a request waits. */
 export interface PlaceInQueue {
-  /** 1 for the head of the queue. Exact up to 1,000; a greater one may count some that have left the queue. */
+  /** 1 for the head of its list. Exact up to 1,000; a greater one may count some that have left the queue. */
   readonly position: number;
   /** The least time until its turn, in milliseconds, if nobody leaves the queue and nothing is released before. */
   readonly waitMillis: number;
@@ -223,7 +232,7 @@ export function isVerdict(decision: Decision): decision is Verdict {
 }
 
 /** What a peek asks about: a check that does not wait. */
-export type PeekRequest = Pick<CheckRequest, 'key' | 'hits' | 'holdMillis'>;
+export type PeekRequest = Pick<CheckRequest, 'key' | 'hits' | 'holdMillis' | 'list'>;
 
 /** What a check would get now. The quota is the one before it. */
 export type Peek =
@@ -322,6 +331,10 @@ export interface InstanceDetail extends InstanceState {
   readonly isRecovering: boolean;
   /** The head of the queue, in its order. */
   readonly queue: readonly QueuedRequest[];
+  /** The lists in which somebody waits, the longest first, at most 20. Empty if all wait in one list, first come, first served. */
+  readonly lists?: readonly QueueListState[];
+  /** How many lists have waiters. Default: 0. */
+  readonly listCount?: number;
   readonly replicas: readonly QueueingReplica[];
   /** Empty without a store. */
   readonly names: readonly StoredName[];

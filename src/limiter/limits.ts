@@ -39,6 +39,8 @@ export interface Limit<Kind extends NamedAlgorithm = Algorithm> {
    * back, and a hold does not count in later windows.
    */
   readonly keepsReleased: boolean;
+  /** The lanes whose checks it counts. Undefined: it counts all checks. Only further limits have it. */
+  readonly lanes?: readonly string[] | undefined;
 }
 
 /** One value for each limit of a key: the key's own limit first, then the further limits in the order of the rules. */
