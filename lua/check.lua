@@ -27,6 +27,8 @@
 --         holds          the length in ms of the hold of each check, or '', with a comma between two
 --         max_holds      with `holds`: the most holds that the key may have
 --         holders        with `holds`: who holds the approval of each check, percent-encoded, or '', with a comma between two
+--         lists          the lane or the group of each check, as lists.parse in queue/lists reads it, or '', with a comma
+--                        between two
 --         numbers        with a comma between two, for each check whose caller has chosen its request id: the number of the
 --                        check among those of the replica; '' for the others
 --         keeps          with `numbers`, with a comma between two: for how many ms the place of each check is kept without its
@@ -44,8 +46,8 @@
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
 --       -6 failed because Redis is full, -7 rejected because the request with its id was released, -8, -9 or -11
 --       because that has other hits, another hold or another holder, -10 denied because it has ended the wait of that
---       request, -12 rejected because it is sent again and another check has taken its request over, -13 less the
---       microseconds until its turn: denied because that is later than it can wait,
+--       request, -12 rejected because it is sent again and another check has taken its request over, -13 denied because as
+--       many wait of its group as may, -14 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false, and so has each batch after those that take long (lib/weight): it is left to the

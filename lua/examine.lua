@@ -10,10 +10,10 @@
 --         replicas          for each replica with places: its id, its places, and for how many ms the last of them counts,
 --                           unless its lease is renewed
 
+local heads = require 'queue/heads'
 local in_force = require 'lib/in-force'
 local look = require 'lib/look'
 local now = require 'lib/now'
-local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 
@@ -26,7 +26,7 @@ end
 
 local function head_of_queue(keys, state, tally, now_ms, most)
   local head = {}
-  for _, waiter in ipairs(queue.first_waiters(keys, state, tally, now_ms, most, MOST_ENTRIES)) do
+  for _, waiter in ipairs(heads.first_waiters(keys, state, tally, now_ms, most, MOST_ENTRIES)) do
     head[#head + 1] = waiter.replica_id
     head[#head + 1] = math.max(0, now_ms - waiter.arrival)
   end

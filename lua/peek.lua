@@ -2,7 +2,8 @@
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, 7 the hits of the check, 8 the length of its hold in ms, or '', 9 the most holds that
---       the key may have, 10 the greatest overrides that count, as in check.lua, or ''
+--       the key may have, 10 the greatest overrides that count, as in check.lua, or '', 11 its lane or group as lists.parse in
+--       queue/lists reads it, or ''
 -- Reply 1 microseconds until there may be room, 2 the limits in force, as lib/limits-text has them, 3 what counts of them:
 --       see `room.used`, 4 a verdict of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is
 --       full, -4 denied because its hits are more than the maximum, -5 denied because the key is paused, 5 the fewest
@@ -17,6 +18,7 @@ local calls = require 'lib/calls'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
+local lists = require 'queue/lists'
 local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
 local named_requests = require 'lib/named-requests'
@@ -42,13 +44,14 @@ local function begin(keys, call)
   return state, tally
 end
 
--- The verdict on a check. `waiting`: how many wait before it.
-local function decide(keys, state, call, waiting, hits, hold)
-  local fits = key_limits.fit(state, hits)
-  local is_kept = (not hold or look_serving.free_holds(state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
-  if fits and is_kept and waiting == 0 and not room.is_closed(state) then
+-- The verdict on a check. `is_next`: whether nobody who waits is before it. `list`: its lane or group, or nil.
+local function decide(keys, state, call, is_next, hits, hold, list)
+  local fits = key_limits.fit(state, hits, list)
+  local is_kept = (not hold or look_serving.free_holds(state) > 0)
+    and key_limits.have_free_ids(keys, state, call, hold, list)
+  if fits and is_kept and is_next and not room.is_closed(state) then
     return verdicts.APPROVED
-  elseif hits > 1 and key_limits.is_any_below(state, hits) then
+  elseif hits > 1 and key_limits.is_any_below(state, hits, list) then
     return verdicts.TOO_MANY_HITS
   elseif fits and not is_kept then
     return verdicts.KEY_FULL
@@ -59,7 +62,7 @@ end
 local function run(KEYS, ARGV)
   local call, keys, own = calls.read(ARGV), key_names.read(KEYS, 1), calls.FIRST_OWN
   local hits, hold, max_holds = tonumber(ARGV[own]), tonumber(ARGV[own + 1]), tonumber(ARGV[own + 2])
-  local ceilings = ARGV[own + 3] ~= '' and ARGV[own + 3] or nil
+  local ceilings, list = ARGV[own + 3] ~= '' and ARGV[own + 3] or nil, lists.parse(ARGV[own + 4])
   weight.begin()
   call.only_looks = true
   calendars.require_current(call)
@@ -71,8 +74,10 @@ local function run(KEYS, ARGV)
     overrides.configure(keys, state, call, { ceilings = ceilings }, state.is_new)
   end
   state.max_holds = hold and max_holds or state.max_holds
-  local waiting = look_serving.serve(keys, state, call, tally)
-  local verdict = decide(keys, state, call, waiting, hits, hold)
-  local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, waiting, hits)
+  local waiting, served = look_serving.serve(keys, state, call, tally)
+  local is_next = waiting == 0 or look_serving.is_next(keys, state, call, tally, served, list)
+  local verdict = decide(keys, state, call, is_next, hits, hold, list and list.id)
+  local before = list and look_serving.count_in_list(keys, state, served, list.id) or waiting
+  local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, before, hits, list and list.id)
   return { room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call), verdict, turn }
 end

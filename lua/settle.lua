@@ -9,7 +9,8 @@
 --       for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
 --       its approval will be held, `+<ms>` if its place is kept for its caller, `#<number>` of its check if the caller has
---       chosen its id, and `@` and the holder if its check has named one
+--       chosen its id, `|` and its lane or group as lists.parse in queue/lists reads it, and `@` and the holder if its check
+--       has named one
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
@@ -29,6 +30,7 @@ local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
+local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
 local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
@@ -126,13 +128,13 @@ local function run(KEYS, ARGV)
 
   local ids, waiters, named, newest = {}, {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, keep, number, holder =
-      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)@?(.*)$')
+    local ticket, hits, hold, keep, number, list, holder =
+      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
       holder = holder ~= '' and holder or nil,
-      number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
+      list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
       named[#named + 1], newest[ARGV[i]] = ARGV[i], math.max(newest[ARGV[i]] or 0, tonumber(number))

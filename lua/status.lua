@@ -16,6 +16,7 @@ local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
+local lists = require 'queue/lists'
 local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
 local named_requests = require 'lib/named-requests'
@@ -28,13 +29,12 @@ local weight = require 'lib/weight'
 local function describe_places(keys, state, call, tally, records)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
-  local tickets, replies = {}, {}
-  for i, record in ipairs(records) do
-    tickets[i] = record.ticket
-  end
-  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, tickets)) do
-    local unserved = before - served
-    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, records[i].hits)
+  local replies = {}
+  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, records)) do
+    local _, list = lists.split_waiting(records[i].place)
+    local unserved = before - (served.by_list[list] or 0)
+    list = lists.kind_of(list) ~= 'fifo' and list or nil
+    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, records[i].hits, list)
     replies[i] = { 'waiting', before + 1, micros }
   end
   return replies

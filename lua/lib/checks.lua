@@ -3,6 +3,7 @@
 local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
+local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
 local holders = require 'lib/holders'
 local holds = require 'lib/holds'
@@ -12,6 +13,7 @@ local kinds = require 'limits/kinds'
 local key_names = require 'lib/key-names'
 local known_requests = require 'lib/known-requests'
 local limits_text = require 'lib/limits-text'
+local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
 local named_requests = require 'lib/named-requests'
 local overrides = require 'lib/overrides'
@@ -37,7 +39,7 @@ local WAITS_WITHOUT_PLACE = '2'
 local function find_decided(keys, call, batch)
   local decided = {}
   for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, batch.ids)) do
-    decided[batch.ids[i]] = tonumber(ticket)
+    decided[batch.ids[i]] = ticket and tonumber(entries.ticket_of(ticket)) or nil
   end
   for id in pairs(approvals.find(keys, batch.ids, call.now_ms)) do
     decided[id] = verdicts.APPROVED
@@ -79,20 +81,39 @@ local function terms_of(batch, i)
     terms.holders and terms.holders[i] or nil
 end
 
+-- The lane or the group of a check (queue/lists); nil if its key has neither.
+local function list_of(batch, i)
+  return batch.terms.lists and batch.terms.lists[i] or nil
+end
+
 -- For how many ms the place of a check is kept without its caller; nil if it ends with the check.
 local function keep_of(batch, i)
   return batch.terms.keeps and batch.terms.keeps[i] or nil
 end
 
 -- Whether one more approval is kept: among the held ones, and in each limit.
-local function is_kept(keys, state, call, hold)
-  return (not hold or holds.free(keys, state) > 0) and key_limits.have_free_ids(keys, state, call, hold)
+local function is_kept(keys, state, call, hold, list)
+  return (not hold or holds.free(keys, state) > 0)
+    and key_limits.have_free_ids(keys, state, call, hold, list and list.id)
+end
+
+-- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: those who join before it.
+local function count_before(keys, state, call, list, joining)
+  if not list then
+    return queue.count_waiting(keys, state, call) + #joining
+  end
+  return queue.count_in_list(keys, state, call, list.id)
+end
+
+-- Whether the places of the group of a check are taken.
+local function is_group_full(keys, state, call, list)
+  return list and list.most and queue.count_in_list(keys, state, call, list.id, list.most) >= list.most
 end
 
 -- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
 -- a release can be expected, the check waits until its time is over.
-local function reply_too_late(keys, state, call, before, hits, longest_wait)
-  local micros = longest_wait and room.micros_to_turn(keys, state, call, before, hits)
+local function reply_too_late(keys, state, call, before, hits, longest_wait, list)
+  local micros = longest_wait and room.micros_to_turn(keys, state, call, before, hits, list and list.id)
   if not micros or micros <= longest_wait * 1000 then
     return nil
   elseif longest_wait > 0 and given_back.is_expected(keys, state, call) then
@@ -114,22 +135,23 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
     local id, hits, hold, holder = batch.ids[i], terms_of(batch, i)
-    local waits = waits_of(batch, i)
+    local waits, list = waits_of(batch, i), list_of(batch, i)
+    local list_id = list and list.id
     local reply
     if decided[id] then
       reply = decided[id]
-    elseif hits > 1 and key_limits.is_any_below(state, hits) then
+    elseif hits > 1 and key_limits.is_any_below(state, hits, list_id) then
       reply = verdicts.TOO_MANY_HITS
-    elseif waits == WAITS_NOT and key_limits.fit(state, hits) and not is_kept(keys, state, call, hold) then
+    elseif waits == WAITS_NOT and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, hold, list) then
       reply = verdicts.KEY_FULL
     elseif waits == WAITS_NOT then
       reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
-      local before = queue.count_waiting(keys, state, call) + #joining
       local longest_wait = terms.longest_waits and terms.longest_waits[i]
-      reply = before >= places and verdicts.QUEUE_FULL
-        or reply_too_late(keys, state, call, before, hits, longest_wait)
+      reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
+        or is_group_full(keys, state, call, list) and verdicts.QUEUE_FULL_OF_GROUP
+        or reply_too_late(keys, state, call, count_before(keys, state, call, list, joining), hits, longest_wait, list)
         or waits == WAITS_WITHOUT_PLACE and verdicts.NO_PLACE
         or call.is_over_full and verdicts.STORE_FULL
         or queue.next_ticket(keys, state, call)
@@ -137,6 +159,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         local owner = owner_of(call, batch, i)
         joining[#joining + 1] = {
           request_id = id, ticket = reply, hits = hits, hold = hold, holder = holder, keep = keep_of(batch, i), owner = owner,
+          list = list,
         }
         if owner then
           known_requests.begin(keys, id)
@@ -146,11 +169,14 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     replies[i + verdicts.HEAD] = reply
   end
   if #joining > 0 then
-    local is_first = queue.count_waiting(keys, state, call) == 0
+    -- With lists, all checks join one by one.
+    local is_first = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, joining[1].list)
     queue.join(keys, state, call, joining)
     serving.note_waiters(state)
-    local waits_for_hits = is_first and state.serving == 1 and not room.is_closed(state)
-    state.head_hits = waits_for_hits and joining[1].hits or state.head_hits
+    if is_first and state.serving == 1 and not room.is_closed(state) then
+      state.stopped_heads = state.stopped_heads or {}
+      table.insert(state.stopped_heads, joining[1])
+    end
   end
 end
 
@@ -192,15 +218,16 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
       -- The place that has ended may have been the head's.
       serving.serve(keys, state, call)
     end
-    local is_approved = not decided[id] and key_limits.fit(state, hits) and serving.is_next(state)
-      and is_kept(keys, state, call, hold)
+    local list = list_of(batch, i)
+    local is_approved = not decided[id] and key_limits.fit(state, hits, list and list.id)
+      and serving.is_next(keys, state, call, list) and is_kept(keys, state, call, hold, list)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
       if named then
         known_requests.begin(keys, id)
       end
-      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder } })
+      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
       if named then
         named_requests.write(keys, state, call, named_requests.APPROVED, { named })
       end
@@ -232,6 +259,15 @@ local function read_texts(text)
   return texts
 end
 
+-- The list of each check of a batch; false for a check without one.
+local function read_lists(text)
+  local read = {}
+  for list in string.gmatch(text .. ',', '([^,]*),') do
+    read[#read + 1] = lists.parse(list) or false
+  end
+  return read
+end
+
 -- The values of a text of `<name>=<value>;`, by their names.
 local function read_values_by_name(text)
   local values = {}
@@ -254,7 +290,7 @@ local function read_terms(special)
     longest_waits = said.longest_waits and read_numbers(said.longest_waits),
     hits = said.hits and read_numbers(said.hits),
     numbers = said.numbers and read_numbers(said.numbers), keeps = said.keeps and read_numbers(said.keeps),
-    holders = said.holders and read_texts(said.holders),
+    holders = said.holders and read_texts(said.holders), lists = said.lists and read_lists(said.lists),
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
@@ -283,6 +319,9 @@ function checks.decide(call, batch, values)
   end
   if terms.holders then
     holders.require_names(keys)
+  end
+  if terms.lists then
+    lists.require_names(keys)
   end
   call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
@@ -315,11 +354,11 @@ function checks.decide(call, batch, values)
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.own.max, 0, verdicts.DENIED }
   local decided = call.is_sent_again and find_decided(keys, call, batch) or terms.numbers and {} or NOTHING_DECIDED
-  if terms.numbers or terms.hits or terms.holds or #state.limits > 1 or not own_ids.have_one_each(state) then
+  if terms.numbers or terms.hits or terms.holds or terms.lists or #state.limits > 1 or not own_ids.have_one_each(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
-    if serving.is_next(state) then
+    if serving.is_next(keys, state, call) then
       first_left = approve(keys, state, call, batch, decided, replies)
     end
     if first_left <= batch.size then

@@ -9,6 +9,7 @@ local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
+local lists = require 'queue/lists'
 local more = require 'lib/more'
 local named_requests = require 'lib/named-requests'
 local news = require 'lib/news'
@@ -71,6 +72,7 @@ local function remove_idle(keys, state, call)
     key_limits.forget_ids(keys, limit)
   end
   redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
+  lists.drop(keys, state)
   named_requests.drop_waiting(keys, state)
   holders.remove_all(keys, state)
   if keep_until(state, call) <= call.now_ms then
@@ -132,6 +134,9 @@ function instance.open(keys, call, state)
   key_limits.take_calendars(state, call)
   if state.has_holders == 1 then
     holders.require_names(keys)
+  end
+  if state.lists then
+    lists.require_names(keys)
   end
   full_memory.write_first(keys.state, call, state)
   -- Replicas with waiters know this time, or an earlier one. Without a ticket nobody has waited.
@@ -218,6 +223,7 @@ local function write_expiry(keys, state, call)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)
     end
+    lists.expire(keys, state, until_ms)
   end
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)

@@ -4,7 +4,8 @@
 -- of the zone. Then, for each further limit of the rules, a comma and `<name>=<window>:<maximum>:<what it counts>`: `hits`,
 -- or `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
 -- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<parameter>`
--- after that, with a second colon if `:kept` is missing. The version before reads all of them as fixed windows.
+-- after that, with a second colon if `:kept` is missing. For one that counts some lanes only, `:<lane>+<lane>` at the end, after
+-- as many colons as if nothing was missing. The version before reads all of them as fixed windows.
 -- Equal limits are equal texts, so most checks need not parse them.
 --
 -- A caller whose rules have calendars adds for each of these `@<unit>.<time zone>=<start>:<end>:<end of the next window>`, in
@@ -16,12 +17,22 @@ local limits_text = {}
 local parsed, parsed_count = {}, 0
 local MOST_PARSED = 1000
 
+-- The lists of lanes, as a set; nil for ''.
+local function parse_lanes(text)
+  local lanes = nil
+  for name in string.gmatch(text, '[^+]+') do
+    lanes = lanes or {}
+    lanes['lane:' .. name] = true
+  end
+  return lanes
+end
+
 -- A limit. `algorithm`: '' for a fixed window.
-local function limit_of(name, length, max, counts, keeps, algorithm, parameter)
+local function limit_of(name, length, max, counts, keeps, algorithm, parameter, lanes)
   return {
     name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
     algorithm = algorithm == '' and 'fixed_window' or algorithm,
-    parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil),
+    parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil), lanes = lanes and parse_lanes(lanes),
   }
 end
 
@@ -29,9 +40,10 @@ end
 local function parse_limits(length, max, algorithm, parameter, further)
   local limits = { limit_of(nil, length, max, 'hits', false, algorithm, parameter) }
   for text in string.gmatch(further, '[^,]+') do
-    local name, of_further, its_max, counts, kept, its_algorithm, its_parameter =
-      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?([^:]*)$')
-    limits[#limits + 1] = limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter)
+    local name, of_further, its_max, counts, kept, its_algorithm, its_parameter, lanes =
+      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?([^:]*):?([^:]*)$')
+    limits[#limits + 1] =
+      limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter, lanes)
   end
   return limits
 end

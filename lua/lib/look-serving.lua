@@ -1,8 +1,9 @@
 -- Serves the queue of a key that is only looked at (lib/look), in the state and nowhere else.
 
+local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
-local queue = require 'queue/queue'
+local lists = require 'queue/lists'
 local recovery = require 'lib/recovery'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
@@ -33,48 +34,86 @@ local function count_served(state, call, served, left)
   state.served = call.now_ms
 end
 
--- Approves waiters from the head of the queue in the state. Returns them, and whether the head needs more than is left.
-local function take_heads(keys, state, call, tally)
-  local left = { limits = key_limits.left(keys, state, call), holds = look_serving.free_holds(state) }
-  local most, served, is_blocked = math.min(math.ceil(state.own:free()), serving.MOST_SERVED), {}, false
-  for _, waiter in ipairs(queue.first_waiters(keys, state, tally, call.now_ms, most, serving.MOST_TAKEN)) do
-    is_blocked = not queue.takes_its_room(state, left, waiter)
-    if is_blocked then
-      state.head_hits = waiter.hits
+-- Approves waiters in the order of their turns, in the state. Returns those approved and those stopped, and whether only such
+-- are left. `served`: what `look_serving.serve` returns, which gets how many were approved by their lists.
+local function take_heads(keys, state, call, tally, served)
+  local walk, left = served.walk, served.left
+  local most, approved, stopped, entry, of = math.min(math.ceil(state.own:free()), serving.MOST_SERVED), {}, {}, nil, nil
+  while #approved < most do
+    entry, of = walk:next()
+    if not entry then
       break
     end
-    served[#served + 1] = waiter
+    local counts = heads.counts(state, tally, entry, call.now_ms)
+    local stops = counts and heads.stops_of(state, left, entry)
+    if stops then
+      stopped[#stopped + 1] = entry
+      table.insert(served.stops, { of = of, stops = stops })
+      walk:stop(stops)
+    else
+      walk:take(counts)
+    end
+    if counts and not stops then
+      local list = entry.list and entry.list.id or lists.FIFO
+      approved[#approved + 1], served.by_list[list] = entry, (served.by_list[list] or 0) + 1
+    end
   end
-  if #served > 0 then
-    count_served(state, call, served, left)
-  end
-  return served, is_blocked
+  return approved, stopped, not entry and #stopped > 0
 end
 
--- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and how many it has served.
+-- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and what it has done: how many it
+-- has served by their lists, where its walk over the waiters is, whom that has stopped, and what is left of the limits.
 function look_serving.serve(keys, state, call, tally)
+  local served = { by_list = {}, stops = {} }
   if tally.places > 0 then
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   local waiting = recovery.count_waiting(state, tally)
   if waiting == 0 or room.is_closed(state) then
-    return waiting, 0
+    return waiting, served
   end
   key_limits.begin_serving(state)
-  local served, is_blocked = {}, false
+  local is_blocked = false
   if key_limits.fit(state, 1) then
-    served, is_blocked = take_heads(keys, state, call, tally)
-    waiting = waiting - #served
+    served.walk = heads.walk(keys, state, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
+    served.left = { limits = key_limits.left(keys, state, call), holds = look_serving.free_holds(state) }
+    local approved, stopped
+    approved, stopped, is_blocked = take_heads(keys, state, call, tally, served)
+    if #approved > 0 then
+      count_served(state, call, approved, served.left)
+      waiting = waiting - #approved
+    end
+    state.stopped_heads = is_blocked and stopped or nil
   end
   local has_room = key_limits.fit(state, 1)
   if not has_room then
-    state.head_hits = nil
+    state.stopped_heads = nil
   end
   state.serves_more = waiting > 0 and has_room and not is_blocked
   if waiting == 0 then
     key_limits.end_serving(state)
   end
-  return waiting, #served
+  return waiting, served
+end
+
+-- Whether a check of a lane or a group, or without either, would pass those who still wait if it fits. `served`: from
+-- `look_serving.serve`.
+function look_serving.is_next(keys, state, call, tally, served, list)
+  if not list or list.kind ~= 'lane' or not state.lists or not served.walk then
+    return false
+  end
+  local key = heads.key_of_newcomer(keys, state, call, list)
+  for _, stopped in ipairs(served.stops) do
+    if lists.is_before_newcomer(state, list.kind, key, stopped.of) and stopped.stops(list.id) then
+      return false
+    end
+  end
+  return heads.is_next_in_lane(keys, state, call, tally, served.walk, served.left, list)
+end
+
+-- How many still wait in a list. `served`: from `look_serving.serve`.
+function look_serving.count_in_list(keys, state, served, list)
+  return state.lists and lists.count(keys, list) - (served.by_list[list] or 0) or 0
 end
 
 return look_serving

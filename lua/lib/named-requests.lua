@@ -16,6 +16,7 @@
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
+local entries = require 'queue/entries'
 local generations = require 'lib/generations'
 local more = require 'lib/more'
 local replicas = require 'queue/replicas'
@@ -111,10 +112,10 @@ function named_requests.find_all(keys, ids)
       waiting[#waiting + 1] = id
     end
   end
-  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, waiting)) do
+  for i, value in ipairs(chunks.list('HMGET', keys.waiting, waiting)) do
     local id = waiting[i]
-    if ticket then
-      found[id].ticket = tonumber(ticket)
+    if value then
+      found[id].ticket, found[id].place = tonumber(entries.ticket_of(value)), value
     else
       missing[#missing + 1] = id
     end

@@ -25,15 +25,18 @@ local function at_of(state, call, limit, hits)
   return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state, hits), opens)
 end
 
--- The same for all limits of a key: when all that are full have room, or, if none is full, when any has more.
-local function at_of_all(state, call, _, hits)
+-- The same for all limits of a key that count a list, or, without one, all lists: when all that are full have room, or, if none
+-- is full, when any has more.
+local function at_of_all(state, call, hits, list)
   local full_until, more_at = nil, math.huge
   for _, limit in ipairs(state.limits) do
-    local time = limit:room_at(state, hits)
-    if limit:is_full(state, call) or not limit:fits(hits) then
-      full_until = math.max(full_until or 0, time)
+    if kinds.counts_list(limit, list) then
+      local time = limit:room_at(state, hits)
+      if limit:is_full(state, call) or not limit:fits(hits) then
+        full_until = math.max(full_until or 0, time)
+      end
+      more_at = math.min(more_at, time)
     end
-    more_at = math.min(more_at, time)
   end
   local opens = closed_until(state)
   return opens > 0 and not full_until and opens or math.max(full_until or more_at, opens)
@@ -42,10 +45,24 @@ end
 -- Waiters that are let go at an even pace are settled no more often than this, in ms.
 local LEAST_BETWEEN_SETTLES = 20
 
--- When there may be room for waiters, in ms since 1970. `state.head_hits`: those of the head of the queue, if it needs
--- more than is free.
+-- When there may be room for a waiter with these hits, or for any.
+local function at_for(state, call, hits, list)
+  if #state.limits == 1 then
+    return at_of(state, call, state.own, hits)
+  end
+  return at_of_all(state, call, hits, list)
+end
+
+-- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: those who would be next, if each needs more than
+-- is free.
 function room.at(state, call)
-  local time = (#state.limits == 1 and at_of or at_of_all)(state, call, state.own, state.head_hits or 1)
+  local time = math.huge
+  for _, head in ipairs(state.stopped_heads or {}) do
+    time = math.min(time, at_for(state, call, head.hits, head.list and head.list.id))
+  end
+  if not state.stopped_heads then
+    time = at_for(state, call, 1)
+  end
   if state.served > 0 and key_limits.have_pace(state) then
     time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
   end
@@ -78,12 +95,18 @@ end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
 -- nothing was released before. `before`: how many wait, of which each needs one hit at least. `hits`: those of the
--- check.
-function room.micros_to_turn(keys, state, call, before, hits)
+-- check. `list`: its lane or group, in which those before it wait; nil for none.
+function room.micros_to_turn(keys, state, call, before, hits, list)
   local micros = room.micros_to(keys, state, call)
+  if list then
+    -- Those who wait in other lists may need more.
+    micros = math.min(micros, micros_until(at_for(state, call, hits, list), call))
+  end
   local length = in_force.length_of_next_window(state, in_force.rules_of_next_window(keys, state, call))
   for i, limit in ipairs(state.limits) do
-    micros = math.max(micros, limit:micros_to_turn(state, call, before, hits, i == 1 and length or limit.window))
+    if kinds.counts_list(limit, list) then
+      micros = math.max(micros, limit:micros_to_turn(state, call, before, hits, i == 1 and length or limit.window))
+    end
   end
   return micros
 end

@@ -4,6 +4,7 @@
 -- `state.made_room`: an approval was released, the maximum raised, a hold or a pause ended, or a place put back.
 
 local approvals = require 'lib/approvals'
+local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
@@ -20,11 +21,6 @@ local serving = {
 }
 local MOST_SERVED, MOST_TAKEN = serving.MOST_SERVED, serving.MOST_TAKEN
 
--- Whether a check that joined the queue now would be its next head, and might be approved.
-function serving.is_next(state)
-  return state.serving == 0 and not room.is_closed(state)
-end
-
 -- Somebody has joined the queue, or stays in it.
 function serving.note_waiters(state)
   local is_serving = key_limits.fit(state, 1) and 1 or 0
@@ -33,11 +29,27 @@ function serving.note_waiters(state)
   end
 end
 
+-- Whether a check that joined the queue now would be the next to be approved, if it fits. `list`: its lane or group, or nil. A
+-- check of a group never passes one that waits: its group starts no earlier.
+function serving.is_next(keys, state, call, list)
+  if room.is_closed(state) then
+    return false
+  elseif state.serving == 0 then
+    return true
+  elseif not list or list.kind ~= 'lane' or not state.lists then
+    return false
+  end
+  local tally = queue.read(keys, state, call)
+  local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
+  return heads.is_next_in_lane(keys, state, call, tally, heads.walk(keys, state, tally, MOST_SERVED, MOST_TAKEN), left, list)
+end
+
 -- Approves waiters from the head of the queue while the limits have room. One call serves a limited number, so that
 -- Redis answers others in between. `state.serves_more`: the next call can approve more.
 local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
-  local granted, taken, is_blocked = state.granted or {}, 0, false
+  local granted, taken = state.granted or {}, 0
+  state.stopped_heads = nil
   key_limits.begin_serving(state)
   local function approve(ids, terms, claims)
     approvals.add(keys, state, call, ids, terms)
@@ -46,7 +58,7 @@ local function serve_queue(keys, state, call)
     end
   end
   local looked_at = MOST_SERVED
-  while key_limits.fit(state, 1) and not is_blocked
+  while key_limits.fit(state, 1) and not state.stopped_heads
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
     local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
@@ -57,12 +69,12 @@ local function serve_queue(keys, state, call)
       looked_at = 1
     end
     most, looked_at = math.min(most, looked_at), 2 * looked_at
-    took, is_blocked, state.head_hits = queue.take_heads(keys, state, call, left, most, approve)
+    took, state.stopped_heads = heads.take(keys, state, call, left, most, approve)
     taken = taken + took
   end
   if not key_limits.fit(state, 1) then
-    -- More than what the head needs keeps it waiting.
-    state.head_hits = nil
+    -- More than what the heads need keeps them waiting.
+    state.stopped_heads = nil
   end
   if tally.living > 0 then
     serving.note_waiters(state)
@@ -73,7 +85,7 @@ local function serve_queue(keys, state, call)
       queue.drop(keys, state, tally)
     end
   end
-  state.serves_more = state.serving == 1 and not is_blocked
+  state.serves_more = state.serving == 1 and not state.stopped_heads
   more.changed(state)
   state.granted = granted
   if #granted > 0 then

@@ -10,12 +10,13 @@
 --                                         more than one hit or is held, in a pause, while a vendor's report is in
 --                                         force or a request has set the next window's length, while requests with ids
 --                                         of their callers are remembered, while a check has said who holds its
---                                         approval, and in a key with further limits or a calendar. A field that says
+--                                         approval, while a waiter has a lane or a group, and in a key with further limits or a calendar. A field that says
 --                                         nothing is 0
 
 local digits = require 'lib/digits'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
+local lists = require 'queue/lists'
 local state_values = require 'lib/state-values'
 local window = require 'limits/window'
 
@@ -27,7 +28,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'has_holders', 'unclaimed', 'goes_on',
+  'has_holders', 'unclaimed', 'goes_on', 'lists',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -104,11 +105,11 @@ end
 -- How the fields of MORE are read and written that are more than a number in the state.
 local READ = {
   holds = read_holds, own = key_limits.read_own, further = key_limits.read_further, blocked = read_blocked,
-  unclaimed = read_unclaimed,
+  unclaimed = read_unclaimed, lists = lists.read,
 }
 local WRITE = {
   expires = stored.expires_to_store, holds = format_holds, own = key_limits.format_own,
-  further = key_limits.format_further, blocked = format_blocked, unclaimed = format_unclaimed,
+  further = key_limits.format_further, blocked = format_blocked, unclaimed = format_unclaimed, lists = lists.format,
 }
 
 local function read_more(state_key, state)

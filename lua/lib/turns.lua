@@ -6,8 +6,8 @@ local turns = {}
 
 -- The fewest microseconds until a turn, as `room.micros_to_turn` has it. With a maximum of 0 no turn ever comes. Then the
 -- limits say when they may have room.
-function turns.micros_to(keys, state, call, before, hits)
-  local micros = room.micros_to_turn(keys, state, call, before, hits)
+function turns.micros_to(keys, state, call, before, hits, list)
+  local micros = room.micros_to_turn(keys, state, call, before, hits, list)
   return micros < math.huge and micros or room.micros_to(keys, state, call)
 end
 

@@ -17,8 +17,9 @@ local verdicts = {
   WAIT_EXPIRED = -10,
   OTHER_HOLDER = -11,
   TAKEN_OVER = -12,
+  QUEUE_FULL_OF_GROUP = -13,
   -- Less the microseconds until the turn of the check.
-  TURN_TOO_LATE = -13,
+  TURN_TOO_LATE = -14,
 }
 
 return verdicts

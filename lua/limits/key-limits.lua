@@ -237,10 +237,10 @@ function key_limits.take_further(keys, state, rules, call)
   more.changed(state)
 end
 
--- Whether the hits fit into all limits.
-function key_limits.fit(state, hits)
+-- Whether the hits fit into all limits that count a list, or, without one, into those that count all lists.
+function key_limits.fit(state, hits, list)
   for _, limit in ipairs(state.limits) do
-    if not limit:fits(hits) then
+    if kinds.counts_list(limit, list) and not limit:fits(hits) then
       return false
     end
   end
@@ -248,9 +248,9 @@ function key_limits.fit(state, hits)
 end
 
 -- Whether a check takes more than the maximum of a limit.
-function key_limits.is_any_below(state, hits)
+function key_limits.is_any_below(state, hits, list)
   for _, limit in ipairs(state.limits) do
-    if limit:is_below(hits) then
+    if kinds.counts_list(limit, list) and limit:is_below(hits) then
       return true
     end
   end
@@ -264,10 +264,10 @@ local function free_ids(keys, state, call, limit, is_held)
   return limit:keeps_id_of(true) and free or free - state.unclaimed
 end
 
--- Whether each limit keeps the id of one more approval.
-function key_limits.have_free_ids(keys, state, call, is_held)
+-- Whether each limit that counts a list keeps the id of one more approval.
+function key_limits.have_free_ids(keys, state, call, is_held, list)
   for _, limit in ipairs(state.limits) do
-    if free_ids(keys, state, call, limit, is_held) <= 0 then
+    if kinds.counts_list(limit, list) and free_ids(keys, state, call, limit, is_held) <= 0 then
       return false
     end
   end
@@ -293,20 +293,30 @@ function key_limits.lacks_ids(left)
   return false
 end
 
--- Whether a waiter fits into what is left, which it takes.
-function key_limits.take_left(state, left, hits, is_held)
+-- Takes what a waiter needs of what is left. If it does not fit, takes nothing, and returns the limits in which it lacks room,
+-- and whether any lacks room for its id. `list`: its lane or group, or nil.
+function key_limits.take_left(state, left, hits, is_held, list)
+  local lacking, lacks_ids = nil, false
   for i, limit in ipairs(state.limits) do
     local of_limit = left[i]
-    if not limit:fits_into(of_limit.free, hits) or (limit:keeps_id_of(is_held) and of_limit.ids <= 0) then
-      return false
+    if kinds.counts_list(limit, list) then
+      local lacks_id = limit:keeps_id_of(is_held) and of_limit.ids <= 0
+      if lacks_id or not limit:fits_into(of_limit.free, hits) then
+        lacking, lacks_ids = lacking or {}, lacks_ids or lacks_id
+        lacking[#lacking + 1] = limit
+      end
     end
   end
+  if lacking then
+    return lacking, lacks_ids
+  end
   for i, limit in ipairs(state.limits) do
     local of_limit = left[i]
-    of_limit.free = of_limit.free - limit:taken_of(hits)
-    of_limit.ids = of_limit.ids - (limit:keeps_id_of(is_held) and 1 or 0)
+    if kinds.counts_list(limit, list) then
+      of_limit.free = of_limit.free - limit:taken_of(hits)
+      of_limit.ids = of_limit.ids - (limit:keeps_id_of(is_held) and 1 or 0)
+    end
   end
-  return true
 end
 
 -- Asks all limits to do something. Returns whether any of them says yes.

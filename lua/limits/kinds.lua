@@ -13,12 +13,20 @@ local BY_ALGORITHM = { sliding_window = sliding_window, token_bucket = token_buc
 
 -- A limit with nothing approved, whose first window begins at `start`. `declared`: as lib/limits-text parses it.
 function kinds.begin(declared, start)
-  local kind = BY_ALGORITHM[declared.algorithm]
+  local kind, limit = BY_ALGORITHM[declared.algorithm], nil
   if kind then
-    return kind.begin(declared, start)
+    limit = kind.begin(declared, start)
+  else
+    local with_boundary = declared.algorithm == 'calendar' and calendar_window or fixed_window
+    limit = with_boundary.begin(declared, start, declared.name and further_ids or own_ids)
   end
-  local with_boundary = declared.algorithm == 'calendar' and calendar_window or fixed_window
-  return with_boundary.begin(declared, start, declared.name and further_ids or own_ids)
+  limit.lanes = declared.lanes
+  return limit
+end
+
+-- Whether a limit counts the checks of a list (queue/lists), or, for nil, those that have no lane.
+function kinds.counts_list(limit, list)
+  return not limit.lanes or (list ~= nil and limit.lanes[list] ~= nil)
 end
 
 -- Whether a limit, of a state or of rules, counts in windows, at whose ends other rules come into force.

@@ -1,12 +1,13 @@
--- Where a waiter stands in a key's queue: 1 is the head.
+-- Where a waiter stands in its list of a key's queue: 1 is the head. Of several lists, each counts all of its entries.
 --
--- The list has entries that do not count: of withdrawn waiters, and of waiters of dead replicas. The first WALKED entries
+-- The only list has entries that do not count: of withdrawn waiters, and of waiters of dead replicas. The first WALKED entries
 -- are read to leave these out. So the position is exact while at most WALKED entries are before it. Entries behind these
 -- all count. A binary search by ticket finds the waiter's entry, however long the list is.
 
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
-local queue = require 'queue/queue'
+local heads = require 'queue/heads'
+local lists = require 'queue/lists'
 
 local position = {}
 
@@ -29,8 +30,8 @@ end
 -- The tickets of waiters that count among the first entries, as texts and in their order. `most`: how many entries.
 local function read_counting(keys, state, tally, now_ms, most)
   local tickets = {}
-  for _, entry in ipairs(queue.read_entries(keys, state, fifo_list.first(keys, most), true)) do
-    if queue.counts(state, tally, entry, now_ms) then
+  for _, entry in ipairs(heads.read_entries(keys, state, fifo_list.first(keys, most), true)) do
+    if heads.counts(state, tally, entry, now_ms) then
       tickets[#tickets + 1] = entry.ticket
     end
   end
@@ -40,14 +41,27 @@ local function read_counting(keys, state, tally, now_ms, most)
   return tickets
 end
 
--- How many stand before each of the waiters with these tickets. The entries are read once, as far as the last of the waiters.
+-- How many stand before each of the waiters with these records (lib/named-requests), in several lists.
+local function before_in_lists(keys, records)
+  local before = {}
+  for i, record in ipairs(records) do
+    local ticket, list = lists.split_waiting(record.place)
+    before[i] = lists.count(keys, list, ticket)
+  end
+  return before
+end
+
+-- How many stand before each of the waiters with these records. The entries are read once, as far as the last of the waiters.
 -- While a list is out of order, that is exact if the list has WALKED entries at most.
-function position.before_all(keys, state, tally, now_ms, tickets)
+function position.before_all(keys, state, tally, now_ms, records)
+  if state.lists then
+    return before_in_lists(keys, records)
+  end
   local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
   local lower, most = {}, 0
-  for i, ticket in ipairs(tickets) do
+  for i, record in ipairs(records) do
     lower[i] = count_lower(length, function(index)
-      return fifo_list.ticket_at(keys, index) < ticket
+      return fifo_list.ticket_at(keys, index) < record.ticket
     end)
     most = math.max(most, is_sorted and lower[i] or length)
   end
@@ -55,8 +69,8 @@ function position.before_all(keys, state, tally, now_ms, tickets)
     return lower
   end
   local counting, before = read_counting(keys, state, tally, now_ms, math.min(most, WALKED)), {}
-  for i, ticket in ipairs(tickets) do
-    local text = entries.format_ticket(ticket)
+  for i, record in ipairs(records) do
+    local text = entries.format_ticket(record.ticket)
     local walked = count_lower(#counting, function(index)
       return counting[index + 1] < text
     end)

@@ -1,8 +1,8 @@
 -- The waiters of a limiter key. Scripts ask here: who joins, who is next, who has left. A queue has three names in
 -- Redis:
---   queue     the order of the waiters: queue/fifo-list
---   waiting   a hash, request id -> ticket: an entry of the list that is not in this hash with the same ticket is
---             withdrawn, and is skipped when it comes to the head
+--   queue     the order of the waiters: queue/fifo-list, or queue/lists if any has a lane or a group
+--   waiting   a hash, request id -> ticket: an entry that is not in this hash with the same ticket is withdrawn, and is
+--             skipped when it comes to the head
 --   replicas  which replicas they wait on: queue/replicas
 --
 -- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even if the script
@@ -13,6 +13,7 @@ local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 local holders = require 'lib/holders'
+local lists = require 'queue/lists'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
 local named_requests = require 'lib/named-requests'
@@ -23,8 +24,6 @@ local weight = require 'lib/weight'
 
 local queue = {}
 
--- A script reads at least this many entries if it may have to skip some at the head.
-local LOOK_AHEAD = 100
 -- Waiters of dead replicas stay while they are up to this many more than twice the places.
 local DEAD_SLACK = 100
 
@@ -47,6 +46,7 @@ end
 
 function queue.drop(keys, state, tally)
   redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
+  lists.drop(keys, state)
   named_requests.drop_waiting(keys, state)
   holders.drop_waiting(keys, state)
   replicas.forget(tally)
@@ -55,10 +55,19 @@ end
 -- The tickets of all waiters, as a set.
 local function waiting_tickets(keys)
   local tickets = {}
-  for _, ticket in ipairs(weight.add(redis.call('HVALS', keys.waiting), 1)) do
-    tickets[ticket] = true
+  for _, value in ipairs(weight.add(redis.call('HVALS', keys.waiting), 1)) do
+    tickets[entries.ticket_of(value)] = true
   end
   return tickets
+end
+
+-- All entries, also of those who have left a list.
+local function all_entries(keys, state)
+  return state.lists and lists.all(keys) or fifo_list.all(keys)
+end
+
+function queue.count_entries(keys, state)
+  return state.lists and lists.length(keys) or fifo_list.length(keys)
 end
 
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
@@ -66,7 +75,7 @@ local function recount(keys, state, tally, now_ms)
   local places = tally.places
   replicas.forget_places(tally)
   local tickets, owners = waiting_tickets(keys), named_requests.replicas(keys, state)
-  for _, entry in ipairs(fifo_list.all(keys)) do
+  for _, entry in ipairs(all_entries(keys, state)) do
     local ticket, request_id, replica_id = entries.split(entry)
     if tickets[ticket] then
       tickets[ticket] = nil
@@ -80,8 +89,8 @@ end
 
 -- Whether the list can't have this number of waiters. A list without waiters is what is left if both hashes were
 -- removed.
-local function is_list_torn(keys, places)
-  local length = fifo_list.length(keys)
+local function is_list_torn(keys, state, places)
+  local length = queue.count_entries(keys, state)
   return length < places or (places == 0 and length > 0)
 end
 
@@ -97,7 +106,10 @@ function queue.read(keys, state, call)
     if state.clock_went_back or state.ticket > call.now_us + 1000000 or replicas.has_later_lease(state.tally, call) then
       replicas.cut_leases(state.tally, call)
     end
-    if not hashes_agree or is_list_torn(keys, state.tally.places) then
+    if state.lists or (state.is_new and state.tally.places > 0) then
+      lists.repair(keys, state)
+    end
+    if not hashes_agree or is_list_torn(keys, state, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
       recovery.begin_after_loss_of_queue(keys, state, call)
     end
@@ -110,6 +122,35 @@ function queue.count_waiting(keys, state, call)
   return recovery.count_waiting(state, queue.read(keys, state, call))
 end
 
+-- Waiters leave the queue without an approval, before they leave the hash. The one list drops their entries later.
+local function leave_lists(keys, state, ids)
+  if state.lists and #ids > 0 then
+    local values = {}
+    for _, value in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
+      values[#values + 1] = value or nil
+    end
+    lists.remove(keys, state, values)
+  end
+end
+
+-- Removes the waiters of dead replicas among these entries of lists.
+local function remove_dead(keys, state, now_ms, texts)
+  local tally, owners, dead = state.tally, named_requests.replicas(keys, state), {}
+  for _, text in ipairs(texts) do
+    local _, request_id, replica_id = entries.split(text)
+    replica_id = owners[request_id] or replica_id
+    if not replicas.is_alive(replicas.of(tally, replica_id), now_ms) then
+      dead[#dead + 1] = request_id
+      replicas.add_places(tally, replica_id, -1, now_ms)
+    end
+  end
+  leave_lists(keys, state, dead)
+  chunks.call('HDEL', keys.waiting, dead)
+  named_requests.forget_waiting(keys, state, dead)
+  holders.forget_waiting(keys, state, dead)
+  state.changed = true
+end
+
 -- Removes withdrawn entries if they are more than half of the list. It also removes the waiters of dead replicas if
 -- they are more than one outage of Redis explains: replicas that seem dead after an outage, and newcomers after it,
 -- fill the queue at most twice.
@@ -118,6 +159,12 @@ end
 function queue.compact(keys, state, now_ms)
   local tally = state.tally
   local removes_dead = tally.places > 2 * state.queue_max + DEAD_SLACK
+  if state.lists then
+    if removes_dead then
+      remove_dead(keys, state, now_ms, lists.all(keys))
+    end
+    return
+  end
   if not fifo_list.has_many_withdrawn(keys, removes_dead and tally.living or tally.places) then
     return
   end
@@ -147,19 +194,61 @@ function queue.compact(keys, state, now_ms)
   state.changed = true
 end
 
+-- How many wait in a list. `most`: if the list has that many, the waiters of dead replicas are removed from it first.
+function queue.count_in_list(keys, state, call, list, most)
+  if not state.lists or queue.read(keys, state, call).places == 0 then
+    return 0
+  end
+  local count = lists.count(keys, list)
+  if most and count >= most and not recovery.is_on(state) then
+    remove_dead(keys, state, call.now_ms, lists.all_of(keys, list))
+    count = lists.count(keys, list)
+  end
+  return count
+end
+
+-- Whether any of the waiters has a lane or a group.
+local function have_lists(waiters)
+  for _, waiter in ipairs(waiters) do
+    if waiter.list then
+      return true
+    end
+  end
+  return false
+end
+
+-- The waiters of a queue with one list become those of the first one of several.
+local function begin_lists(keys, state)
+  local tickets, waiting = waiting_tickets(keys), {}
+  for _, entry in ipairs(state.tally.places > 0 and fifo_list.all(keys) or {}) do
+    local ticket = entries.ticket_of(entry)
+    if tickets[ticket] then
+      tickets[ticket] = nil
+      waiting[#waiting + 1] = entry
+    end
+  end
+  lists.begin(keys, state, waiting)
+  state.unsorted = 0
+end
+
 -- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, its
--- holder if its check has named one, and if its caller has chosen the id, its owner, and for how many ms its place is kept.
+-- holder if its check has named one, its list if it has a lane or a group, and if its caller has chosen the id, its owner, and
+-- for how many ms its place is kept.
 function queue.join(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
   local tickets, new, named = {}, {}, {}
+  if not state.lists and have_lists(waiters) then
+    begin_lists(keys, state)
+  end
   for _, waiter in ipairs(waiters) do
     local ticket, id = entries.format_ticket(waiter.ticket), replicas.id_of(call.replica, waiter.keep)
     -- Has its lease renewed below.
     replicas.of(tally, id)
     tickets[id] = tickets[id] or {}
     table.insert(tickets[id], waiter.request_id)
-    table.insert(tickets[id], ticket)
-    new[#new + 1] = entries.format(ticket, waiter, id)
+    table.insert(tickets[id], lists.format_waiting(ticket, waiter.list))
+    local entry = entries.format(ticket, waiter, id)
+    new[#new + 1] = state.lists and (waiter.list and waiter.list.id or lists.FIFO) .. ' ' .. entry or entry
     if waiter.owner then
       named[#named + 1] = waiter
     end
@@ -170,7 +259,11 @@ function queue.join(keys, state, call, waiters)
   for id, of_id in pairs(tickets) do
     replicas.add_places(tally, id, chunks.call('HSET', keys.waiting, of_id), call.now_ms)
   end
-  fifo_list.append(keys, new)
+  if state.lists then
+    lists.add(keys, state, new)
+  else
+    fifo_list.append(keys, new)
+  end
   queue.compact(keys, state, call.now_ms)
   more.changed(state)
 end
@@ -183,11 +276,11 @@ function queue.without_place(keys, state, waiters)
     ids[i] = waiter.request_id
   end
   local first = 0
-  if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 then
+  if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = fifo_list.first_ticket(keys) or 0
   end
   for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
-    local belongs_before_head = ticket and tonumber(ticket) < first
+    local belongs_before_head = ticket and tonumber(entries.ticket_of(ticket)) < first
     if belongs_before_head then
       state.unsorted = 1
     end
@@ -201,10 +294,10 @@ function queue.without_place(keys, state, waiters)
   return missing
 end
 
--- Puts waiters of the caller back in their old places. They join the end of the list, which is sorted after the
+-- Puts waiters of the caller back in their old places. They join the end of the one list, which is sorted after the
 -- recovery, and always before anybody is served. `waiters`: as for `queue.join`, lowest ticket first.
 function queue.rejoin(keys, state, call, waiters)
-  local last = fifo_list.last_ticket(keys)
+  local last = not state.lists and fifo_list.last_ticket(keys)
   if last and last > waiters[1].ticket then
     state.unsorted = 1
   end
@@ -219,6 +312,7 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   if tally.places == 0 then
     return 0
   end
+  leave_lists(keys, state, ids)
   local withdrawn = chunks.call('HDEL', keys.waiting, ids)
   if withdrawn == 0 then
     return 0
@@ -229,10 +323,11 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   state.changed = true
   if tally.living == 0 then
     key_limits.end_serving(state)
-    state.head_hits = nil
+    state.stopped_heads = nil
   end
   if tally.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
+    lists.drop(keys, state)
     tally.replicas = {}
   end
   return withdrawn
@@ -248,138 +343,17 @@ function queue.take_over(keys, state, call, record, check)
 end
 
 function queue.sort(keys, state, call)
-  -- A list in which nobody waits would be stored without an expiry.
-  if queue.read(keys, state, call).places > 0 then
+  -- A list in which nobody waits would be stored without an expiry. Several lists are always in order.
+  if queue.read(keys, state, call).places > 0 and not state.lists then
     fifo_list.sort(keys)
   end
   state.unsorted = 0
   state.changed = true
 end
 
--- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, keep, owner, is_waiting }.
--- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
-function queue.read_entries(keys, state, texts, has_withdrawn)
-  local read, ids, tickets = {}, {}, {}
-  for i, text in ipairs(texts) do
-    local ticket, request_id, replica_id, hits, hold = entries.split(text)
-    read[i] = {
-      ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, hold = hold, is_waiting = true,
-    }
-    ids[i], tickets[i] = request_id, ticket
-  end
-  if has_withdrawn then
-    local seen = {}
-    for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
-      read[i].is_waiting = ticket == tickets[i] and not seen[ticket]
-      seen[tickets[i]] = true
-    end
-  end
-  named_requests.resolve(keys, state, read)
-  return read
-end
-
--- Whether a waiter fits into what is left of the limits and the holds, which it takes. An approval that is held only for the
--- caller of a kept place takes no hold, but its id has to be kept when it is claimed.
-function queue.takes_its_room(state, left, entry)
-  local is_held = entry.hold ~= nil
-  if (is_held and left.holds <= 0) or not key_limits.take_left(state, left.limits, entry.hits, is_held) then
-    return false
-  end
-  left.holds = left.holds - (is_held and 1 or 0)
-  return true
-end
-
--- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
-local function terms_of(entry)
-  if not entry.keep then
-    return entry
-  end
-  return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep }
-end
-
--- Takes entries from the head: waiters of living replicas, as long as they fit into the `room`, and the entries
--- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
--- the queue: the claims are what wakes call them. Returns how many entries it took, whether the head needs more than is
--- left, and how many hits it needs then.
-function queue.take_heads(keys, state, call, room, most, approve)
-  local tally, now_ms = state.tally, call.now_ms
-  local length = fifo_list.length(keys)
-  local texts = fifo_list.first(keys, length == tally.living and most or math.max(most, LOOK_AHEAD))
-  local ids, terms, claims, gone, left = {}, {}, {}, {}, {}
-  local taken, has_terms, is_blocked, head_hits, unclaimed = 0, false, false, nil, 0
-  for _, entry in ipairs(queue.read_entries(keys, state, texts, length ~= tally.places)) do
-    if #ids == most then
-      break
-    end
-    local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
-    if counts and not queue.takes_its_room(state, room, entry) then
-      is_blocked, head_hits = true, entry.hits
-      break
-    end
-    taken = taken + 1
-    if entry.is_waiting then
-      gone[#gone + 1], left[#left + 1] = entry.request_id, entry
-      entry.is_approved = counts
-      replicas.add_places(tally, entry.replica_id, -1, now_ms)
-    end
-    if counts then
-      ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
-      terms[#terms + 1] = terms_of(entry)
-      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
-      unclaimed = unclaimed + (entry.keep and not entry.hold and 1 or 0)
-    end
-  end
-  if has_terms then
-    holders.resolve(keys, state, terms)
-  end
-  approve(ids, has_terms and terms or nil, claims)
-  -- lib/unclaimed-approvals
-  state.unclaimed = state.unclaimed + unclaimed
-  named_requests.leave_queue(keys, state, call, left)
-  if tally.places == 0 or (taken == 0 and not is_blocked) then
-    -- The list is at its end.
-    queue.drop(keys, state, tally)
-  elseif taken > 0 then
-    chunks.call('HDEL', keys.waiting, gone)
-    holders.forget_waiting(keys, state, gone)
-    fifo_list.remove_first(keys, taken)
-  end
-  return taken, is_blocked, head_hits
-end
-
--- Whether an entry is of a waiter that counts: not of one of a dead replica, of which there is none in a recovery.
-function queue.counts(state, tally, entry, now_ms)
-  return entry.is_waiting
-    and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
-end
-
--- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits, its
--- hold, and for how many ms its place is kept.
--- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
-function queue.first_waiters(keys, state, tally, now_ms, most, looked_at)
-  local first = {}
-  if tally.places == 0 then
-    return first
-  end
-  local length = fifo_list.length(keys)
-  local texts = fifo_list.first(keys, length == tally.living and most or looked_at)
-  for _, entry in ipairs(queue.read_entries(keys, state, texts, length ~= tally.places)) do
-    if #first == most then
-      break
-    end
-    if queue.counts(state, tally, entry, now_ms) then
-      first[#first + 1] = {
-        replica_id = replicas.split_id(entry.replica_id), arrival = math.floor(tonumber(entry.ticket) / 1000),
-        hits = entry.hits, hold = entry.hold, keep = entry.keep,
-      }
-    end
-  end
-  return first
-end
-
--- Every ticket below the one returned is out of the queue, unless its replica was assumed dead.
+-- Every ticket below the one returned is out of the queue, unless its replica was assumed dead. 0 says nothing.
 function queue.lowest_waiting_ticket(keys, state, call)
-  if state.unsorted == 1 then
+  if state.unsorted == 1 or state.lists then
     return 0
   end
   local head = queue.read(keys, state, call).places > 0 and fifo_list.first_ticket(keys)

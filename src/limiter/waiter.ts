@@ -3,6 +3,7 @@ import type { CallerPresence } from './caller-presence.js';
 import { claimOf } from './claims.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, PlaceInQueue, Quota } from './limiter.js';
+import type { QueueList } from './queue-order.js';
 
 /** What a check says about its wait. */
 type Wait = Pick<
@@ -10,6 +11,7 @@ type Wait = Pick<
   | 'hits'
   | 'holdMillis'
   | 'holder'
+  | 'list'
   | 'maxWaitMillis'
   | 'keepMillis'
   | 'answerMillis'
@@ -40,6 +42,8 @@ export class Waiter {
   readonly holdMillis: number | undefined;
   /** Undefined unless its check has named one. */
   readonly holder: string | undefined;
+  /** Undefined if its key has one list. */
+  readonly list: QueueList | undefined;
   /** Undefined if its place ends with the check. */
   readonly keepMillis: number | undefined;
   readonly #maxWaitMillis: number | undefined;
@@ -52,6 +56,7 @@ export class Waiter {
       hits = 1,
       holdMillis,
       holder,
+      list,
       maxWaitMillis,
       keepMillis,
       answerMillis,
@@ -63,6 +68,7 @@ export class Waiter {
     this.hits = hits;
     this.holdMillis = holdMillis;
     this.holder = holder;
+    this.list = list;
     this.keepMillis = keepMillis;
     this.#maxWaitMillis = maxWaitMillis;
     this.#answerMillis = answerMillis;

@@ -11,6 +11,7 @@ import type {
   RequestStatus,
 } from '../../src/limiter/limiter.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
+import type { QueueList } from '../../src/limiter/queue-order.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
@@ -62,6 +63,7 @@ export type Verdict =
   | 'approved'
   | 'denied'
   | 'queue full'
+  | 'queue full of group'
   | 'key full'
   | 'store full'
   | 'too many hits'
@@ -129,6 +131,7 @@ export interface TermsOfWaiter {
   readonly holdMillis?: number;
   readonly holder?: string;
   readonly keepMillis?: number;
+  readonly list?: QueueList;
 }
 
 /** After anything that a test does. */
@@ -374,7 +377,8 @@ export class ScriptHarness {
     }
     await this.pastExpiry();
     const { records, granted, outcomes, holders, holdersWaiting } = this.names;
-    for (const name of [records, granted, ...outcomes, holders, holdersWaiting]) {
+    const lists = [this.names.headsOf('lane'), this.names.headsOf('group'), this.names.finished];
+    for (const name of [records, granted, ...outcomes, holders, holdersWaiting, ...lists]) {
       await this.#expiryOf(name);
     }
     await this.recentExpiry(undefined);
@@ -566,6 +570,7 @@ export class TestReplica {
         holdMillis: terms[claim]?.holdMillis,
         holder: terms[claim]?.holder,
         keepMillis: terms[claim]?.keepMillis,
+        list: terms[claim]?.list,
       })),
     );
     await this.harness.expiry();
@@ -671,6 +676,7 @@ export class TestReplica {
     if (verdict === VERDICT.approved) return 'approved';
     if (verdict === VERDICT.denied) return 'denied';
     if (verdict === VERDICT.queueFull) return 'queue full';
+    if (verdict === VERDICT.queueFullOfGroup) return 'queue full of group';
     if (verdict === VERDICT.keyFull) return 'key full';
     if (verdict === VERDICT.storeFull) return 'store full';
     if (verdict === VERDICT.tooManyHits) return 'too many hits';

@@ -113,6 +113,7 @@ export class CheckBatcher {
       hits,
       holdMillis,
       holder,
+      list,
       keepMillis,
     } = request;
     // A spread takes longer.
@@ -125,6 +126,7 @@ export class CheckBatcher {
       hits,
       holdMillis,
       holder,
+      list,
       keepMillis,
       onReply,
       onFailed,

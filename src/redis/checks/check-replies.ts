@@ -122,6 +122,7 @@ function unanswered(): Error {
 
 const REASONS: ReadonlyMap<number, DenialReason> = new Map([
   [VERDICT.queueFull, 'queue_full'],
+  [VERDICT.queueFullOfGroup, 'queue_full_of_group'],
   [VERDICT.tooManyHits, 'too_many_hits'],
   [VERDICT.paused, 'paused'],
   [VERDICT.waitExpired, 'wait_expired'],

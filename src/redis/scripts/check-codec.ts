@@ -6,8 +6,10 @@ import type {
   RequestTrace,
 } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { encodeList } from './lists-codec.js';
 import {
   type CallerSettings,
   keysForNewWindow,
@@ -38,7 +40,8 @@ export const VERDICT = {
   otherHolder: -11,
   waitExpired: -10,
   takenOver: -12,
-  turnTooLate: -13,
+  queueFullOfGroup: -13,
+  turnTooLate: -14,
 } as const;
 
 export interface BatchedCheck {
@@ -56,6 +59,8 @@ export interface BatchedCheck {
   readonly holdMillis?: number | undefined;
   /** With `holdMillis`: who holds the approval. */
   readonly holder?: string | undefined;
+  /** Undefined if its key has one list. */
+  readonly list?: QueueList | undefined;
   /** With `number`: for how long its place is kept without its caller. Undefined if the place ends with the check. */
   readonly keepMillis?: number | undefined;
 }
@@ -223,6 +228,7 @@ function encodeSpecial(
   }
   if (checks.some(hasNumber)) say('numbers', checks.map(({ number = '' }) => number).join(','));
   if (checks.some(isKept)) say('keeps', checks.map(({ keepMillis = '' }) => keepMillis).join(','));
+  if (checks.some(hasList)) say('lists', checks.map(({ list }) => encodeList(list)).join(','));
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
@@ -237,9 +243,13 @@ export function encodeCeilings(ceilings: OverrideCeilings): string {
   return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
 }
 
-/** Whether a check has more than a plain one: several hits, a hold, or a request id of its caller's choice. */
+/** Whether a check has more than a plain one: several hits, a hold, a lane or a group, or a request id of its caller's choice. */
 export function hasTerms(check: BatchedCheck): boolean {
-  return hasHits(check) || isHeld(check) || hasNumber(check);
+  return hasHits(check) || isHeld(check) || hasNumber(check) || hasList(check);
+}
+
+function hasList({ list }: BatchedCheck): boolean {
+  return list !== undefined;
 }
 
 function hasNumber({ number }: BatchedCheck): boolean {

@@ -46,8 +46,12 @@ export function encodeRules(rules: KeyLimits, time: number): string {
 }
 
 function encodeFurther(limit: Limit): string {
-  const { name, windowMillis, maximum, counts, keepsReleased } = limit;
+  const { name, windowMillis, maximum, counts, keepsReleased, lanes } = limit;
   const algorithm = encodeAlgorithm(limit.algorithm);
+  if (lanes) {
+    const fields = [windowMillis, maximum, counts, keepsReleased ? 'kept' : '', algorithm || ':'];
+    return `,${name}=${fields.join(':')}:${lanes.join('+')}`;
+  }
   const kept = keepsReleased ? ':kept' : algorithm && ':';
   return `,${name}=${windowMillis}:${maximum}:${counts}${kept}${algorithm && `:${algorithm}`}`;
 }
@@ -109,7 +113,7 @@ export function limitsIn(text: string): LimitsInForce {
 
 function furtherIn(text: string): LimitInForce {
   const [name, rest = ''] = text.split('=');
-  const [windowMillis, maximum, counts, kept, algorithm, parameter] = rest.split(':');
+  const [windowMillis, maximum, counts, kept, algorithm, parameter, lanes] = rest.split(':');
   return {
     name,
     windowMillis: Number(windowMillis),
@@ -117,6 +121,7 @@ function furtherIn(text: string): LimitInForce {
     algorithm: algorithmIn(algorithm, parameter),
     counts: counts === 'hits' ? 'hits' : 'requests',
     keepsReleased: kept === 'kept',
+    ...(lanes !== undefined && { lanes: lanes.split('+') }),
   };
 }
 

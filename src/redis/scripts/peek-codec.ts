@@ -2,6 +2,7 @@ import { UnavailableError } from '../../limiter/errors.js';
 import type { KeyLimits, Peek, PeekRequest } from '../../limiter/limiter.js';
 import { encodeCeilings, VERDICT } from './check-codec.js';
 import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { encodeList } from './lists-codec.js';
 
 /** What `lua/peek.lua` replies. */
 type PeekReply = readonly [
@@ -19,11 +20,12 @@ const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
 
 /** The arguments of `lua/peek.lua` that are its own. */
 export function encodePeek(
-  { hits = 1, holdMillis }: PeekRequest,
+  { hits = 1, holdMillis, list }: PeekRequest,
   { ceilings }: KeyLimits,
   maxHoldsPerKey: number,
 ): (string | number)[] {
-  return [hits, holdMillis ?? '', maxHoldsPerKey, ceilings ? encodeCeilings(ceilings) : ''];
+  const ofCeilings = ceilings ? encodeCeilings(ceilings) : '';
+  return [hits, holdMillis ?? '', maxHoldsPerKey, ofCeilings, encodeList(list)];
 }
 
 /** @throws UnavailableError if the check could not be decided */

@@ -1,6 +1,8 @@
 import { parseClaim } from '../../limiter/claims.js';
 import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import type { UsedOfLimits } from './limits-codec.js';
+import { encodeList } from './lists-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
@@ -9,6 +11,8 @@ export interface Ticket {
   readonly hits: number;
   readonly holdMillis: number | undefined;
   readonly holder: string | undefined;
+  /** Undefined if its key has one list. */
+  readonly list?: QueueList | undefined;
   /** Undefined if its place ends with its check. */
   readonly keepMillis?: number | undefined;
 }
@@ -59,14 +63,15 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder, keepMillis }) => {
+  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder, keepMillis, list }) => {
     const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
     const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;
+    const ofList = list === undefined ? '' : `|${encodeList(list)}`;
     const ofHolder = holder === undefined ? '' : `@${holder}`;
-    return [requestId, `${ticket}${ofHits}${ofHold}${ofKeep}${ofCheck}${ofHolder}`];
+    return [requestId, `${ticket}${ofHits}${ofHold}${ofKeep}${ofCheck}${ofList}${ofHolder}`];
   });
 }
 

@@ -1,4 +1,5 @@
 import type { LimitInForce } from '../../limiter/limits.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import type { StoredName } from '../../limiter/limiter.js';
 
 /** The shards of the store. */
@@ -59,7 +60,7 @@ export class KeyNames {
     return `${this.holders}:waiting`;
   }
 
-  /** The waiters, in the order of their arrival. */
+  /** The waiters: in the order of their arrival, or by their lists, if any has a lane or a group. */
   get queue(): string {
     return `${this.state}:queue`;
   }
@@ -83,6 +84,16 @@ export class KeyNames {
   get outcomes(): readonly string[] {
     const name = `${this.state}:outcomes`;
     return [name, `${name}:1`, `${name}:2`, `${name}:3`];
+  }
+
+  /** The lists of the queue whose waiters have lanes or groups, by the turns of their heads. */
+  headsOf(kind: QueueList['kind']): string {
+    return `${this.state}:heads:${kind}`;
+  }
+
+  /** Groups without waiters, by the tags with which they would go on. */
+  get finished(): string {
+    return `${this.state}:finished`;
   }
 
   /** The replicas of the waiters, with their leases. */
@@ -142,6 +153,9 @@ export function storedNames(
     ),
     ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
     { content: 'queue', name: names.queue },
+    { content: 'lanes with waiters', name: names.headsOf('lane') },
+    { content: 'groups with waiters', name: names.headsOf('group') },
+    { content: 'groups that have waited', name: names.finished },
     { content: 'waiters', name: names.waiting },
     { content: 'waiters with ids of their callers', name: names.records },
     { content: 'unclaimed approvals', name: names.granted },

@@ -199,8 +199,8 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { hits, holdMillis, holder, keepMillis } = place.waiter;
-      taken.push({ claim, ticket: place.ticket, hits, holdMillis, holder, keepMillis });
+      const { hits, holdMillis, holder, keepMillis, list } = place.waiter;
+      taken.push({ claim, ticket: place.ticket, hits, holdMillis, holder, keepMillis, list });
     }
     this.#doubted -= taken.length;
     return taken;

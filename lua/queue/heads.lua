@@ -1,0 +1,206 @@
+-- The waiters whose turns come next. Scripts ask here: who is served, whom a head stops that lacks room, and whether a newcomer
+-- would be next.
+
+local chunks = require 'lib/chunks'
+local entries = require 'queue/entries'
+local fifo_walk = require 'queue/fifo-walk'
+local holders = require 'lib/holders'
+local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
+local lists = require 'queue/lists'
+local named_requests = require 'lib/named-requests'
+local queue = require 'queue/queue'
+local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
+local turn_walk = require 'queue/turn-walk'
+
+local heads = {}
+
+-- A script reads at least this many entries if it may have to skip some at the head.
+local LOOK_AHEAD = 100
+
+-- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, owner, list, is_waiting }. `list`: nil
+-- without a lane or a group.
+-- `has_withdrawn`: there may be withdrawn entries, or one entry twice.
+function heads.read_entries(keys, state, texts, has_withdrawn)
+  local read, ids = {}, {}
+  for i, text in ipairs(texts) do
+    local ticket, request_id, replica_id, hits, hold, list, parameter = entries.split(text)
+    read[i] = {
+      text = text, ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, hold = hold,
+      list = parameter and { id = list, parameter = parameter }, is_waiting = true,
+    }
+    ids[i] = request_id
+  end
+  if has_withdrawn then
+    local seen = {}
+    for i, value in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
+      local ticket = read[i].ticket
+      read[i].is_waiting = value ~= false and entries.ticket_of(value) == ticket and not seen[ticket]
+      seen[ticket] = true
+    end
+  end
+  named_requests.resolve(keys, state, read)
+  return read
+end
+
+local function stops_all()
+  return true
+end
+
+-- Whether a waiter fits into what is left of the limits and the holds, which it takes. If it does not, returns a function
+-- that says which lists wait on behind it: those that a limit counts in which it lacks room. An approval that is held only
+-- for the caller of a kept place takes no hold, but its id has to be kept when it is claimed.
+function heads.stops_of(state, left, entry)
+  local is_held = entry.hold ~= nil
+  if is_held and left.holds <= 0 then
+    return stops_all
+  end
+  local lacking, lacks_ids = key_limits.take_left(state, left.limits, entry.hits, is_held, entry.list and entry.list.id)
+  if not lacking then
+    left.holds = left.holds - (is_held and 1 or 0)
+    return nil
+  elseif lacks_ids then
+    return stops_all
+  end
+  return function(list)
+    for _, limit in ipairs(lacking) do
+      if kinds.counts_list(limit, list) then
+        return true
+      end
+    end
+    return false
+  end
+end
+
+-- Begins a walk over the waiters in the order of their turns: of at most `most`, and `looked_at` entries of one list, since
+-- withdrawn ones may stand before those of waiters. It changes nothing until it is written.
+function heads.walk(keys, state, tally, most, looked_at)
+  local length = queue.count_entries(keys, state)
+  local function read(texts)
+    return heads.read_entries(keys, state, texts, length ~= tally.places)
+  end
+  if state.lists then
+    return turn_walk.begin(keys, state, most, read)
+  end
+  return fifo_walk.begin(keys, length == tally.living and most or looked_at, read)
+end
+
+-- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
+local function terms_of(entry)
+  if not entry.keep then
+    return entry
+  end
+  return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep, list = entry.list }
+end
+
+-- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
+-- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
+-- the queue: the claims are what wakes call them. Returns how many entries it took, and the heads that need more than is
+-- left if only such ones are left, else nil.
+function heads.take(keys, state, call, room, most, approve)
+  local tally, now_ms = state.tally, call.now_ms
+  local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
+  local ids, terms, claims, gone, left, stopped = {}, {}, {}, {}, {}, {}
+  local taken, has_terms, unclaimed, entry = 0, false, 0, nil
+  while #ids < most do
+    entry = walk:next()
+    if not entry then
+      break
+    end
+    local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
+    local stops = counts and heads.stops_of(state, room, entry)
+    if stops then
+      stopped[#stopped + 1] = entry
+      walk:stop(stops)
+    else
+      walk:take(counts)
+      taken = taken + 1
+    end
+    if not stops and entry.is_waiting then
+      gone[#gone + 1], left[#left + 1] = entry.request_id, entry
+      entry.is_approved = counts
+      replicas.add_places(tally, entry.replica_id, -1, now_ms)
+    end
+    if counts and not stops then
+      ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
+      terms[#terms + 1] = terms_of(entry)
+      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
+      unclaimed = unclaimed + (entry.keep and not entry.hold and 1 or 0)
+    end
+  end
+  if has_terms then
+    holders.resolve(keys, state, terms)
+  end
+  approve(ids, (has_terms or state.lists) and terms or nil, claims)
+  -- lib/unclaimed-approvals
+  state.unclaimed = state.unclaimed + unclaimed
+  named_requests.leave_queue(keys, state, call, left)
+  if tally.places == 0 or (taken == 0 and #stopped == 0) then
+    -- The list is at its end.
+    queue.drop(keys, state, tally)
+  elseif taken > 0 then
+    chunks.call('HDEL', keys.waiting, gone)
+    holders.forget_waiting(keys, state, gone)
+    walk:write(state)
+  end
+  return taken, not entry and #stopped > 0 and stopped or nil
+end
+
+-- Whether an entry is of a waiter that counts: not of one of a dead replica, of which there is none in a recovery.
+function heads.counts(state, tally, entry, now_ms)
+  return entry.is_waiting
+    and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
+end
+
+-- The order key of a check of a lane that joined now.
+function heads.key_of_newcomer(keys, state, call, list)
+  return math.max(call.now_us, queue.last_ticket(keys, state) + 1) - list.parameter * 1000
+end
+
+-- Whether a check of a lane that joined now would be the next to be approved, of those who are not stopped for lack of room
+-- that it does not need. `walk`: at those who wait. `left`: of the limits, which this takes.
+function heads.is_next_in_lane(keys, state, call, tally, walk, left, list)
+  local key = heads.key_of_newcomer(keys, state, call, list)
+  while true do
+    local entry, of = walk:next()
+    if not entry or not lists.is_before_newcomer(state, list.kind, key, of) then
+      return true
+    elseif not heads.counts(state, tally, entry, call.now_ms) then
+      walk:take(false)
+    else
+      local stops = heads.stops_of(state, left, entry)
+      if not stops or stops(list.id) then
+        return false
+      end
+      walk:stop(stops)
+    end
+  end
+end
+
+-- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits, its
+-- hold, and for how many ms its place is kept.
+-- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
+function heads.first_waiters(keys, state, tally, now_ms, most, looked_at)
+  local first = {}
+  if tally.places == 0 then
+    return first
+  end
+  local walk = heads.walk(keys, state, tally, most, looked_at)
+  while #first < most do
+    local entry = walk:next()
+    if not entry then
+      break
+    end
+    local counts = heads.counts(state, tally, entry, now_ms)
+    walk:take(counts)
+    if counts then
+      first[#first + 1] = {
+        replica_id = replicas.split_id(entry.replica_id), arrival = math.floor(tonumber(entry.ticket) / 1000),
+      }
+    end
+  end
+  return first
+end
+
+return heads

@@ -1,0 +1,10 @@
+import type { QueueList } from '../../limiter/queue-order.js';
+
+/** What `lists.parse` in `lua/queue/lists.lua` reads: the list of a check; '' if its key has one list. */
+export function encodeList(list: QueueList | undefined): string {
+  if (!list) return '';
+  const id = `${list.kind}:${encodeURIComponent(list.name)}`;
+  if (list.kind === 'lane') return `${id}:${list.headStartMillis}`;
+  const most = list.maxRequests === undefined ? '' : `:${list.maxRequests}`;
+  return `${id}:${list.weight}${most}`;
+}
