@@ -28,7 +28,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'has_holders', 'unclaimed', 'goes_on', 'lists',
+  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -40,7 +40,7 @@ local NO_MORE = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
-    has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, goes_on = 0,
+    has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, goes_on = 0, virtual_time = 0,
   },
 }
 

@@ -1,8 +1,7 @@
 -- The lists of a queue whose waiters have lanes or groups. Inside a list: first come, first served. Between lists of one
 -- kind, the list goes first whose head has the smallest order key:
 --   lane    the ticket of the head less its head start
---   group   its start tag (start-time fair queueing: Goyal, Vin, Cheng 1996). It grows by the hits of each approval from the
---           queue divided by the weight of the group, and not when a waiter leaves
+--   group   its tag: the virtual time at which it became the head, and its hits divided by the weight of its group
 -- Between heads with the same key: first come, first served. Of the kinds, the one goes first that has had waiters for longer,
 -- until it has none. `fifo` is the kind of waiters without a lane or a group, which joined by other rules. It has one list.
 --
@@ -10,38 +9,33 @@
 --   queue         a sorted set of the entries of all lists (queue/entries), with score 0: a list is a range of it
 --   heads:lane    a sorted set of the lanes with waiters, `<ticket of the head>:<list>`, by their order keys
 --   heads:group   the same of the groups
---   finished      a sorted set of groups without waiters, by the tags with which they would go on
 -- The hash `waiting` has `<ticket>:<list>` for these waiters. A list is `<kind>:<name>`, with the name percent-encoded.
 --
--- The state's field `lists` has the kinds with waiters, the first one first, and the virtual time, `<kind>,<kind>:<number>`.
--- It is 0 in a key with one list (queue/fifo-list): other keys need no look at these names, which are built here.
+-- The state's field `lists` has the kinds with waiters, the first one first, with a comma between two. It is 0 in a key with one
+-- list (queue/fifo-list): other keys need no look at these names, which are built here.
 --
--- A group that begins to wait starts at the virtual time, which is the greatest start tag that was served, but not before
--- any group that waits. Without that, groups that come once could pass those that wait without end. It goes on with its own tag
--- if that is greater. So for two groups that wait, the hits that each gets, divided by its weight, never differ by more than
--- the largest request of each.
+-- Groups are served by self-clocked fair queueing (Golestani 1994). The virtual time is the tag that was served last, 0 while no
+-- group waits: the state's field `virtual_time`. So for two groups that wait, the hits that each gets, divided by its
+-- weight, never differ by more than the largest request of each. A group that has left owes nothing, since its tag is over,
+-- and groups that come once do not pass one that waits without end, as they would if each began with the tag that was served
+-- last, as in start-time fair queueing.
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local more = require 'lib/more'
 local weight = require 'lib/weight'
 
-local lists = { FIFO = 'fifo:' }
-
-lists.KINDS_WITH_HEADS = { 'lane', 'group' }
--- Of more groups without waiters, those with the lowest tags are forgotten.
-local MOST_FINISHED = 1000
+local lists = {
+  FIFO = 'fifo:',
+  KINDS_WITH_HEADS = { 'lane', 'group' },
+}
 
 function lists.heads_name(keys, kind)
   return keys.state .. ':heads:' .. kind
 end
 
-function lists.finished_name(keys)
-  return keys.state .. ':finished'
-end
-
 local function built_names(keys)
-  return lists.heads_name(keys, 'lane'), lists.heads_name(keys, 'group'), lists.finished_name(keys)
+  return lists.heads_name(keys, 'lane'), lists.heads_name(keys, 'group')
 end
 
 function lists.kind_of(id)
@@ -57,21 +51,21 @@ function lists.parse(text)
   end
 end
 
--- The state's field; nil for none.
+-- The state's field.
 function lists.read(state, text)
-  local kinds, virtual_time = string.match(text, '^([%l,]*):(.*)$')
-  state.lists = { kinds = {}, virtual_time = tonumber(virtual_time) }
-  for kind in string.gmatch(kinds, '%l+') do
-    table.insert(state.lists.kinds, kind)
+  state.lists = {}
+  for kind in string.gmatch(text, '%l+') do
+    table.insert(state.lists, kind)
   end
 end
 
-function lists.format_number(number)
-  return string.format('%.17g', number)
+function lists.format(state)
+  return state.lists and #state.lists > 0 and table.concat(state.lists, ',') or 0
 end
 
-function lists.format(state)
-  return state.lists and table.concat(state.lists.kinds, ',') .. ':' .. lists.format_number(state.lists.virtual_time) or 0
+-- Order keys are read back as they were.
+function lists.format_key(key)
+  return string.format('%.17g', key)
 end
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names before
@@ -116,29 +110,19 @@ local function key_of_lane(entry)
   return tonumber(ticket) - head_start * 1000
 end
 
--- The order key of a group that begins to wait.
-local function begin_group(keys, state, id)
-  local finished = redis.call('ZSCORE', lists.finished_name(keys), id)
-  local smallest = redis.call('ZRANGE', lists.heads_name(keys, 'group'), 0, 0, 'WITHSCORES')[2]
-  if finished then
-    redis.call('ZREM', lists.finished_name(keys), id)
-  end
-  return math.max(state.lists.virtual_time, tonumber(smallest or 0), tonumber(finished or 0))
+-- What an entry of a group adds to its tag.
+local function share_of(entry)
+  local _, _, _, hits, _, _, of_group = entries.split(entry)
+  return hits / of_group
 end
 
--- Groups have no waiters any more. `tags`: of each its tag, and its list.
-function lists.end_groups(keys, state, tags)
-  local name, kept = lists.finished_name(keys), {}
-  for i = 1, #tags, 2 do
-    if tags[i] > state.lists.virtual_time then
-      kept[#kept + 1], kept[#kept + 2] = lists.format_number(tags[i]), tags[i + 1]
-    end
+-- The order key of a list that has another head now, though nobody was approved. Equal shares must not change it by rounding.
+local function key_of_changed(kind, key, before, now)
+  if kind == 'lane' then
+    return key_of_lane(now)
   end
-  chunks.call('ZADD', name, kept)
-  local extra = #kept > 0 and redis.call('ZCARD', name) - MOST_FINISHED or 0
-  if extra > 0 then
-    chunks.call('ZREM', name, redis.call('ZRANGE', name, 0, extra - 1))
-  end
+  local share_before, share_now = share_of(before), share_of(now)
+  return share_before == share_now and key or key - share_before + share_now
 end
 
 local function is_empty(keys, kind)
@@ -151,25 +135,24 @@ end
 -- Forgets the kinds that have no waiters any more.
 function lists.end_empty_kinds(keys, state)
   local left = {}
-  for _, kind in ipairs(state.lists.kinds) do
+  for _, kind in ipairs(state.lists) do
     if not is_empty(keys, kind) then
       left[#left + 1] = kind
     elseif kind == 'group' then
-      redis.call('UNLINK', lists.finished_name(keys))
-      state.lists.virtual_time = 0
+      state.virtual_time = 0
     end
   end
-  state.lists.kinds = left
+  state.lists = left
   more.changed(state)
 end
 
 local function begin_kind(state, kind)
-  for _, other in ipairs(state.lists.kinds) do
+  for _, other in ipairs(state.lists) do
     if other == kind then
       return
     end
   end
-  table.insert(state.lists.kinds, kind)
+  table.insert(state.lists, kind)
   more.changed(state)
 end
 
@@ -185,12 +168,14 @@ local function add_to(keys, state, id, new)
   if kind == 'fifo' or (before and before < new[1]) then
     return
   end
-  local key = kind == 'lane' and key_of_lane(new[1])
-    or tonumber(before and redis.call('ZSCORE', name, head_of(before, id)) or begin_group(keys, state, id))
+  local key = kind == 'lane' and key_of_lane(new[1]) or state.virtual_time + share_of(new[1])
   if before then
-    redis.call('ZREM', name, head_of(before, id))
+    local head = head_of(before, id)
+    local key_before = tonumber(redis.call('ZSCORE', name, head)) or key
+    redis.call('ZREM', name, head)
+    key = key_of_changed(kind, key_before, before, new[1])
   end
-  redis.call('ZADD', name, lists.format_number(key), head_of(new[1], id))
+  redis.call('ZADD', name, lists.format_key(key), head_of(new[1], id))
 end
 
 -- Adds entries, each with its list before it. They may be in any order.
@@ -211,7 +196,7 @@ end
 
 -- The queue has several lists from now on. `all`: its entries so far.
 function lists.begin(keys, state, all)
-  state.lists = { kinds = {}, virtual_time = 0 }
+  state.lists = {}
   redis.call('UNLINK', keys.queue, built_names(keys))
   local new = {}
   for i, entry in ipairs(all) do
@@ -244,26 +229,22 @@ end
 
 -- Waiters leave a list without an approval. `tickets`: as texts.
 local function remove_from(keys, state, id, tickets)
-  local gone, lowest = {}, tickets[1]
+  local kind, gone, head = lists.kind_of(id), {}, first_of(keys, id, 1)[1]
   for _, ticket in ipairs(tickets) do
     local start = id .. ' ' .. ticket
     gone[#gone + 1] = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
-    lowest = ticket < lowest and ticket or lowest
   end
   weight.read = weight.read + #tickets
   chunks.call('ZREM', keys.queue, gone)
-  local kind = lists.kind_of(id)
-  local name, head = lists.heads_name(keys, kind), lowest .. ':' .. id
-  local key = kind ~= 'fifo' and redis.call('ZSCORE', name, head)
-  if not key then
+  local first = first_of(keys, id, 1)[1]
+  if kind == 'fifo' or first == head then
     return
   end
-  redis.call('ZREM', name, head)
-  local first = first_of(keys, id, 1)[1]
+  local name, before = lists.heads_name(keys, kind), head_of(head, id)
+  local key = tonumber(redis.call('ZSCORE', name, before)) or state.virtual_time
+  redis.call('ZREM', name, before)
   if first then
-    redis.call('ZADD', name, kind == 'lane' and lists.format_number(key_of_lane(first)) or key, head_of(first, id))
-  elseif kind == 'group' then
-    lists.end_groups(keys, state, { tonumber(key), id })
+    redis.call('ZADD', name, lists.format_key(key_of_changed(kind, key, head, first)), head_of(first, id))
   end
 end
 
@@ -292,7 +273,7 @@ function lists.split_waiting(value)
   return ticket, id ~= '' and id or lists.FIFO
 end
 
--- Counts the heads again from the entries. All groups begin at the virtual time.
+-- Finds the heads again from the entries. All groups begin again.
 local function restore_heads(keys, state)
   local all = lists.all(keys)
   redis.call('UNLINK', keys.queue, built_names(keys))
@@ -306,7 +287,7 @@ function lists.repair(keys, state)
     if type(length) == 'number' then
       return
     end
-    state.lists = { kinds = {}, virtual_time = 0 }
+    state.lists = {}
     restore_heads(keys, state)
     return
   end
@@ -316,11 +297,11 @@ function lists.repair(keys, state)
   end
   local has_fifo = #first_of(keys, lists.FIFO, 1) > 0
   local expected = 0
-  for _, kind in ipairs(state.lists.kinds) do
+  for _, kind in ipairs(state.lists) do
     expected = expected + (kind == 'fifo' and (has_fifo and 0 or 1) or 1)
   end
   if heads < expected then
-    state.lists.kinds = {}
+    state.lists = {}
     restore_heads(keys, state)
   end
 end
@@ -331,7 +312,7 @@ function lists.is_before_newcomer(state, kind, key, other)
   if other.kind == kind then
     return other.key <= key
   end
-  for rank, earlier in ipairs(state.lists.kinds) do
+  for rank, earlier in ipairs(state.lists) do
     if earlier == kind then
       return other.rank < rank
     end

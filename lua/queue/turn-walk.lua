@@ -57,9 +57,9 @@ end
 -- Begins a walk of at most `most` waiters. `read_entries(texts)`: from queue/queue.
 function turn_walk.begin(keys, state, most, read_entries)
   local self = setmetatable({
-    keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.lists.virtual_time,
+    keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
   }, turn_walk)
-  for rank, kind in ipairs(state.lists.kinds) do
+  for rank, kind in ipairs(state.lists) do
     -- Later ones have their turns only when this kind has none left.
     if not open_kind(self, keys, rank, kind, most) then
       break
@@ -94,6 +94,20 @@ function turn_walk:next()
   end
 end
 
+-- The order key of a list of which an entry has left.
+local function key_after(list, entry, is_approved, following)
+  if list.kind == 'fifo' then
+    return list.key
+  elseif list.kind == 'lane' then
+    return tonumber(following.ticket) - following.list.parameter * 1000
+  end
+  local share_before, share = entry.hits / entry.list.parameter, following.hits / following.list.parameter
+  if is_approved then
+    return list.key + share
+  end
+  return share_before == share and list.key or list.key - share_before + share
+end
+
 -- The next waiter leaves the queue.
 function turn_walk:take(is_approved)
   local list = table.remove(self.open)
@@ -104,13 +118,12 @@ function turn_walk:take(is_approved)
     list.is_touched, self.touched[#self.touched + 1] = true, list
   end
   if is_approved and list.kind == 'group' then
-    self.virtual_time = math.max(self.virtual_time, list.key)
-    list.key = list.key + entry.hits / entry.list.parameter
+    self.virtual_time = list.key
   end
   local following = first_left(self, list)
   if following then
     list.ticket = following.ticket
-    list.key = list.kind == 'lane' and tonumber(following.ticket) - following.list.parameter * 1000 or list.key
+    list.key = key_after(list, entry, is_approved, following)
     put(self.open, list)
   else
     list.is_over = true
@@ -135,14 +148,12 @@ function turn_walk:write(state)
     return
   end
   chunks.call('ZREM', keys.queue, self.taken)
-  local gone, new, ended = { lane = {}, group = {} }, { lane = {}, group = {} }, {}
+  local gone, new = { lane = {}, group = {} }, { lane = {}, group = {} }
   for _, list in ipairs(self.touched) do
     if list.head then
       table.insert(gone[list.kind], list.head)
-      if list.is_over and list.kind == 'group' then
-        ended[#ended + 1], ended[#ended + 2] = list.key, list.id
-      elseif not list.is_over then
-        table.insert(new[list.kind], lists.format_number(list.key))
+      if not list.is_over then
+        table.insert(new[list.kind], lists.format_key(list.key))
         table.insert(new[list.kind], list.ticket .. ':' .. list.id)
       end
     end
@@ -151,11 +162,7 @@ function turn_walk:write(state)
     chunks.call('ZREM', lists.heads_name(keys, kind), gone[kind])
     chunks.call('ZADD', lists.heads_name(keys, kind), new[kind])
   end
-  if self.virtual_time > state.lists.virtual_time then
-    state.lists.virtual_time = self.virtual_time
-    redis.call('ZREMRANGEBYSCORE', lists.finished_name(keys), '-inf', lists.format_number(self.virtual_time))
-  end
-  lists.end_groups(keys, state, ended)
+  state.virtual_time = self.virtual_time
   lists.end_empty_kinds(keys, state)
 end
 

@@ -377,7 +377,7 @@ export class ScriptHarness {
     }
     await this.pastExpiry();
     const { records, granted, outcomes, holders, holdersWaiting } = this.names;
-    const lists = [this.names.headsOf('lane'), this.names.headsOf('group'), this.names.finished];
+    const lists = [this.names.headsOf('lane'), this.names.headsOf('group')];
     for (const name of [records, granted, ...outcomes, holders, holdersWaiting, ...lists]) {
       await this.#expiryOf(name);
     }

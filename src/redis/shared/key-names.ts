@@ -91,11 +91,6 @@ export class KeyNames {
     return `${this.state}:heads:${kind}`;
   }
 
-  /** Groups without waiters, by the tags with which they would go on. */
-  get finished(): string {
-    return `${this.state}:finished`;
-  }
-
   /** The replicas of the waiters, with their leases. */
   get replicas(): string {
     return `${this.state}:replicas`;
@@ -155,7 +150,6 @@ export function storedNames(
     { content: 'queue', name: names.queue },
     { content: 'lanes with waiters', name: names.headsOf('lane') },
     { content: 'groups with waiters', name: names.headsOf('group') },
-    { content: 'groups that have waited', name: names.finished },
     { content: 'waiters', name: names.waiting },
     { content: 'waiters with ids of their callers', name: names.records },
     { content: 'unclaimed approvals', name: names.granted },
