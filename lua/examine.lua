@@ -2,16 +2,20 @@
 -- it has on which replicas. Writes nothing. Waiters of dead replicas do not count, and are not named.
 --
 -- KEYS  1 state, 2 queue, 3 waiting, 4 replicas
--- ARGV  1 how many waiters to name at most
+-- ARGV  1 how many waiters to name at most, 2 how many lists
 -- Reply a list: empty if there is no such key, else the names and values of inspect.lua, and after them:
 --         window_is_set     1 if a request has set the length of the window, or of the next one, else 0
 --         is_recovering     1 while the key recovers, else 0
 --         queue             the head of the queue: for each waiter its replica, and how many ms it has waited
+--         lists             of a queue with several lists (queue/lists), the longest ones: for each its id, how many wait in it,
+--                           and for how many ms its head has waited
+--         list_count        how many lists have waiters, in such a queue; else 0
 --         replicas          for each replica with places: its id, its places, and for how many ms the last of them counts,
 --                           unless its lease is renewed
 
 local heads = require 'queue/heads'
 local in_force = require 'lib/in-force'
+local list_states = require 'queue/list-states'
 local look = require 'lib/look'
 local now = require 'lib/now'
 local recovery = require 'lib/recovery'
@@ -72,6 +76,12 @@ local function run(KEYS, ARGV)
   add('window_is_set', yes_or_no(in_force.sets_window(state)))
   add('is_recovering', yes_or_no(recovery.is_on(state)))
   add('queue', head_of_queue(keys, state, tally, now_ms, tonumber(ARGV[1])))
+  local longest, list_count = list_states.longest(keys, state, tonumber(ARGV[2]))
+  for i = 3, #longest, 3 do
+    longest[i] = math.max(0, now_ms - longest[i])
+  end
+  add('lists', longest)
+  add('list_count', list_count)
   add('replicas', replicas_of(tally, now_ms))
   return reply
 end

@@ -2,6 +2,7 @@ import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limit
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeInstance, fieldsIn } from './inspect-codec.js';
 import { limitsIn } from './limits-codec.js';
+import { decodeListId } from './lists-codec.js';
 
 /** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
@@ -29,10 +30,25 @@ export function decodeExamined(reply: unknown): ExaminedKey | undefined {
     queue: inGroups(fields.list('queue'), 2).map(
       ([replica, waitedMillis]) => ({ replica, waitedMillis }) as QueuedRequest,
     ),
+    ...listsIn(fields.list('lists'), fields.number('list_count')),
     replicas: inGroups(fields.list('replicas'), 3).map(
       ([replica, places, leaseMillis]) => ({ replica, places, leaseMillis }) as QueueingReplica,
     ),
   };
+}
+
+/** Nothing of a queue with one list. */
+function listsIn(
+  texts: readonly unknown[],
+  listCount: number,
+): Pick<InstanceDetail, 'lists' | 'listCount'> {
+  if (listCount === 0) return {};
+  const lists = inGroups(texts, 3).map(([id, waiting, oldestMillis]) => ({
+    ...decodeListId(String(id)),
+    waiting: Number(waiting),
+    oldestMillis: Number(oldestMillis),
+  }));
+  return { lists, listCount };
 }
 
 /** Lists that begin with one group each. */

@@ -1,4 +1,4 @@
-import type { QueueList } from '../../limiter/queue-order.js';
+import type { QueueList, QueueListState } from '../../limiter/queue-order.js';
 
 /** What `lists.parse` in `lua/queue/lists.lua` reads: the list of a check; '' if its key has one list. */
 export function encodeList(list: QueueList | undefined): string {
@@ -7,4 +7,10 @@ export function encodeList(list: QueueList | undefined): string {
   if (list.kind === 'lane') return `${id}:${list.headStartMillis}`;
   const most = list.maxRequests === undefined ? '' : `:${list.maxRequests}`;
   return `${id}:${list.weight}${most}`;
+}
+
+/** The list with an id of `lua/queue/lists.lua`. */
+export function decodeListId(id: string): Pick<QueueListState, 'kind' | 'name'> {
+  const [kind = '', name = ''] = id.split(':');
+  return { kind: kind as QueueListState['kind'], name: decodeURIComponent(name) };
 }

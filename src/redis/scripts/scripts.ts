@@ -11,6 +11,7 @@ import type {
   RemainingReport,
   RequestTrace,
 } from '../../limiter/limiter.js';
+import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
@@ -267,7 +268,11 @@ export class Scripts {
 
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
-    const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
+    const call = {
+      script: this.#examine,
+      keys: keysToExamine(names),
+      args: [mostQueued, MOST_LISTS_SHOWN],
+    };
     return this.#look(call, names, decodeExamined);
   }
 

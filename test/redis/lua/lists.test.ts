@@ -1,6 +1,7 @@
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
 import { type TestReplica, useScriptHarness } from '../../support/script-harness.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -45,7 +46,7 @@ async function servedFrom(replica: TestReplica, window: number): Promise<string[
 }
 
 const heads = async (kind: QueueList['kind']) =>
-  redis.client.zrange(key.names.headsOf(kind), 0, -1, 'WITHSCORES');
+  redis.client.zrange(key.names.headsOf(kind), '0', '-1', 'WITHSCORES');
 const listsField = () => redis.client.hget(key.names.state, 'lists');
 
 describe('lanes', () => {
@@ -261,6 +262,24 @@ describe('after a loss', () => {
       served.push(...(await replica.settle()).granted);
     }
     expect(served).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+  });
+});
+
+test('lists are shown, the longest first', async () => {
+  const replica = key.replica('r1', { limits: ONE });
+  await replica.check(['first']);
+  expect(await replica.examine()).not.toHaveProperty('lists');
+  for (const list of [B, A, A, group('ä:/ b')]) await wait(replica, uniqueKey(), list);
+  await key.setTime(250);
+  await wait(replica, 'lane', INTERACTIVE);
+  expect(await replica.examine()).toMatchObject({
+    listCount: 4,
+    lists: [
+      { kind: 'group', name: 'a', waiting: 2, oldestMillis: 250 },
+      { kind: 'group', name: 'b', waiting: 1, oldestMillis: 250 },
+      { kind: 'group', name: 'ä:/ b', waiting: 1, oldestMillis: 250 },
+      { kind: 'lane', name: 'interactive', waiting: 1, oldestMillis: 0 },
+    ],
   });
 });
 
