@@ -1,13 +1,15 @@
 -- The approvals of a key: those that count in its limits (limits/key-limits), and among them those that are held
 -- (lib/holds).
 --
--- The terms of an approval are its hits and, if it is held, the length of its hold in ms, and who holds it if its check has
--- said so.
+-- The terms of an approval are its hits, its list (queue/lists) if it has a lane or a group, and, if it is held, the length of its
+-- hold in ms, and who holds it if its check has said so.
 
 local chunks = require 'lib/chunks'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
+local kinds = require 'limits/kinds'
+local lists = require 'queue/lists'
 local own_ids = require 'limits/own-ids'
 
 local approvals = {}
@@ -24,23 +26,25 @@ local function counts_once(state)
 end
 
 -- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than
--- one hit or is held.
+-- one hit or a list, or is held.
 function approvals.add(keys, state, call, ids, terms)
   if terms or #state.limits > 1 then
     require_built_names(keys, state)
   end
   if not terms then
     for _, limit in ipairs(state.limits) do
-      limit:take_all(keys, state, call, ids)
+      if kinds.counts_list(limit) then
+        limit:take_all(keys, state, call, ids)
+      end
     end
     return
   end
   for i, id in ipairs(ids) do
-    local hits, hold = terms[i].hits, terms[i].hold
+    local hits, hold, lane = terms[i].hits, terms[i].hold, lists.lane_of(terms[i].list)
     if hold then
-      holds.add(keys, state, call, id, hits, hold, terms[i].holder)
+      holds.add(keys, state, call, id, hits, hold, terms[i].holder, lane)
     else
-      key_limits.take(keys, state, call, id, hits, false)
+      key_limits.take(keys, state, call, id, hits, false, lane)
     end
   end
 end

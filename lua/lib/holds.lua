@@ -1,9 +1,9 @@
 -- The approvals that are held. Each counts in every window until it is released, or until its hold lapses. A hash has
 -- them: id -> `<when the hold lapses, in ms since 1970>:<its length in ms>`, with `*<hits>` after it
--- if the approval has not exactly one hit. Held ids are in no other set until their holds end.
+-- if the approval has not exactly one hit, and `/<list>` if it has a lane. Held ids are in no other set until their holds end.
 --
 -- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a
--- sorted set of ids, with `*<hits>` after an id as above, by the time when the hold lapses. The hash alone is the
+-- sorted set of ids, with `*<hits>` and `/<list>` after an id as above, by the time when the hold lapses. The hash alone is the
 -- truth. The state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each
 -- change of a hold. Then the holds are read whole when the next one lapses, and their order begins again.
 --
@@ -17,6 +17,7 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
+local held = require 'limits/held'
 local holders = require 'lib/holders'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
@@ -24,6 +25,9 @@ local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
 local holds = { FEW = 50 }
+
+-- Nothing is held, as of `holds.find_lapsed`.
+local NOTHING = { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, last_lapsed = 0 }
 
 function holds.name(keys)
   return keys.state .. ':holds'
@@ -33,8 +37,13 @@ function holds.order_name(keys)
   return holds.name(keys) .. ':order'
 end
 
-function holds.member(id, hits)
-  return hits == 1 and id or id .. '*' .. digits(hits)
+-- How a hold says what it counts for.
+local function format_terms(hits, lane)
+  return (hits == 1 and '' or '*' .. digits(hits)) .. (lane and '/' .. lane or '')
+end
+
+function holds.member(id, hits, lane)
+  return id .. format_terms(hits, lane)
 end
 
 -- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is
@@ -69,10 +78,27 @@ function holds.set_lapses(state, first_lapse, last_lapse)
   more.changed(state)
 end
 
--- From now on, this number of approvals with these hits is held.
-function holds.set_held(state, held, held_ids)
-  key_limits.hold(state, held - state.held, held_ids - state.held_ids)
-  state.held, state.held_ids = held, held_ids
+-- This number of approvals with these hits more is held in a lane, or without one.
+local function change_held(state, hits, ids, lane)
+  key_limits.hold(state, hits, ids, lane)
+  holds.note_held(state, hits, ids, lane)
+end
+
+-- The same where the limits count them otherwise.
+function holds.note_held(state, hits, ids, lane)
+  state.held, state.held_ids = state.held + hits, state.held_ids + ids
+  state.lane_holds = held.with(state.lane_holds, lane, hits, ids)
+end
+
+-- From now on, these approvals are held. `left`: their hits and ids, and both by lane.
+local function set_held(state, left)
+  local hits, ids = left.hits - state.held, left.ids - state.held_ids
+  for lane in pairs(held.lanes_of_both(state.lane_holds, left.by_lane)) do
+    local before, after = held.of_lane(state.lane_holds, lane), held.of_lane(left.by_lane, lane)
+    change_held(state, after.hits - before.hits, after.ids - before.ids, lane)
+    hits, ids = hits - after.hits + before.hits, ids - after.ids + before.ids
+  end
+  change_held(state, hits, ids)
 end
 
 -- How many more approvals may be held.
@@ -83,17 +109,17 @@ function holds.free(keys, state)
   return state.max_holds - (stored.has_holds(state) and redis.call('HLEN', holds.name(keys)) - state.unclaimed or 0)
 end
 
-function holds.format(lapses, millis, hits)
-  return digits(lapses) .. ':' .. digits(millis) .. (hits == 1 and '' or '*' .. digits(hits))
+function holds.format(lapses, millis, hits, lane)
+  return digits(lapses) .. ':' .. digits(millis) .. format_terms(hits, lane)
 end
 
--- Returns when a hold lapses, its length in ms, and its hits.
+-- Returns when a hold lapses, its length in ms, its hits, and its lane or nil.
 function holds.parse(text)
-  local lapses, millis, hits = string.match(text, '^(%d+):(%d+)%*?(%d*)$')
-  return tonumber(lapses), tonumber(millis), tonumber(hits) or 1
+  local lapses, millis, hits, lane = string.match(text, '^(%d+):(%d+)%*?(%d*)/?(.*)$')
+  return tonumber(lapses), tonumber(millis), tonumber(hits) or 1, lane ~= '' and lane or nil
 end
 
--- Returns the same for an id; nil if it is not held.
+-- Returns the same for an id; nothing if it is not held.
 function holds.read(keys, state, id)
   local text = stored.has_holds(state) and redis.call('HMGET', holds.name(keys), id)[1]
   if text then
@@ -102,19 +128,20 @@ function holds.read(keys, state, id)
 end
 
 -- `hits_before`: of the same hold, if it is held already.
-function holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
+function holds.write(keys, state, call, id, lapses, millis, hits, lane, hits_before)
   if hits_before and hits_before ~= hits then
-    holds.call_order(keys, state, 'ZREM', holds.member(id, hits_before))
+    holds.call_order(keys, state, 'ZREM', holds.member(id, hits_before, lane))
   end
-  holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits))
-  redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
+  holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits, lane))
+  redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits, lane))
   local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
   holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
   state.set_at = call.now_ms
 end
 
--- Holds an approval, unless it is held already. `holder`: who holds it, if its check has said so.
-function holds.add(keys, state, call, id, hits, millis, holder)
+-- Holds an approval, unless it is held already. `holder`: who holds it, if its check has said so. `lane`: its list, if that is
+-- a lane.
+function holds.add(keys, state, call, id, hits, millis, holder, lane)
   if not stored.has_holds(state) then
     stored.remove_leftover(holds.name(keys))
     stored.remove_leftover(holds.order_name(keys))
@@ -122,59 +149,63 @@ function holds.add(keys, state, call, id, hits, millis, holder)
   elseif holds.read(keys, state, id) then
     return
   end
-  holds.write(keys, state, call, id, call.now_ms + millis, millis, hits)
+  holds.write(keys, state, call, id, call.now_ms + millis, millis, hits, lane)
   if holder then
     holders.add(keys, state, call, id, holder)
   end
   if state.held_ids == holds.FEW and not state.orders_holds then
-    local _, _, _, _, order = holds.read_all(keys, 0)
-    holds.begin_order(keys, state, order)
+    holds.begin_order(keys, state, holds.read_all(keys, 0).order)
   end
-  holds.set_held(state, state.held + hits, state.held_ids + 1)
-  key_limits.take(keys, state, call, id, hits, true)
+  change_held(state, hits, 1, lane)
+  key_limits.take(keys, state, call, id, hits, true, lane)
 end
 
--- From now on, this number of hits and ids is held. `first`: when the first hold lapses, or math.huge if there is none.
-function holds.keep(state, held, held_ids, first)
-  if first == math.huge then
+-- From now on, these approvals are held. `found`: from `holds.find_lapsed`.
+function holds.keep(state, found)
+  if found.first == math.huge then
     state.orders_holds = false
-    holds.set_held(state, 0, 0)
+    set_held(state, NOTHING)
     holds.set_lapses(state, 0, 0)
   else
-    holds.set_held(state, held, held_ids)
-    holds.set_lapses(state, first, state.last_lapse)
+    set_held(state, found)
+    holds.set_lapses(state, found.first, state.last_lapse)
   end
 end
 
 -- Ends the hold of an id. Returns its hits, or nil if the id is not held.
 function holds.release(keys, state, id)
-  local _, _, hits = holds.read(keys, state, id)
+  local _, _, hits, lane = holds.read(keys, state, id)
   if hits then
-    holds.call_order(keys, state, 'ZREM', holds.member(id, hits))
+    holds.call_order(keys, state, 'ZREM', holds.member(id, hits, lane))
     redis.call('HDEL', holds.name(keys), id)
     holders.end_holds(keys, state, { id })
-    local is_last = redis.call('EXISTS', holds.name(keys)) == 0
-    holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.first_lapse)
+    if redis.call('EXISTS', holds.name(keys)) == 0 then
+      holds.keep(state, NOTHING)
+    else
+      change_held(state, -hits, -1, lane)
+      more.changed(state)
+    end
   end
   return hits
 end
 
--- Reads all holds. Returns what `find_lapsed` returns, and the order of the holds that have not lapsed.
+-- Reads all holds. Returns what `find_lapsed` returns, with the order of the holds that have not lapsed.
 function holds.read_all(keys, now_ms)
-  local ids, held, held_ids, first, order, last_lapsed = {}, 0, 0, math.huge, {}, 0
+  local found = { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, order = {}, last_lapsed = 0 }
   local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
   for i = 1, #all, 2 do
-    local lapses, _, hits = holds.parse(all[i + 1])
+    local lapses, _, hits, lane = holds.parse(all[i + 1])
     if lapses <= now_ms then
-      ids[#ids + 1] = all[i]
-      last_lapsed = math.max(last_lapsed, lapses)
+      found.lapsed[#found.lapsed + 1] = all[i]
+      found.last_lapsed = math.max(found.last_lapsed, lapses)
     else
-      held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
-      order[#order + 1] = digits(lapses)
-      order[#order + 1] = holds.member(all[i], hits)
+      found.hits, found.ids, found.first = found.hits + hits, found.ids + 1, math.min(found.first, lapses)
+      found.by_lane = held.with(found.by_lane, lane, hits, 1)
+      found.order[#found.order + 1] = digits(lapses)
+      found.order[#found.order + 1] = holds.member(all[i], hits, lane)
     end
   end
-  return ids, held, held_ids, first, order, last_lapsed
+  return found
 end
 
 -- When the last of the holds lapses; of many without an order, when it lapses at the latest.
@@ -188,26 +219,34 @@ function holds.last_lapse(keys, state)
   return last > 0 and last or state.last_lapse
 end
 
--- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
--- math.huge, and no ids, if there are none. The fifth value is the order of these if all holds had to be read: there
--- are few, there is no order, or somebody has removed the hash or the order. The sixth value is when the last of the
--- lapsed ones lapsed, if there are ids.
+-- Finds the holds that have lapsed:
+--   lapsed         their ids; none if none has lapsed, or no hold remains
+--   hits, ids      those of the others, and by_lane both by lane
+--   first          when the first of the others lapses; math.huge if there are none
+--   order          the order of the others if all holds had to be read: there are few, there is no order, or somebody has
+--                  removed the hash or the order; else nil
+--   last_lapsed    when the last of the lapsed ones lapsed, if there are any
 function holds.find_lapsed(keys, state, now_ms)
   if now_ms >= state.last_lapse then
-    return {}, 0, 0, math.huge
+    return NOTHING
   end
   local count = holds.call_order(keys, state, 'ZCARD')
   if count ~= state.held_ids or count ~= redis.call('HLEN', holds.name(keys)) then
     return holds.read_all(keys, now_ms)
   end
-  local now_text, ids, held, first = digits(now_ms), {}, state.held, math.huge
-  local lapsed = weight.add(holds.call_order(keys, state, 'ZRANGE', '-inf', now_text, 'BYSCORE', 'WITHSCORES'), 2)
+  local found = { lapsed = {}, hits = state.held, by_lane = state.lane_holds }
+  local lapsed = holds.call_order(keys, state, 'ZRANGE', '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES')
+  weight.add(lapsed, 2)
   for i = 1, #lapsed, 2 do
-    local id, hits = string.match(lapsed[i], '^([^*]*)%*?(%d*)$')
-    ids[#ids + 1], held = id, held - (tonumber(hits) or 1)
+    local id, hits, lane = string.match(lapsed[i], '^([^*/]*)%*?(%d*)/?(.*)$')
+    hits = tonumber(hits) or 1
+    found.lapsed[#found.lapsed + 1], found.hits = id, found.hits - hits
+    found.by_lane = held.with(found.by_lane, lane ~= '' and lane or nil, -hits, -1)
   end
-  local next_hold = holds.call_order(keys, state, 'ZRANGE', #ids, #ids, 'WITHSCORES')
-  return ids, held, count - #ids, tonumber(next_hold[2]) or math.huge, nil, tonumber(lapsed[#lapsed] or 0)
+  local next_hold = holds.call_order(keys, state, 'ZRANGE', #found.lapsed, #found.lapsed, 'WITHSCORES')
+  found.ids, found.first = count - #found.lapsed, tonumber(next_hold[2]) or math.huge
+  found.last_lapsed = tonumber(lapsed[#lapsed] or 0)
+  return found
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
@@ -217,25 +256,26 @@ function holds.end_lapsed(keys, state, call)
   if not stored.has_holds(state) or call.now_ms < state.first_lapse then
     return nil
   end
-  local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
-  if first == math.huge then
-    last_lapsed = #ids > 0 and last_lapsed or holds.last_lapse(keys, state)
+  local found = holds.find_lapsed(keys, state, call.now_ms)
+  local lapsed, last_lapsed = found.lapsed, found.last_lapsed
+  if found.first == math.huge then
+    last_lapsed = #lapsed > 0 and last_lapsed or holds.last_lapse(keys, state)
     redis.call('UNLINK', holds.name(keys), holds.order_name(keys))
     holders.end_all_holds(keys, state)
-  elseif order then
-    holds.begin_order(keys, state, order)
-  elseif #ids > 0 then
+  elseif found.order then
+    holds.begin_order(keys, state, found.order)
+  elseif #lapsed > 0 then
     holds.call_order(keys, state, 'ZREMRANGEBYSCORE', '-inf', digits(call.now_ms))
   end
-  chunks.call('HDEL', holds.name(keys), ids)
-  holders.end_holds(keys, state, ids)
-  if #ids > 0 or held_ids < state.held_ids then
+  chunks.call('HDEL', holds.name(keys), lapsed)
+  holders.end_holds(keys, state, lapsed)
+  if #lapsed > 0 or found.ids < state.held_ids then
     given_back.note(state, call)
     -- A lapse may be noticed late.
     state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
   end
-  holds.keep(state, held, held_ids, first)
-  return ids
+  holds.keep(state, found)
+  return lapsed
 end
 
 -- After the clock has gone back, each hold lasts at most its length from now on.
@@ -246,9 +286,9 @@ function holds.shorten(keys, state, call)
   local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
   state.last_lapse = 0
   for i = 1, #all, 2 do
-    local lapses, millis, hits = holds.parse(all[i + 1])
+    local lapses, millis, hits, lane = holds.parse(all[i + 1])
     if lapses > call.now_ms + millis then
-      holds.write(keys, state, call, all[i], call.now_ms + millis, millis, hits, hits)
+      holds.write(keys, state, call, all[i], call.now_ms + millis, millis, hits, lane, hits)
     else
       state.last_lapse = math.max(state.last_lapse, lapses)
     end
@@ -259,7 +299,7 @@ end
 -- hold that is longer than `longest` is not renewed, and only its hits change.
 -- Returns the ms until it lapses; nil if the id is not held; false if there is nothing to change.
 function holds.renew(keys, state, call, id, millis, hits, longest)
-  local lapses, millis_before, hits_before = holds.read(keys, state, id)
+  local lapses, millis_before, hits_before, lane = holds.read(keys, state, id)
   if not hits_before then
     return nil
   end
@@ -272,9 +312,9 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
     millis = millis_before
   end
   local hits_after = hits or hits_before
-  holds.write(keys, state, call, id, lapses, millis, hits_after, hits_before)
+  holds.write(keys, state, call, id, lapses, millis, hits_after, lane, hits_before)
   given_back.note_if_less(state, call, function()
-    holds.set_held(state, state.held + hits_after - hits_before, state.held_ids)
+    change_held(state, hits_after - hits_before, 0, lane)
     if hits then
       key_limits.amend(keys, state, id, hits, true)
     end

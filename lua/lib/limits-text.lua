@@ -32,7 +32,8 @@ local function limit_of(name, length, max, counts, keeps, algorithm, parameter, 
   return {
     name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
     algorithm = algorithm == '' and 'fixed_window' or algorithm,
-    parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil), lanes = lanes and parse_lanes(lanes),
+    parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil),
+    lanes = parse_lanes(lanes or ''), lanes_text = lanes or '',
   }
 end
 

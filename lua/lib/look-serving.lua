@@ -26,7 +26,7 @@ local function count_served(state, call, served, left)
     if held_millis then
       local lapses = call.now_ms + held_millis
       local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
-      state.held, state.held_ids = state.held + waiter.hits, state.held_ids + 1
+      holds.note_held(state, waiter.hits, 1, lists.lane_of(waiter.list))
       holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
       state.unclaimed = state.unclaimed + (waiter.hold and 0 or 1)
     end

@@ -20,9 +20,9 @@ local function look_at_holds(keys, state, now_ms)
   if not stored.has_holds(state) or now_ms < state.first_lapse then
     return
   end
-  local ids, held, held_ids, first = holds.find_lapsed(keys, state, now_ms)
-  holds.keep(state, held, held_ids, first)
-  unclaimed_approvals.leave_out_lapsed(keys, state, ids)
+  local found = holds.find_lapsed(keys, state, now_ms)
+  holds.keep(state, found)
+  unclaimed_approvals.leave_out_lapsed(keys, state, found.lapsed)
 end
 
 -- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.

@@ -14,6 +14,7 @@
 --                                         nothing is 0
 
 local digits = require 'lib/digits'
+local held = require 'limits/held'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
@@ -28,7 +29,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time',
+  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time', 'lane_holds',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -41,6 +42,7 @@ local NO_MORE = {
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
     has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, goes_on = 0, virtual_time = 0,
+    lane_holds = {},
   },
 }
 
@@ -64,9 +66,9 @@ end
 
 -- The field `holds` (lib/holds): `<hits held>:<how many holds>:<first lapse>:<last lapse>:<most holds>`.
 local function read_holds(state, text)
-  local held, held_ids, first_lapse, last_lapse, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  if held then
-    state.held, state.held_ids, state.first_lapse = tonumber(held), tonumber(held_ids), tonumber(first_lapse)
+  local hits, held_ids, first_lapse, last_lapse, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  if hits then
+    state.held, state.held_ids, state.first_lapse = tonumber(hits), tonumber(held_ids), tonumber(first_lapse)
     state.last_lapse, state.max_holds = tonumber(last_lapse), tonumber(max_holds)
   end
 end
@@ -105,11 +107,12 @@ end
 -- How the fields of MORE are read and written that are more than a number in the state.
 local READ = {
   holds = read_holds, own = key_limits.read_own, further = key_limits.read_further, blocked = read_blocked,
-  unclaimed = read_unclaimed, lists = lists.read,
+  unclaimed = read_unclaimed, lists = lists.read, lane_holds = held.read_lanes,
 }
 local WRITE = {
   expires = stored.expires_to_store, holds = format_holds, own = key_limits.format_own,
   further = key_limits.format_further, blocked = format_blocked, unclaimed = format_unclaimed, lists = lists.format,
+  lane_holds = held.format_lanes,
 }
 
 local function read_more(state_key, state)

@@ -16,6 +16,7 @@
 --   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
 
 local digits = require 'lib/digits'
+local held = require 'limits/held'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
@@ -113,7 +114,7 @@ function fixed_window:held(state)
   if self.keeps then
     return 0
   end
-  return self.counts == 'hits' and state.held or state.held_ids
+  return held.taken_of(self, state)
 end
 
 function fixed_window:is_current(now_ms)

@@ -3,6 +3,7 @@
 -- the check that was the first under it. Those of the own limit are the windows of the key.
 
 local digits = require 'lib/digits'
+local held = require 'limits/held'
 local kinds = require 'limits/kinds'
 local more = require 'lib/more'
 local own_ids = require 'limits/own-ids'
@@ -181,7 +182,7 @@ function key_limits.take_own(keys, state, declared, call)
       own.start = before.start
       own:roll(state, call.now_ms)
     end
-    own:hold(state.held, state.held_ids)
+    own:hold(held.counted_by(own, state))
     own:carry(state, before:sum(state))
   end
   state.limits[1], state.own, state.made_room = own, own, true
@@ -216,13 +217,14 @@ function key_limits.take_further(keys, state, rules, call)
     limit:move(call.now_us)
     local kept = before[limit.name]
     local continues = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
+      and kept.lanes_text == limit.lanes_text
     if continues and kept.algorithm == limit.algorithm and kept:can_continue_as(limit) then
       before[limit.name] = nil
       continue_as(keys, state, call, kept, limit)
     else
       -- Ids may be left from before the key was idle.
       begin_without_ids(keys, call, limit, limit)
-      limit:hold(state.held, state.held_ids)
+      limit:hold(held.counted_by(limit, state))
       if continues then
         limit:carry(state, kept:sum(state))
       end
@@ -328,23 +330,32 @@ local function ask_all(state, question, ...)
   return any
 end
 
--- This number of hits and ids more are held.
-function key_limits.hold(state, hits, ids)
-  ask_all(state, 'hold', hits, ids)
+-- This number of hits and ids more are held in a lane, or without one.
+function key_limits.hold(state, hits, ids, lane)
+  for _, limit in ipairs(state.limits) do
+    if kinds.counts_list(limit, lane) then
+      limit:hold(hits, ids)
+    end
+  end
 end
 
--- Takes what an approval needs of each limit, except what a hold takes.
-function key_limits.take(keys, state, call, id, hits, is_held)
-  ask_all(state, 'take', keys, state, call, id, hits, is_held)
+-- Takes what an approval needs of each limit that counts its list, except what a hold takes.
+function key_limits.take(keys, state, call, id, hits, is_held, list)
+  for _, limit in ipairs(state.limits) do
+    if kinds.counts_list(limit, list) then
+      limit:take(keys, state, call, id, hits, is_held)
+    end
+  end
 end
 
 -- An approval counts no longer because it is held, but as it would have without a hold. A limit that has taken what it needs,
 -- though it is held, takes no more.
-function key_limits.take_from_hold(keys, state, call, id, hits)
+function key_limits.take_from_hold(keys, state, call, id, hits, lane)
   for _, limit in ipairs(state.limits) do
-    if not limit:keeps_id_of(true) then
+    local counts = kinds.counts_list(limit, lane)
+    if counts and not limit:keeps_id_of(true) then
       limit:take(keys, state, call, id, hits, false)
-    elseif limit == state.own then
+    elseif counts and limit == state.own then
       own_ids.remember(keys, state, call, id)
     end
   end

@@ -20,7 +20,7 @@ function kinds.begin(declared, start)
     local with_boundary = declared.algorithm == 'calendar' and calendar_window or fixed_window
     limit = with_boundary.begin(declared, start, declared.name and further_ids or own_ids)
   end
-  limit.lanes = declared.lanes
+  limit.lanes, limit.lanes_text = declared.lanes, declared.lanes_text
   return limit
 end
 

@@ -10,6 +10,7 @@
 --   used          all of these, and what held approvals take: they count in the current step
 
 local digits = require 'lib/digits'
+local held = require 'limits/held'
 local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
@@ -73,7 +74,7 @@ function sliding_window:held(state)
   if self.keeps then
     return 0
   end
-  return self.counts == 'hits' and state.held or state.held_ids
+  return held.taken_of(self, state)
 end
 
 -- Moves to the step that holds the time. Returns whether that made room.

@@ -42,6 +42,11 @@ function lists.kind_of(id)
   return string.match(id, '^%l+')
 end
 
+-- The id of a list if it is a lane, else nil. `list`: nil for none.
+function lists.lane_of(list)
+  return list and lists.kind_of(list.id) == 'lane' and list.id or nil
+end
+
 -- Parses the list of a check or of a waiter that is put back: `<kind>:<name>:<head start in ms, or weight>`, and for a group
 -- `:<the most that may wait>` after that if it has such a bound. nil for ''.
 function lists.parse(text)

@@ -1,0 +1,73 @@
+-- The held approvals of a key, by what counts them. `state.held` and `state.held_ids` are the hits and the number of all;
+-- `state.lane_holds` has both of those in each lane (queue/lists): list -> { hits, ids }. It is not changed, but replaced.
+
+local held = {}
+
+-- The hits and the number of the held approvals that a limit counts.
+function held.counted_by(limit, state)
+  if not limit.lanes then
+    return state.held, state.held_ids
+  end
+  local hits, ids = 0, 0
+  for lane in pairs(limit.lanes) do
+    local of_lane = state.lane_holds[lane]
+    if of_lane then
+      hits, ids = hits + of_lane.hits, ids + of_lane.ids
+    end
+  end
+  return hits, ids
+end
+
+-- The same by what an approval takes of the limit.
+function held.taken_of(limit, state)
+  local hits, ids = held.counted_by(limit, state)
+  return limit.counts == 'hits' and hits or ids
+end
+
+-- The holds by lane with these more in a lane. `lane`: nil for none.
+function held.with(lane_holds, lane, hits, ids)
+  if not lane then
+    return lane_holds
+  end
+  local with, before = {}, held.of_lane(lane_holds, lane)
+  for other, of_other in pairs(lane_holds) do
+    with[other] = of_other
+  end
+  with[lane] = before.ids + ids > 0 and { hits = before.hits + hits, ids = before.ids + ids } or nil
+  return with
+end
+
+-- What a lane holds.
+function held.of_lane(lane_holds, lane)
+  return lane_holds[lane] or { hits = 0, ids = 0 }
+end
+
+-- The lanes that hold something in either, as a set.
+function held.lanes_of_both(one, other)
+  local lanes = {}
+  for _, lane_holds in ipairs({ one, other }) do
+    for lane in pairs(lane_holds) do
+      lanes[lane] = true
+    end
+  end
+  return lanes
+end
+
+-- The state's field: `<list>=<hits>:<ids>` for each lane, with a comma between two.
+function held.read_lanes(state, text)
+  state.lane_holds = {}
+  for lane, hits, ids in string.gmatch(text, '([^=,]+)=(%d+):(%d+)') do
+    state.lane_holds[lane] = { hits = tonumber(hits), ids = tonumber(ids) }
+  end
+end
+
+function held.format_lanes(state)
+  local texts = {}
+  for lane, of_lane in pairs(state.lane_holds) do
+    texts[#texts + 1] = string.format('%s=%.0f:%.0f', lane, of_lane.hits, of_lane.ids)
+  end
+  table.sort(texts)
+  return #texts > 0 and table.concat(texts, ',') or 0
+end
+
+return held
