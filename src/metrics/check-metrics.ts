@@ -126,6 +126,7 @@ function countInto(
     waited: seriesOf('approved', 'waited', who),
     limit_reached: seriesOf('denied', 'limit_reached', who),
     queue_full: seriesOf('denied', 'queue_full', who),
+    queue_full_of_group: seriesOf('denied', 'queue_full_of_group', who),
     turn_too_late: seriesOf('denied', 'turn_too_late', who),
     wait_expired: seriesOf('denied', 'wait_expired', who),
     too_many_hits: seriesOf('denied', 'too_many_hits', who),

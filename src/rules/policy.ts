@@ -1,10 +1,13 @@
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
 import type { ForEachLimit, LimitInForce } from '../limiter/limits.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
 import { DEFAULT_NAME } from './rule.js';
 
 /** Everything that rules say about a key. */
 export interface DeclaredPolicy extends KeyLimits {
+  /** The order between waiters of lanes or groups. Undefined: one list, first come, first served. */
+  readonly queueOrder: QueueOrder | undefined;
   readonly requestsCanSetRate: boolean;
   readonly requestsCanModQueue: boolean;
   /** The greatest values that requests may set. */
