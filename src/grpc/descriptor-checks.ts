@@ -1,10 +1,11 @@
 import { z } from 'zod';
 
 import { pathText } from '../common/path-text.js';
+import { shortText } from '../common/short-text.js';
+import type { AskedCheck, NamedList } from '../service/deciding/lists-of-checks.js';
 import { parseKey } from '../service/keys.js';
 import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { type CallMessage, NOT_UTF8, UnreadableMessage } from './call-message.js';
 import type { KeyOf } from './key-template.js';
@@ -19,6 +20,8 @@ const ENTRY_PARTS = [
   ['key', name],
   ['value', text],
 ] as const;
+/** The entries that name the list of a check, and are no part of its key. */
+const LIST_ENTRIES = { lane: z.string(), group: shortText(BOUNDS.groupBytes) } as const;
 const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 
 /** Reports the first invalid entry only: a list of all would take the longer, the more there are. */
@@ -64,7 +67,7 @@ const requestSchema = z.object(
 );
 
 /** The check of a descriptor, before its key's policy is known. */
-export interface Draft {
+export interface Draft extends NamedList {
   readonly key: string;
   readonly hits: number;
   readonly limit: Descriptor['limit'];
@@ -78,12 +81,16 @@ export interface Draft {
  */
 export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   const request = requestIn(message);
-  return request.descriptors.map(({ entries, limit, hits_addend }, index) => ({
-    key: parseKey(keyOf(request.domain, entries)),
-    hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
-    limit,
-    index,
-  }));
+  return request.descriptors.map(({ entries, limit, hits_addend }, index) => {
+    const { ofKey, list } = split(entries, `descriptors[${index}].entries`);
+    return {
+      key: parseKey(keyOf(request.domain, ofKey)),
+      hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
+      limit,
+      index,
+      ...list,
+    };
+  });
 }
 
 /**
@@ -91,10 +98,16 @@ export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
  * @param millisLeft until Envoy gives up
  * @throws ServiceError INVALID_PARAMETER
  */
-export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
-  const { key, hits } = draft;
+export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): AskedCheck {
+  const { key, hits, lane, group } = draft;
   const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
-  const check = { key, maxRequests: maximumOf(draft, policy), ...(hits > 1 ? { hits } : {}) };
+  const check = {
+    key,
+    maxRequests: maximumOf(draft, policy),
+    lane,
+    group,
+    ...(hits > 1 ? { hits } : {}),
+  };
   return maxWaitMillis > 0
     ? { ...check, canWait: true, maxWaitMillis }
     : { ...check, canWait: false };
@@ -111,6 +124,34 @@ function requestIn(message: CallMessage): RateLimitRequest {
   const issue = requestSchema.safeParse(request).error?.issues[0];
   if (issue) throw invalid(pathText(issue.path) || 'the message', issue.message);
   return request;
+}
+
+/**
+ * Separates the entries that name the lane or the group from those that make the key.
+ * @param path of the entries, for errors
+ * @throws ServiceError INVALID_PARAMETER
+ */
+function split(
+  entries: readonly Entry[],
+  path: string,
+): { readonly ofKey: readonly Entry[]; readonly list: NamedList } {
+  const ofKey = entries.filter(({ key }) => !isListEntry(key));
+  // Nearly all descriptors name neither.
+  if (ofKey.length === entries.length) return { ofKey, list: {} };
+  if (ofKey.length === 0) throw invalid(path, 'have an entry besides lane and group');
+  const list: { -readonly [Name in keyof NamedList]: NamedList[Name] } = {};
+  for (const [at, { key, value }] of entries.entries()) {
+    if (!isListEntry(key)) continue;
+    if (list[key] !== undefined) throw invalid(path, `have ${key} once`);
+    const { error } = LIST_ENTRIES[key].safeParse(value);
+    if (error) throw invalid(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
+    list[key] = value;
+  }
+  return { ofKey, list };
+}
+
+function isListEntry(name: string): name is keyof typeof LIST_ENTRIES {
+  return Object.hasOwn(LIST_ENTRIES, name);
 }
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window. */
