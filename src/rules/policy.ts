@@ -65,7 +65,7 @@ export function policyItem(policy: DeclaredPolicy, limits: ForEachLimit<LimitInF
 }
 
 /** Returns the name by which clients know a policy, and the own limits of its keys. */
-export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string {
+export function policyName({ ruleName = DEFAULT_NAME }: Pick<DeclaredPolicy, 'ruleName'>): string {
   return ruleName;
 }
 

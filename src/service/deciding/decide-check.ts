@@ -82,10 +82,12 @@ export function checkDecider(parts: DecideParts): DecideCheck {
   };
   const record = (
     { decision, policy, limit }: Decided,
-    { key }: AskedCheck,
+    { key, list }: CheckRequest,
     { startedAt, caller }: ConnectedRequest,
   ): void => {
-    metrics.decided(decision, (performance.now() - startedAt) / 1000, policy, limit?.name);
+    const seconds = (performance.now() - startedAt) / 1000;
+    const lane = list?.kind === 'lane' ? list.name : undefined;
+    metrics.decided(decision, seconds, policy, limit?.name, lane);
     if (decision.outcome === 'denied') {
       recentDenials.record(key, decision.reason, policy, caller?.name, limit?.name);
     }
@@ -119,7 +121,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
           requestId,
           isKept: check.keepMillis !== undefined,
         };
-        record(decided, check, context);
+        record(decided, request, context);
       } catch (error) {
         fail(error);
         return;
