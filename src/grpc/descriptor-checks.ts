@@ -20,8 +20,11 @@ const ENTRY_PARTS = [
   ['key', name],
   ['value', text],
 ] as const;
-/** The entries that name the list of a check, and are no part of its key. */
-const LIST_ENTRIES = { lane: z.string(), group: shortText(BOUNDS.groupBytes) } as const;
+/** The entries that name the list of a check, in keys whose rule has such lists. There they are no part of the key. */
+const LIST_ENTRIES = [
+  { name: 'lane', order: 'lanes', value: z.string() },
+  { name: 'group', order: 'fair', value: shortText(BOUNDS.groupBytes) },
+] as const;
 const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 
 /** Reports the first invalid entry only: a list of all would take the longer, the more there are. */
@@ -79,12 +82,18 @@ export interface Draft extends NamedList {
  * The drafts of the checks of a request, one for each descriptor, in their order.
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
-  const request = requestIn(message);
-  return request.descriptors.map(({ entries, limit, hits_addend }, index) => {
-    const { ofKey, list } = split(entries, `descriptors[${index}].entries`);
+export function draftsOf(
+  message: CallMessage,
+  keyOf: KeyOf,
+  policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
+): Draft[] {
+  const { domain, descriptors, ...request } = requestIn(message);
+  return descriptors.map(({ entries, limit, hits_addend }, index) => {
+    const path = `descriptors[${index}].entries`;
+    const keyIn = (ofKey: readonly Entry[]): string => parseKey(keyOf(domain, ofKey));
+    const { key, ...list } = listNamedIn(entries, path, keyIn, policyOf) ?? { key: keyIn(entries) };
     return {
-      key: parseKey(keyOf(request.domain, ofKey)),
+      key,
       hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
       limit,
       index,
@@ -127,31 +136,32 @@ function requestIn(message: CallMessage): RateLimitRequest {
 }
 
 /**
- * Separates the entries that name the lane or the group from those that make the key.
+ * The list that an entry names, and the key that the others make. An entry names a list only if the rule of that key has such
+ * lists, so that the keys of all others stay as they were.
  * @param path of the entries, for errors
- * @throws ServiceError INVALID_PARAMETER
+ * @returns undefined if none does
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-function split(
+function listNamedIn(
   entries: readonly Entry[],
   path: string,
-): { readonly ofKey: readonly Entry[]; readonly list: NamedList } {
-  const ofKey = entries.filter(({ key }) => !isListEntry(key));
-  // Nearly all descriptors name neither.
-  if (ofKey.length === entries.length) return { ofKey, list: {} };
-  if (ofKey.length === 0) throw invalid(path, 'have an entry besides lane and group');
-  const list: { -readonly [Name in keyof NamedList]: NamedList[Name] } = {};
-  for (const [at, { key, value }] of entries.entries()) {
-    if (!isListEntry(key)) continue;
-    if (list[key] !== undefined) throw invalid(path, `have ${key} once`);
-    const { error } = LIST_ENTRIES[key].safeParse(value);
+  keyIn: (ofKey: readonly Entry[]) => string,
+  policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
+): (NamedList & { readonly key: string }) | undefined {
+  for (const { name, order, value } of LIST_ENTRIES) {
+    const at = entries.findIndex(({ key }) => key === name);
+    const entry = entries[at];
+    const ofKey = entries.filter(({ key }) => key !== name);
+    // Nearly all descriptors name none.
+    if (!entry || ofKey.length === 0) continue;
+    const key = keyIn(ofKey);
+    if (policyOf(key).queueOrder?.kind !== order) continue;
+    if (entries.length - ofKey.length > 1) throw invalid(path, `have ${name} once`);
+    const { error } = value.safeParse(entry.value);
     if (error) throw invalid(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
-    list[key] = value;
+    return { key, [name]: entry.value };
   }
-  return { ofKey, list };
-}
-
-function isListEntry(name: string): name is keyof typeof LIST_ENTRIES {
-  return Object.hasOwn(LIST_ENTRIES, name);
+  return undefined;
 }
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window. */

@@ -66,7 +66,7 @@ export function shouldRateLimit(
     for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
       left -= await slices.next(call, left);
     }
-    const drafts = draftsOf(message, keyOf);
+    const drafts = draftsOf(message, keyOf, policyOf);
     call.keys = drafts.map(({ key }) => key);
     const make = (draft: Draft): AskedCheck => {
       access.demandKey(draft.key, call);

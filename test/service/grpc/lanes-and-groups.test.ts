@@ -53,16 +53,27 @@ test('entries name the lane or the group, and are no part of the key', async () 
   expect(askedOf('other')).toEqual([undefined]);
 });
 
+test('entries of keys without lanes or groups are a part of the key, as they were', async () => {
+  const { answer, limiter } = await ask(
+    ['path=/other', 'lane=batch'],
+    ['path=/llm', 'group=gold'],
+    ['lane=batch'],
+  );
+  expect((await answer).overall_code).toBe('OK');
+  expect(limiter.asked).toMatchObject([
+    { key: 'edge:path=/other,lane=batch' },
+    { key: 'edge:path=/llm,group=gold' },
+    { key: 'edge:lane=batch' },
+  ]);
+});
+
 test.each<[entries: readonly string[], message: string]>([
   [['path=/llm', 'lane=bulk'], 'lane must be one of interactive, batch'],
-  [['path=/other', 'lane=batch'], 'lane must be left out: the key has no lanes'],
-  [['path=/llm', 'group=gold'], 'group must be left out: the key has no fair groups'],
   [
     ['path=/vendor', 'group='],
     'descriptors[0].entries[1].value must be text of 1 to 64 bytes of UTF-8 without control characters',
   ],
   [['path=/vendor', 'group=a', 'group=b'], 'descriptors[0].entries must have group once'],
-  [['lane=batch'], 'descriptors[0].entries must have an entry besides lane and group'],
 ])('a descriptor with the entries %j is an invalid argument', async (entries, message) => {
   const { answer, limiter } = await ask(entries);
   expect(await failureOf(answer)).toEqual(['INVALID_ARGUMENT', message]);

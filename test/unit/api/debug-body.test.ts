@@ -1,11 +1,12 @@
 import { debugDetailBody, instanceDetail } from '../../../src/api/debug-body.js';
 import type { InstanceDetail } from '../../../src/limiter/limiter.js';
-import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type LimitState } from '../../../src/limiter/limits.js';
 
-const OWN = {
+const OWN: LimitState = {
   ...{ name: undefined, windowMillis: 60_000, maximum: 500, algorithm: FIXED_WINDOW },
-  ...{ counts: 'hits', keepsReleased: false, used: 500, millisToWindowEnd: 1000 },
-} as const;
+  counts: 'hits',
+  ...{ keepsReleased: false, used: 500, millisToWindowEnd: 1000 },
+};
 
 const STATE: InstanceDetail = {
   ...{ key: 'llm', limits: [OWN], maxRequestsInQueue: 400, held: 0, denied: 0 },
