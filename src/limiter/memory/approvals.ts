@@ -5,9 +5,13 @@ import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
+import type { Stopped } from './queue/waiting-queue.js';
 
-/** What an approval takes. */
-export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis' | 'holder'>;
+/** What an approval takes, and of which limits. */
+export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis' | 'holder' | 'list'>;
+
+/** More is no estimate that was too low, and would close the key for everybody. */
+export const MOST_TIMES_MAXIMUM = 10;
 
 /** How much a limiter keeps of each key. */
 export interface InstanceBounds {
@@ -75,6 +79,16 @@ export class Approvals {
     return this.#limits;
   }
 
+  /** The limits that count a check. @param _list of the check */
+  limitsOf(_list: Terms['list']): readonly CountedLimit[] {
+    return this.#limits;
+  }
+
+  /** Whether waiters are let go at an even pace. */
+  get havePace(): boolean {
+    return this.#limits.some(({ algorithm }) => algorithm === 'token_bucket');
+  }
+
   /** The limit that is the key's own. */
   get own(): CountedLimit {
     return this.#limits[0];
@@ -126,13 +140,18 @@ export class Approvals {
     return this.#limits.every((limit) => limit.fits(hits));
   }
 
-  /** The same where one that needs more than a maximum, which was lowered since, gets a window for itself. */
-  fitAlone({ hits = 1 }: Terms): boolean {
-    return this.#limits.every((limit) => limit.fitsAlone(hits));
+  /**
+   * Returns whom a waiter stops that lacks room; undefined if it does not. One that needs more than a maximum, which was
+   * lowered since, gets a window for itself.
+   */
+  stoppedBy(terms: Terms): Stopped | undefined {
+    const { hits = 1 } = terms;
+    const fits = !this.areFull(terms) && this.#limits.every((limit) => limit.fitsAlone(hits));
+    return fits ? undefined : 'all';
   }
 
-  /** Whether one with this number of hits takes more than the maximum of a limit. */
-  exceed(hits: number): boolean {
+  /** Whether one takes more than the maximum of a limit. */
+  exceed({ hits = 1 }: Terms): boolean {
     return this.#limits.some((limit) => limit.isBelow(hits));
   }
 
@@ -146,13 +165,21 @@ export class Approvals {
   /**
    * Approves a waiter if it fits. Without memory for its id it keeps waiting, as in a full window.
    * @param keepMillis how long the approval is held until its caller has got it; undefined: its caller gets it at once
-   * @returns whether it is approved
+   * @returns undefined if it is approved, and otherwise whom it stops
    */
-  addWaiter(now: number, id: string, terms: Terms, keepMillis: number | undefined): boolean {
-    if (this.areFull(terms) || !this.fitAlone(terms)) return false;
-    if (keepMillis === undefined) return this.add(now, id, terms);
-    const claim = isHeld(terms) ? 'unclaimed held' : 'unclaimed plain';
-    return this.#addHeld(now, id, terms, keepMillis, claim);
+  addWaiter(
+    now: number,
+    id: string,
+    terms: Terms,
+    keepMillis: number | undefined,
+  ): Stopped | undefined {
+    const stopped = this.stoppedBy(terms);
+    if (stopped) return stopped;
+    const isAdded =
+      keepMillis === undefined
+        ? this.add(now, id, terms)
+        : this.#addHeld(now, id, terms, keepMillis, unclaimed(terms));
+    return isAdded ? undefined : 'all';
   }
 
   /**
@@ -172,11 +199,9 @@ export class Approvals {
     return this.#change(now, () => this.#amend(now, id, amendment));
   }
 
-  #amend(
-    now: number,
-    id: string,
-    { hits, holdMillis, maxHits = Infinity, maxHoldMillis }: Amendment,
-  ): AmendOutcome {
+  #amend(now: number, id: string, amendment: Amendment): AmendOutcome {
+    const { hits, holdMillis, maxHoldMillis } = amendment;
+    const { maxHits = MOST_TIMES_MAXIMUM * this.own.maximum } = amendment;
     // First, since a change is made as a whole or not at all.
     if (hits !== undefined && hits > maxHits) {
       const before = this.#hitsOf(id);
@@ -198,7 +223,7 @@ export class Approvals {
   }
 
   /** The least time until a check would have its turn in all limits, as `CountedLimit.millisToTurn` says. */
-  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
+  millisToTurn(now: number, before: number, { hits = 1 }: Terms, laterMillis: number): number {
     const turns = this.#limits.map((limit, i) =>
       limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
     );
@@ -358,4 +383,8 @@ function countsUntil(limits: readonly CountedLimit[]): number {
 
 function isHeld({ holdMillis }: Terms): boolean {
   return holdMillis !== undefined;
+}
+
+function unclaimed(terms: Terms): HoldClaim {
+  return isHeld(terms) ? 'unclaimed held' : 'unclaimed plain';
 }

@@ -1,25 +1,23 @@
 import type { Approvals, Terms } from './approvals.js';
 import type { DecisionAtOnce } from './instance-decision.js';
-
-/** What waits or holds checks back. */
-interface Before {
-  readonly waiting: number;
-  readonly isPaused: boolean;
-}
+import type { WaitingQueue } from './queue/waiting-queue.js';
 
 /** Returns what becomes of a check that does not wait. */
 export function decideAtOnce(
-  approvals: Approvals,
+  now: number,
   terms: Terms,
-  { waiting, isPaused }: Before,
+  approvals: Approvals,
+  queue: WaitingQueue,
+  isPaused: boolean,
 ): DecisionAtOnce {
-  const { hits = 1 } = terms;
+  const { hits = 1, list } = terms;
   const fits = approvals.fit(terms);
   const areFull = approvals.areFull(terms);
-  // It would be the next to be approved if it joined the queue.
-  const isNext = waiting === 0 && !isPaused;
-  if (isNext && fits && !areFull) return 'approved';
-  if (hits > 1 && approvals.exceed(hits)) return 'too_many_hits';
+  const hasRoom = fits && !areFull && !isPaused;
+  if (hasRoom && queue.isNext(now, list, (head) => approvals.stoppedBy(head) ?? 'all')) {
+    return 'approved';
+  }
+  if (hits > 1 && approvals.exceed(terms)) return 'too_many_hits';
   if (areFull && fits) return 'key_full';
   return isPaused ? 'paused' : 'denied';
 }

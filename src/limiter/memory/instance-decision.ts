@@ -7,6 +7,7 @@ export type InstanceDecision =
   | 'approved'
   | 'denied'
   | 'queue_full'
+  | 'queue_full_of_group'
   | 'too_many_hits'
   | 'paused'
   | 'turn_too_late'
@@ -63,6 +64,7 @@ export function decisionOf(
     case 'denied':
       return { outcome: 'denied', reason: 'limit_reached', quota };
     case 'queue_full':
+    case 'queue_full_of_group':
     case 'too_many_hits':
     case 'paused':
     case 'wait_expired':

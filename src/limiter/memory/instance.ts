@@ -11,22 +11,20 @@ import type {
   RequestStatus,
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
-import { forEachLimit } from '../limits.js';
 import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
+import { detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
 import { type ClaimOutcome, knownOf, type KnownRequests } from './known-requests.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { FifoQueue } from './queue/fifo-queue.js';
-import { placesIn } from './queue/places.js';
+import { queueFor } from './queue/queue-for.js';
+import { arrivalOf, microsOf } from './queue/tickets.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
 import { Turns } from './turns.js';
-
-/** More is no estimate that was too low, and would close the key for everybody. */
-export const MOST_TIMES_MAXIMUM = 10;
 
 const NOBODY: readonly string[] = [];
 
@@ -37,7 +35,7 @@ const NOBODY: readonly string[] = [];
 export class Instance {
   /** What counts of its limits. */
   readonly approvals: Approvals;
-  #queue: WaitingQueue = new FifoQueue();
+  #queue: WaitingQueue;
   #denied = 0;
   /** Until the first operation: no window is in progress. */
   #isNew = true;
@@ -66,7 +64,8 @@ export class Instance {
     this.#rules = new RulesInForce(policy);
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
     this.#expires = this.approvals.idleAt;
-    known?.continueWith(this.approvals, this.#queue);
+    this.#queue = new FifoQueue(microsOf(now));
+    known?.continueWith(this.approvals, () => this.#queue);
     this.#known = known;
   }
 
@@ -119,7 +118,7 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= knownOf(this.approvals, this.#queue, this.onUnclaimed);
+    this.#known ??= knownOf(this.approvals, () => this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -131,9 +130,8 @@ export class Instance {
   peek(now: number, terms: Terms): InstancePeek {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
-    const decision = decideAtOnce(copy.approvals, terms, copy);
-    const turnMillis =
-      decision === 'approved' ? 0 : copy.#turns.finiteMillisToTurn(now, terms.hits);
+    const decision = decideAtOnce(now, terms, copy.approvals, copy.#queue, copy.isPaused);
+    const turnMillis = decision === 'approved' ? 0 : copy.#turns.finiteMillisToTurn(now, terms);
     return { decision, quota: copy.quota(now), turnMillis };
   }
 
@@ -144,18 +142,20 @@ export class Instance {
     const counts = copy.approvals.counts(now, requestId);
     const record = this.#known?.recordAt(now, requestId, counts);
     return record?.state === 'waiting'
-      ? copy.#placeOf(now, requestId, record.hits)
+      ? copy.#placeOf(now, requestId)
       : approvalStatus(now, requestId, copy.approvals, record);
   }
 
   /** Its place as it is, and its turn as a settle now would leave it, which this makes. */
-  #placeOf(now: number, requestId: string, hits?: number): RequestStatus | undefined {
+  #placeOf(now: number, requestId: string): RequestStatus | undefined {
+    const queued = this.#queue.find(requestId);
     const position = this.#queue.positionOf(requestId);
-    if (position === undefined) return undefined;
+    if (!queued || position === undefined) return undefined;
     this.#update(now);
-    const granted = this.#grant(now).length;
-    const before = position - 1 - granted;
-    const waitMillis = before < 0 ? 0 : this.#turns.finiteMillisToTurn(now, hits, before);
+    const waiting = this.#queue.countIn(queued.list);
+    this.#grant(now);
+    const before = position - 1 - (waiting - this.#queue.countIn(queued.list));
+    const waitMillis = before < 0 ? 0 : this.#turns.finiteMillisToTurn(now, queued, before);
     return { status: 'waiting', position, waitMillis };
   }
 
@@ -176,9 +176,9 @@ export class Instance {
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
-    const { hits = 1, holdMillis, holder } = request;
-    const terms = { hits, holdMillis, holder };
-    const decision = decideAtOnce(this.approvals, terms, this);
+    const { hits = 1, holdMillis, holder, list } = request;
+    const terms = { hits, holdMillis, holder, list };
+    const decision = decideAtOnce(now, terms, this.approvals, this.#queue, this.isPaused);
     if (decision === 'approved') {
       return this.approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
     }
@@ -189,13 +189,15 @@ export class Instance {
     }
     const refusal = this.#turns.refusalToWait(now, request);
     if (refusal) return refusal;
-    this.#queue.add({ requestId, arrival: now, keepMillis: request.keepMillis, ...terms });
+    this.#queue = queueFor(terms.list, this.#queue);
+    this.#queue.join(now, { requestId, keepMillis: request.keepMillis, ...terms });
     return 'waiting';
   }
 
   /** How long a request has waited that does. */
   waitedMillis(now: number, requestId: string): number {
-    return now - (this.#queue.find(requestId)?.arrival ?? now);
+    const queued = this.#queue.find(requestId);
+    return queued ? now - arrivalOf(queued) : 0;
   }
 
   /** The check with this number gets the approval of its request, which was held for it. */
@@ -251,11 +253,10 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
-    const { maxHits = MOST_TIMES_MAXIMUM * this.approvals.own.maximum } = amendment;
     // Its caller does not know of an approval that was granted, and may not change it.
     const amended = this.#known?.isGranted(requestId)
       ? 'unknown'
-      : this.approvals.amend(now, requestId, { ...amendment, maxHits });
+      : this.approvals.amend(now, requestId, amendment);
     this.#known?.noteRenewal(now, requestId);
     this.#serveQueue(now);
     return amended;
@@ -292,40 +293,24 @@ export class Instance {
   }
 
   inspect(now: number): InstanceState {
-    const { holds, limits } = this.approvals;
-    return {
-      key: this.key,
-      limits: forEachLimit(limits, (limit) => limit.state(now)),
-      maxRequestsInQueue: this.#rules.maxRequestsInQueue,
-      held: holds?.heldAt(now)?.hits ?? 0,
-      denied: now >= this.#window.end ? 0 : this.#denied,
-      waiting: this.#queue.size,
-      pausedMillis: Math.max(0, this.#pausedUntil - now),
-    };
+    return stateOf(this.#shown, now);
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    return {
-      ...this.inspect(now),
-      ...placesIn(this.#queue, now, mostQueued),
-      overridden: this.#rules.overriddenOf(this.#window),
-      isRecovering: false,
-      names: [],
-    };
+    return detailOf(this.#shown, now, mostQueued);
   }
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    const { limits } = this.approvals;
-    return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
+    return quotaOf(this.approvals, now, this.#pausedUntil);
   }
 
   /**
    * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
-   * before. Each that waits needs one hit at least.
+   * before. Each that waits in its list needs one hit at least.
    */
-  millisToTurn(now: number, hits?: number): number {
-    return this.#turns.millisToTurn(now, hits);
+  millisToTurn(now: number, terms: Terms): number {
+    return this.#turns.millisToTurn(now, terms);
   }
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
@@ -339,6 +324,17 @@ export class Instance {
     copy.#servedAt = this.#servedAt;
     copy.#pausedUntil = this.#pausedUntil;
     return copy;
+  }
+
+  get #shown(): ShownKey {
+    return {
+      key: this.key,
+      approvals: this.approvals,
+      rules: this.#rules,
+      queue: this.#queue,
+      denied: this.#denied,
+      pausedUntil: this.#pausedUntil,
+    };
   }
 
   get #turns(): Turns {

@@ -1,6 +1,7 @@
 import type { CheckRequest } from '../limiter.js';
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
+import { arrivalOf } from './queue/tickets.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
 
@@ -15,9 +16,10 @@ const NO_CHECK = 0;
  * latest of them. The checks have numbers, as in their claims.
  */
 export class KnownRequests {
+  /** @param queue returns that of the key, which may have another one later */
   constructor(
     private approvals: Approvals,
-    private queue: WaitingQueue,
+    private queue: () => WaitingQueue,
     private readonly records: RequestRecords,
   ) {}
 
@@ -27,7 +29,7 @@ export class KnownRequests {
   }
 
   /** The key was removed while it was idle, and is created again with these approvals and this queue. */
-  continueWith(approvals: Approvals, queue: WaitingQueue): void {
+  continueWith(approvals: Approvals, queue: () => WaitingQueue): void {
     this.approvals = approvals;
     this.queue = queue;
     this.records.continueWith(approvals);
@@ -145,21 +147,21 @@ export class KnownRequests {
       return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';
     }
     if (!isWaiting) return 'approved';
-    const queued = this.queue.find(id);
-    if (queued) this.queue.replace({ ...queued, keepMillis: request.keepMillis });
+    const queued = this.queue().find(id);
+    if (queued) this.queue().replace({ ...queued, keepMillis: request.keepMillis });
     return 'takes_over';
   }
 
   /** Whether the longest wait of a request is over. With `keepMillis` it has begun when the request got its place. */
   #waitIsOver(now: number, id: string, { maxWaitMillis, keepMillis }: CheckRequest): boolean {
     if (maxWaitMillis === undefined) return false;
-    const { arrival = now } = (keepMillis === undefined ? undefined : this.queue.find(id)) ?? {};
-    return arrival + maxWaitMillis <= now;
+    const queued = keepMillis === undefined ? undefined : this.queue().find(id);
+    return (queued ? arrivalOf(queued) : now) + maxWaitMillis <= now;
   }
 
   #withdraw(id: string): boolean {
     this.records.remove(id);
-    return this.queue.remove(id);
+    return this.queue().remove(id);
   }
 }
 
@@ -172,7 +174,7 @@ export type ClaimOutcome = 'claimed' | 'lapsed' | 'store_full';
  */
 export function knownOf(
   approvals: Approvals,
-  queue: WaitingQueue,
+  queue: () => WaitingQueue,
   onUnclaimed: () => void,
 ): KnownRequests {
   const { bounds, budget } = approvals;

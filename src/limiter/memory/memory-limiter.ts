@@ -113,8 +113,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return this.#waits.wait(entry, new Waiter(requestId, request, number), caller);
     }
     const quota = entry.instance.quota(now);
-    const turnMillis =
-      decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request.hits) : 0;
+    const turnMillis = decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request) : 0;
     await endOfTick();
     return decisionOf(decision, { requestId, number, quota, turnMillis });
   }

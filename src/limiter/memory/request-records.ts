@@ -9,8 +9,11 @@ export const REMEMBERED_WINDOWS = 3;
 /** How many moments of records that have changed since may be left, besides one for each record. */
 const MOST_OUTDATED = 100;
 
+/** What all checks of a request have to ask for. */
+type RecordedTerms = Required<Omit<Terms, 'list'>>;
+
 /** What became of a request whose caller has chosen its id. */
-export interface RequestRecord extends Required<Terms> {
+export interface RequestRecord extends RecordedTerms {
   /** `granted`: approved, and held until its caller has got the approval. */
   readonly state: 'waiting' | 'granted' | 'approved' | 'released';
   /** The number of the claim of the check that it belongs to. */
@@ -76,7 +79,7 @@ export class RequestRecords {
    * Adds the record of a request that waits, also if it is approved at the same moment.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(id: string, { hits, holdMillis, holder }: Required<Terms>, owner: number): boolean {
+  add(id: string, { hits, holdMillis, holder }: RecordedTerms, owner: number): boolean {
     if (!this.budget.take(BYTES_PER_RECORD)) return false;
     const changedAt = -Infinity;
     this.#records.set(id, {

@@ -1,8 +1,15 @@
 import type { CheckRequest } from '../limiter.js';
-import type { Approvals } from './approvals.js';
-import { millisUntil, roomForWaiters } from './limits/room-at.js';
+import type { QueueList } from '../queue-order.js';
+import type { Approvals, Terms } from './approvals.js';
+import { LEAST_BETWEEN_SETTLES, millisUntil, roomFor } from './limits/room-at.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
+
+/** Somebody who waits, or would. */
+type Waiting = Pick<Terms, 'hits' | 'list'>;
+
+/** One hit, which the limits have no room for that count all lists. */
+const ANYBODY: readonly Waiting[] = [{}];
 
 /** When those who wait for a key have their turns, as of its last operation. */
 export class Turns {
@@ -20,53 +27,75 @@ export class Turns {
 
   /** When waiters may have room next. */
   get exactRoomAt(): number {
-    const { rules, pausedUntil, servedAt } = this;
-    const { limits, window } = this.approvals;
-    const roomAt = roomForWaiters(limits, { hits: this.#headHits, pausedUntil, servedAt });
+    const { approvals, rules, pausedUntil, servedAt = -Infinity } = this;
+    const { window, limits } = approvals;
+    const roomAt = Math.min(...this.#stopped.map((waiting) => this.#roomFor(waiting)));
+    const pacedAt = approvals.havePace
+      ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES)
+      : roomAt;
     const changeAt = rules.limitsChangeAt(window, limits.length);
-    return Math.min(roomAt, Math.max(changeAt, pausedUntil));
+    return Math.min(pacedAt, Math.max(changeAt, pausedUntil));
   }
 
   /**
    * The least time until the turn of a check, if nobody left the queue and nothing was released before.
-   * @param before how many wait before it, each for one hit at least; by default all
+   * @param before how many wait before it in its list, each for one hit at least; by default all
    */
-  millisToTurn(now: number, hits = 1, before = this.queue.size): number {
+  millisToTurn(now: number, waiting: Waiting, before = this.queue.countIn(waiting.list)): number {
     const laterMillis = this.rules.laterMillis(this.approvals.window);
-    const turn = this.approvals.millisToTurn(now, before, hits, laterMillis);
-    return Math.max(millisUntil(this.exactRoomAt, now), turn);
+    const turn = this.approvals.millisToTurn(now, before, waiting, laterMillis);
+    return Math.max(millisUntil(this.#leastRoomAt(waiting), now), turn);
   }
 
   /** The same, but with a maximum of 0, for which no turn ever comes, the time until the limits may have room. */
-  finiteMillisToTurn(now: number, hits?: number, before?: number): number {
-    const turn = this.millisToTurn(now, hits, before);
+  finiteMillisToTurn(now: number, waiting: Waiting, before?: number): number {
+    const turn = this.millisToTurn(now, waiting, before);
     return turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
   }
 
   /** Returns why a check can't wait for its turn; undefined if it can. */
   refusalToWait(
     now: number,
-    { hits, maxWaitMillis, noPlace }: CheckRequest,
-  ): 'queue_full' | 'turn_too_late' | 'no_place' | undefined {
+    request: CheckRequest,
+  ): 'queue_full' | 'queue_full_of_group' | 'turn_too_late' | 'no_place' | undefined {
     // With a maximum of 0 no turn ever comes.
     const places = this.approvals.own.maximum === 0 ? 0 : this.rules.maxRequestsInQueue;
     if (this.queue.size >= places) return 'queue_full';
-    if (this.#isTooLate(now, hits, maxWaitMillis)) return 'turn_too_late';
-    return noPlace ? 'no_place' : undefined;
+    if (this.#isGroupFull(request.list)) return 'queue_full_of_group';
+    if (this.#isTooLate(now, request)) return 'turn_too_late';
+    return request.noPlace ? 'no_place' : undefined;
+  }
+
+  #isGroupFull(list: QueueList | undefined): boolean {
+    if (list?.kind !== 'group' || list.maxRequests === undefined) return false;
+    return this.queue.countIn(list) >= list.maxRequests;
   }
 
   /**
    * Whether a check would have to wait longer than it can. Where an approval is held now, or something was given back in
    * this window or the last, a release can be expected, and the check waits until its time is over.
    */
-  #isTooLate(now: number, hits?: number, maxWaitMillis = Infinity): boolean {
-    if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
+  #isTooLate(now: number, request: CheckRequest): boolean {
+    const { maxWaitMillis = Infinity } = request;
+    if (this.millisToTurn(now, request) <= maxWaitMillis) return false;
     return maxWaitMillis === 0 || !this.approvals.expectRelease;
   }
 
-  /** What the head of the queue needs, if only that keeps it waiting. */
-  get #headHits(): number {
-    if (this.pausedUntil > -Infinity || !this.approvals.fit({ hits: 1 })) return 1;
-    return this.queue.first(1)[0]?.hits ?? 1;
+  /** Before this time no check of a list has room: those who wait in other lists may need more than it. */
+  #leastRoomAt(waiting: Waiting): number {
+    const { exactRoomAt } = this;
+    return waiting.list ? Math.min(exactRoomAt, this.#roomFor(waiting)) : exactRoomAt;
+  }
+
+  #roomFor({ hits = 1, list }: Waiting): number {
+    return roomFor(this.approvals.limitsOf(list), hits, this.pausedUntil);
+  }
+
+  /** The heads that would be next, if only what they need keeps them waiting. */
+  get #stopped(): readonly Waiting[] {
+    const { approvals, queue, pausedUntil } = this;
+    if (pausedUntil > -Infinity || !approvals.fit({ hits: 1 })) return ANYBODY;
+    const heads = queue.stoppedHeads((head) => approvals.stoppedBy(head) ?? 'all');
+    return heads.length > 0 ? heads : ANYBODY;
   }
 }

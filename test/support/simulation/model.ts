@@ -63,7 +63,7 @@ export class Model {
       this.#records.approve(FOREVER, uuidOf(id));
       if (is === 'released') this.#records.release(FOREVER, uuidOf(id));
     }
-    const requests = new KnownRequests(approvals, new FifoQueue(), this.#records);
+    const requests = new KnownRequests(approvals, () => new FifoQueue(0), this.#records);
     this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant, requests);
   }
 

@@ -306,7 +306,7 @@ class Comparison {
     if (decision === 'approved' && !isKnown) this.#approved.push(id);
     if (decision === 'turn_too_late') {
       // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
-      const millis = this.#model.instance.millisToTurn(this.#now, hits);
+      const millis = this.#model.instance.millisToTurn(this.#now, { hits });
       return VERDICT.turnTooLate - Math.round(1000 * millis);
     }
     if (decision === 'paused')

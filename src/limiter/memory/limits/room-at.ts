@@ -1,7 +1,7 @@
 import type { CountedLimit } from './counted-limit.js';
 
 /** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
-const LEAST_BETWEEN_SETTLES = 20;
+export const LEAST_BETWEEN_SETTLES = 20;
 
 /** What decides when a limit has more room. Times are milliseconds of a clock. */
 export interface LimitInWindow {
@@ -36,29 +36,21 @@ export function millisUntil(time: number, now: number): number {
   return Math.round((time - now) * 1000) / 1000;
 }
 
-/** The head of a queue, and the times of its key by the same clock. */
-export interface WaitedFor {
-  /** What it needs. */
-  readonly hits: number;
-  /** -Infinity if there is no pause. */
-  readonly pausedUntil: number;
-  /** When a waiter was approved last; undefined if none was. */
-  readonly servedAt: number | undefined;
-}
-
 /**
- * When the limits of a key have room for its waiters: when all that the head does not fit into have it, or, if it fits
- * into all, when any of them has more.
+ * When limits have room for a waiter: when all that it does not fit into have it, or, if it fits into all, when any of them
+ * has more.
+ * @param limits those that count the waiter
+ * @param hits what it needs
+ * @param pausedUntil -Infinity if the key is not paused
  */
-export function roomForWaiters(
+export function roomFor(
   limits: readonly CountedLimit[],
-  { hits, pausedUntil, servedAt = -Infinity }: WaitedFor,
+  hits: number,
+  pausedUntil: number,
 ): number {
   const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
   const isFull = full.length > 0;
   const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
   const time = isFull ? Math.max(...times) : Math.min(...times);
-  const roomAt = unlessPaused(time, isFull, pausedUntil);
-  const hasPace = limits.some(({ algorithm }) => algorithm === 'token_bucket');
-  return hasPace ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES) : roomAt;
+  return unlessPaused(time, isFull, pausedUntil);
 }

@@ -1,4 +1,7 @@
-import type { Queued, WaitingQueue } from './waiting-queue.js';
+import type { QueueList } from '../../queue-order.js';
+import type { WaitingList } from './waiting-list.js';
+import { nextTicket } from './tickets.js';
+import type { Joining, Queued, Stopped, WaitingQueue } from './waiting-queue.js';
 
 /** As many positions are exact: those behind them count waiters that have left the queue. */
 const EXACT_POSITIONS = 1000;
@@ -9,7 +12,7 @@ interface Entry {
   readonly number: number;
 }
 
-/** First come, first served. */
+/** The queue of a key with one list: first come, first served. */
 export class FifoQueue implements WaitingQueue {
   /** By their ids, in the order of arrival. Undefined until somebody waits, since most keys never have a waiter. */
   #waiters: Map<string, Entry> | undefined;
@@ -17,19 +20,23 @@ export class FifoQueue implements WaitingQueue {
   #isShared = false;
   #lastNumber = 0;
 
+  constructor(public lastTicket: number) {}
+
   get size(): number {
     return this.#waiters?.size ?? 0;
   }
 
   copy(): FifoQueue {
-    const copy = new FifoQueue();
+    const copy = new FifoQueue(this.lastTicket);
     copy.#waiters = this.#waiters;
     copy.#isShared = true;
     return copy;
   }
 
-  add(waiter: Queued): void {
+  join(now: number, joining: Joining): void {
+    this.lastTicket = nextTicket(now, this.lastTicket);
     this.#lastNumber += 1;
+    const waiter = { ...joining, ticket: this.lastTicket };
     this.#own.set(waiter.requestId, { waiter, number: this.#lastNumber });
   }
 
@@ -58,14 +65,30 @@ export class FifoQueue implements WaitingQueue {
     return this.size > 0 && this.#own.delete(requestId);
   }
 
-  takeNext(approve: (waiter: Queued) => boolean): string[] {
+  takeNext(approve: (waiter: Queued) => Stopped | undefined): string[] {
     const taken: string[] = [];
     for (const [requestId, { waiter }] of this.#waiters ?? []) {
-      if (!approve(waiter)) break;
+      if (approve(waiter)) break;
       this.#own.delete(requestId);
       taken.push(requestId);
     }
     return taken;
+  }
+
+  stoppedHeads(): Queued[] {
+    return this.first(1);
+  }
+
+  isNext(): boolean {
+    return this.size === 0;
+  }
+
+  countIn(list: QueueList | undefined): number {
+    return list ? 0 : this.size;
+  }
+
+  lists(): readonly WaitingList[] {
+    return [];
   }
 
   first(most: number): Queued[] {

@@ -1,20 +1,34 @@
+import type { QueueList } from '../../queue-order.js';
 import type { Terms } from '../approvals.js';
+import type { WaitingList } from './waiting-list.js';
 
 /** A request that waits. */
 export interface Queued extends Terms {
   readonly requestId: string;
-  /** When it came, in milliseconds of a clock. */
-  readonly arrival: number;
+  /** Says when it came, see `nextTicket`. */
+  readonly ticket: number;
   /** How long its approval is held until its caller has got it. Undefined: its caller gets it at once. */
   readonly keepMillis: number | undefined;
 }
 
+/** What joins a queue, which gives it its ticket. */
+export type Joining = Omit<Queued, 'ticket'>;
+
+/** A waiter or a check, as far as the order of turns goes. */
+export type Ordered = Pick<Queued, 'list' | 'ticket'>;
+
+/** Who waits on behind a head that lacks room: all, or those in some lanes, its own among these. */
+export type Stopped = 'all' | readonly string[];
+
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
 export interface WaitingQueue {
   readonly size: number;
+  /** That of the waiter that joined last; before, when the key was created, in microseconds. */
+  readonly lastTicket: number;
   /** Returns a copy from which requests may be taken. It is valid until this queue changes. */
   copy(): WaitingQueue;
-  add(waiter: Queued): void;
+  /** A request joins the end of its list. @param now in milliseconds */
+  join(now: number, waiter: Joining): void;
   /** Returns a request that waits. */
   find(requestId: string): Queued | undefined;
   /** Replaces a request that waits with one that has its place. */
@@ -22,12 +36,30 @@ export interface WaitingQueue {
   /** @returns whether it waited */
   remove(requestId: string): boolean;
   /**
-   * Takes requests, each when it is the next, until `approve` does not approve one.
+   * Takes requests, each when it is the next, until all are stopped.
+   * @param approve returns undefined if it approves a request, and otherwise whom this stops
    * @returns their ids, in this order
    */
-  takeNext(approve: (waiter: Queued) => boolean): string[];
-  /** Returns the position of a request, as in `PlaceInQueue`; undefined if it does not wait. */
+  takeNext(approve: (waiter: Queued) => Stopped | undefined): string[];
+  /**
+   * Returns the requests that would be approved next if they had room: the head of the queue, and behind it the heads of
+   * lists that are not stopped.
+   * @param stoppedBy says whom a head stops
+   */
+  stoppedHeads(stoppedBy: (head: Queued) => Stopped): Queued[];
+  /**
+   * Whether a check that joined now would be approved next if it had room. It passes only those who would wait behind it,
+   * and those who wait for room that it does not need.
+   * @param list of the check
+   * @param stoppedBy as for {@link stoppedHeads}
+   */
+  isNext(now: number, list: QueueList | undefined, stoppedBy: (head: Queued) => Stopped): boolean;
+  /** Returns the position of a request in its list, as in `PlaceInQueue`; undefined if it does not wait. */
   positionOf(requestId: string): number | undefined;
+  /** How many wait in a list. @param list undefined: the list of those without a lane or a group */
+  countIn(list: QueueList | undefined): number;
   /** Returns the requests whose turns come first, in this order. */
   first(most: number): Queued[];
+  /** Returns the lists in which somebody waits; none if all wait in one list, first come, first served. */
+  lists(): readonly WaitingList[];
 }

@@ -147,7 +147,7 @@ describe('the extremes of a limit', () => {
       while (instance.waiting < 50) check(instance, START, true);
       for (const time of [
         Math.ceil(instance.exactRoomAt),
-        START + instance.millisToTurn(START, burst),
+        START + instance.millisToTurn(START, { hits: burst }),
       ]) {
         expect(Number.isSafeInteger(Math.round(time * 1000))).toBe(true);
       }

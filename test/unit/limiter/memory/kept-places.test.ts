@@ -108,10 +108,10 @@ describe('when its process is about to stop', () => {
 });
 
 test('a position is exact up to 1000, and at least as great behind that', () => {
-  const queue = new FifoQueue();
+  const queue = new FifoQueue(0);
   const idOf = (number: number): string => `id ${number}`;
   for (let number = 1; number <= 2000; number += 1) {
-    queue.add({ requestId: idOf(number), arrival: 0, keepMillis: undefined });
+    queue.join(0, { requestId: idOf(number), keepMillis: undefined });
   }
   for (let number = 1; number <= 500; number += 1) queue.remove(idOf(2 * number));
   expect([1, 999, 1499].map((number) => queue.positionOf(idOf(number)))).toEqual([1, 500, 999]);

@@ -1,4 +1,4 @@
-import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/instance.js';
+import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { backoffMillis } from '../../../../src/redis/shared/backoff.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';

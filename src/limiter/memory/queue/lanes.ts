@@ -1,0 +1,59 @@
+import type { QueueList } from '../../queue-order.js';
+import { ListsOfKind } from './lists-of-kind.js';
+import { WaitingList } from './waiting-list.js';
+import type { Ordered, Queued, Stopped } from './waiting-queue.js';
+
+/** The lists of lanes. The one goes first whose head came earliest, less its head start. */
+export class Lanes extends ListsOfKind {
+  constructor() {
+    super('lane');
+  }
+
+  override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+    let next: WaitingList | undefined;
+    for (const list of this.all()) {
+      if (!stoppedLanes.has(list.name) && (!next || isBefore(list.head, next.head))) next = list;
+    }
+    return next;
+  }
+
+  /**
+   * Whether a newcomer of a lane would be the next of those in lanes that are not stopped for lack of room that it does not
+   * need.
+   */
+  isNext(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {
+    const lane = newcomer.list?.name ?? '';
+    if (this.find(lane)) return false;
+    const stoppedLanes = new Set<string>();
+    for (let list = this.next(stoppedLanes); list?.head; list = this.next(stoppedLanes)) {
+      if (isBefore(newcomer, list.head)) return true;
+      const stopped = stoppedBy(list.head);
+      if (stopped === 'all' || stopped.includes(lane)) return false;
+      for (const each of stopped) stoppedLanes.add(each);
+    }
+    return true;
+  }
+
+  override copy(): Lanes {
+    return this.copyTo(new Lanes());
+  }
+
+  protected override create(name: string): WaitingList {
+    return new WaitingList(this.kind, name);
+  }
+}
+
+function isBefore(one: Ordered | undefined, other: Ordered | undefined): boolean {
+  if (!one || !other) return false;
+  const [key, otherKey] = [orderKeyOf(one), orderKeyOf(other)];
+  return key === otherKey ? one.ticket < other.ticket : key < otherKey;
+}
+
+/** When a waiter would have come without its head start, in microseconds. */
+function orderKeyOf({ list, ticket }: Ordered): number {
+  return ticket - headStartOf(list) * 1000;
+}
+
+function headStartOf(list: QueueList | undefined): number {
+  return list?.kind === 'lane' ? list.headStartMillis : 0;
+}

@@ -1,0 +1,90 @@
+import type { QueueListState } from '../../queue-order.js';
+import type { Queued } from './waiting-queue.js';
+
+/** As many positions are exact: those behind them count waiters that have left the list. */
+const EXACT_POSITIONS = 1000;
+
+/** A waiter in a list, between its neighbours. */
+export interface Entry {
+  waiter: Queued;
+  /** Grows with each waiter of the list. */
+  readonly number: number;
+  previous: Entry | undefined;
+  next: Entry | undefined;
+}
+
+/** A list of a queue that has several: first come, first served. */
+export class WaitingList {
+  #head: Entry | undefined;
+  #tail: Entry | undefined;
+  #size = 0;
+  #lastNumber = 0;
+
+  /** @param name '' for the only list of its kind */
+  constructor(
+    readonly kind: QueueListState['kind'],
+    readonly name: string,
+  ) {}
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get head(): Queued | undefined {
+    return this.#head?.waiter;
+  }
+
+  append(waiter: Queued): Entry {
+    this.#lastNumber += 1;
+    const entry = { waiter, number: this.#lastNumber, previous: this.#tail, next: undefined };
+    if (this.#tail) this.#tail.next = entry;
+    else this.#head = entry;
+    this.#tail = entry;
+    this.#size += 1;
+    return entry;
+  }
+
+  remove({ previous, next }: Entry): void {
+    if (previous) previous.next = next;
+    else this.#head = next;
+    if (next) next.previous = previous;
+    else this.#tail = previous;
+    this.#size -= 1;
+  }
+
+  /** Leaves the entries as they are, of which copies of the list may have some. */
+  takeHead(): void {
+    this.#head = this.#head?.next;
+    if (!this.#head) this.#tail = undefined;
+    this.#size -= 1;
+  }
+
+  /** Those who were taken are no longer kept in memory. No copy may be used any more. */
+  forgetTaken(): void {
+    if (this.#head) this.#head.previous = undefined;
+  }
+
+  /** Whether an entry of the list was not taken by {@link takeHead}. */
+  has({ number }: Entry): boolean {
+    return this.#head !== undefined && number >= this.#head.number;
+  }
+
+  /** Returns the position of an entry, as in `PlaceInQueue`. */
+  positionOf(wanted: Entry): number {
+    let position = 1;
+    for (let entry = this.#head; entry && entry !== wanted; entry = entry.next) {
+      if (position === EXACT_POSITIONS) return position + wanted.number - entry.number;
+      position += 1;
+    }
+    return position;
+  }
+
+  /** Makes another list the same as this. Heads may be taken from it, until an entry is added here or removed. */
+  copyTo(copy: this): this {
+    copy.#head = this.#head;
+    copy.#tail = this.#tail;
+    copy.#size = this.#size;
+    copy.#lastNumber = this.#lastNumber;
+    return copy;
+  }
+}
