@@ -122,6 +122,17 @@ describe('held approvals', () => {
     expect(await used(replica)).toEqual([1, 1]);
   });
 
+  test('count in a sliding window of their lanes', async () => {
+    const sliding = share(2, { algorithm: { name: 'sliding_window', steps: 2 } });
+    const replica = key.replica('r1', { limits: withShare(4, sliding) });
+    await ask(replica, 'b', BATCH, HOLD);
+    await ask(replica, 'i', INTERACTIVE, HOLD);
+    expect(await used(replica)).toEqual([2, 1]);
+    await key.setTime(2500);
+    expect(await ask(replica, 'b2', BATCH, { hits: 2 })).toBe('denied');
+    expect(await used(replica)).toEqual([2, 1]);
+  });
+
   test('of many, lapse with their lanes', async () => {
     const many = withShare(400, share(200));
     const replica = key.replica('r1', { limits: many });
