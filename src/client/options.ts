@@ -45,7 +45,10 @@ export interface RequestOptions {
 export interface ListOptions {
   /** The name of a lane of the key. Its last lane by default. */
   readonly lane?: string | undefined;
-  /** Whose turn it is, such as a tenant: 1 to 64 bytes. By default the group of all checks that name none. */
+  /**
+   * The group that shares the key fairly with others, such as a tenant: 1 to 64 bytes. By default the group of all checks
+   * that name none.
+   */
   readonly group?: string | undefined;
 }
 

@@ -1,11 +1,11 @@
 import { debugDetailBody, instanceDetail } from '../../../src/api/debug-body.js';
 import type { InstanceDetail } from '../../../src/limiter/limiter.js';
-import { FIXED_WINDOW, type LimitState } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 
 const OWN: LimitState = {
-  ...{ name: undefined, windowMillis: 60_000, maximum: 500, algorithm: FIXED_WINDOW },
-  counts: 'hits',
-  ...{ keepsReleased: false, used: 500, millisToWindowEnd: 1000 },
+  ...ownLimit(60_000, 500, FIXED_WINDOW),
+  used: 500,
+  millisToWindowEnd: 1000,
 };
 
 const STATE: InstanceDetail = {

@@ -56,9 +56,8 @@ class ClientOptions(TypedDict, total=False):
 class CheckOptions(TypedDict, total=False):
     """How to ask for permission.
 
-    `lane` and `group` name the list of the key's queue that the check is in, if the rules of the key have lanes or fair
-    groups. `lane` is a lane of the key, by default its last. `group` is for whom the check is, such as a tenant: 1 to 64
-    bytes. By default it is in the group of all checks that name none.
+    `lane` is the lane of the check, if its key has lanes; by default the last one. `group` is its group, such as a tenant,
+    if its key has fair groups: 1 to 64 bytes; by default the group of all checks that name none.
     """
 
     lane: str | None
