@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { type Calendar, type CalendarName, NOMINAL_MILLIS } from './calendar/calendar.js';
+import type { QueueList } from './queue-order.js';
 
 /**
  * How the approvals of a limit count.
@@ -142,6 +143,14 @@ export function forEachLimit<From, To>(
 ): ForEachLimit<To> {
   // As long as the limits, so not empty. Taking the first apart would take longer, and each decision has a quota.
   return limits.map(valueOf) as [To, ...To[]];
+}
+
+/** Whether a limit counts the checks of a list. @param list undefined for checks without a lane or a group */
+export function countsList(
+  { lanes }: Pick<LimitInForce, 'lanes'>,
+  list: QueueList | undefined,
+): boolean {
+  return !lanes || (list?.kind === 'lane' && lanes.includes(list.name));
 }
 
 /** How much a check with this number of hits takes of a limit. */
