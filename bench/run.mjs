@@ -14,6 +14,7 @@ const SCENARIOS = {
   wake: ['wake', 'wake'],
   'many-waiters': ['many-waiters', 'manyWaiters'],
   'kept-waiters': ['kept-waiters', 'keptWaiters'],
+  lists: ['lists', 'lists'],
   'idle-waiting': ['idle-waiting', 'idleWaiting'],
   'many-at-once': ['many-at-once', 'manyAtOnce'],
   client: ['client', 'client'],

@@ -4,6 +4,7 @@ import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
 import { forgetHolders, showHolders } from './holders-view.js';
 import { limitFillOf, limitText, noteRow, SPARKS, usageText } from './keys-view.js';
+import { showLists } from './lists-view.js';
 import { drawSpark } from './spark.js';
 import { ago, algorithmText, count, duration, moment, plural, rate, reason } from './text.js';
 
@@ -41,6 +42,7 @@ export function showDetail(detail) {
   noteRow(detail);
   moveWindow(detail);
   showGauges(detail);
+  showLists(detail);
   showWaiting(detail);
   showHolders(detail);
   keepList(
@@ -181,10 +183,11 @@ function furtherRows([, ...inForce], { limits: [, ...declared], sources }) {
   }));
 }
 
-function ruleText({ maximum, counts, windowMillis, algorithm, keepsReleased }) {
+function ruleText({ maximum, counts, windowMillis, algorithm, lanes, keepsReleased }) {
   const parts = [
     `${count(maximum)} ${counts} per ${algorithm.calendar?.unit ?? duration(windowMillis)}`,
     algorithmText(algorithm),
+    lanes && `only ${lanes.length === 1 ? 'lane' : 'lanes'} ${lanes.join(', ')}`,
     keepsReleased && 'releases return nothing',
   ];
   return parts.filter(Boolean).join('; ');

@@ -51,6 +51,7 @@ export function moment(millisAgo) {
 const REASONS = {
   limit_reached: 'limit reached',
   queue_full: 'queue full',
+  queue_full_of_group: 'places of the group taken',
   turn_too_late: 'turn too late',
   wait_expired: 'waited too long',
   too_many_hits: 'more hits than the maximum',

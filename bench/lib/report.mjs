@@ -10,6 +10,7 @@ export function report(results) {
     wakeSection(results.wake),
     waitersSection(results['many-waiters']),
     keptWaitersSection(results['kept-waiters']),
+    listsSection(results.lists),
     idleSection(results['idle-waiting']),
     manyAtOnceSection(results['many-at-once']),
     clientSection(results.client),
@@ -123,6 +124,28 @@ function keptWaitersSection(measured) {
   return section(
     `What each of ${count(measured.waiters)} waiters takes`,
     ['waiter', 'replica, KiB', 'Redis, bytes', 'Redis CPU µs to join', 'Redis CPU µs to approve'],
+    rows,
+  );
+}
+
+function listsSection(measured) {
+  if (!measured) return undefined;
+  const rows = measured.kinds.map((kind) => [
+    kind.name,
+    spread(kind.bytes, count),
+    spread(kind.microsToJoin, tenths),
+    spread(kind.microsSingly, tenths),
+    spread(kind.microsTogether, tenths),
+  ]);
+  return section(
+    `What each of ${count(measured.waiters)} waiters in several lists takes of Redis`,
+    [
+      'lists',
+      'bytes',
+      'CPU µs to join',
+      'to approve one',
+      `each of ${measured.together} in a call`,
+    ],
     rows,
   );
 }

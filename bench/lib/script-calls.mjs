@@ -63,7 +63,8 @@ function callerWith(limits) {
   return {
     limitsOf: () => limits,
     replicaId: 'bench',
-    leaseMillis: 5000,
+    // No replica seems dead, however long a measurement takes.
+    leaseMillis: 600_000,
     maxIdsPerKey: 1_000_000,
     maxHoldsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),

@@ -26,8 +26,10 @@ local weight = require 'lib/weight'
 
 local holds = { FEW = 50 }
 
--- Nothing is held, as of `holds.find_lapsed`.
-local NOTHING = { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, last_lapsed = 0 }
+-- What `holds.find_lapsed` returns if nothing is held.
+local function find_nothing()
+  return { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, last_lapsed = 0 }
+end
 
 function holds.name(keys)
   return keys.state .. ':holds'
@@ -164,7 +166,7 @@ end
 function holds.keep(state, found)
   if found.first == math.huge then
     state.orders_holds = false
-    set_held(state, NOTHING)
+    set_held(state, find_nothing())
     holds.set_lapses(state, 0, 0)
   else
     set_held(state, found)
@@ -180,7 +182,7 @@ function holds.release(keys, state, id)
     redis.call('HDEL', holds.name(keys), id)
     holders.end_holds(keys, state, { id })
     if redis.call('EXISTS', holds.name(keys)) == 0 then
-      holds.keep(state, NOTHING)
+      holds.keep(state, find_nothing())
     else
       change_held(state, -hits, -1, lane)
       more.changed(state)
@@ -228,7 +230,7 @@ end
 --   last_lapsed    when the last of the lapsed ones lapsed, if there are any
 function holds.find_lapsed(keys, state, now_ms)
   if now_ms >= state.last_lapse then
-    return NOTHING
+    return find_nothing()
   end
   local count = holds.call_order(keys, state, 'ZCARD')
   if count ~= state.held_ids or count ~= redis.call('HLEN', holds.name(keys)) then

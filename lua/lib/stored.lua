@@ -25,11 +25,11 @@ local stored = {}
 
 local FIRST_GENERATION = 1
 
--- The optional fields, as of docs/redis.md.
+-- The optional fields, as of docs/redis.md. Those that limits need to read their values come before `own` and `further`.
 local MORE = {
-  'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'paused_until',
+  'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'lane_holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time', 'lane_holds',
+  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }

@@ -10,7 +10,7 @@ turn_walk.__index = turn_walk
 
 local MOST_READ_AT_ONCE = 500
 
--- Whether the head of a list has its turn before that of another.
+-- Whether the head of a list has its turn before the head of another.
 local function is_before(one, other)
   if one.rank ~= other.rank then
     return one.rank < other.rank
@@ -35,7 +35,7 @@ local function put(open, list)
 end
 
 local function new_list(rank, kind, id, key, ticket)
-  return { rank = rank, kind = kind, id = id, key = key, ticket = ticket, entries = {}, position = 1, size = 1 }
+  return { rank = rank, kind = kind, id = id, key = key, ticket = ticket, entries = {}, position = 1, size = 2 }
 end
 
 -- Opens the lists of a kind, at most `most` groups. Returns whether these are all.
@@ -68,13 +68,15 @@ function turn_walk.begin(keys, state, most, read_entries)
   return self
 end
 
--- The first waiter of a list that is not taken; nil if there is none.
+-- The first waiter of a list that is not taken; nil if there is none. At first, two are read, since the second one is the head
+-- once the first one is taken.
 local function first_left(self, list)
-  if list.position > #list.entries then
+  if list.position > #list.entries and not list.is_read then
     local from = list.last and '(' .. list.last or '[' .. list.id .. ' '
     local texts = redis.call('ZRANGE', self.keys.queue, from, '(' .. list.id .. '!', 'BYLEX', 'LIMIT', 0, list.size)
     weight.add(texts, 1)
-    list.last, list.size, list.position = texts[#texts] or list.last, math.min(2 * list.size, MOST_READ_AT_ONCE), 1
+    list.is_read = #texts < list.size
+    list.last, list.size, list.position = texts[#texts], math.min(2 * list.size, MOST_READ_AT_ONCE), 1
     list.entries = self.read_entries(texts)
   end
   return list.entries[list.position]

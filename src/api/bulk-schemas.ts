@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 import { requestId } from '../common/request-id.js';
 import { wholeNumber } from '../common/whole-number.js';
+import { shortText } from '../common/short-text.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import { holder } from './holder.js';
 
 /**
  * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
@@ -28,7 +28,9 @@ export const checkElement = z
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
       hits: wholeNumber(BOUNDS.hits).optional(),
       holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
-      holder: holder().optional(),
+      holder: shortText(BOUNDS.holderBytes).optional(),
+      lane: z.string('a text').optional(),
+      group: shortText(BOUNDS.groupBytes).optional(),
     },
     'an object',
   )

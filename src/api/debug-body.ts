@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { ALGORITHM_NAMES } from '../limiter/algorithms.js';
 import { CALENDAR_UNITS } from '../limiter/calendar/calendar.js';
 import { MOST_HOLDINGS } from '../limiter/holdings.js';
-import type { Holding, InstanceState } from '../limiter/limiter.js';
+import type { Holding, InstanceDetail as DetailState, InstanceState } from '../limiter/limiter.js';
 import type { LimitState, NamedAlgorithm } from '../limiter/limits.js';
+import { MOST_LISTS_SHOWN, type QueueListState } from '../limiter/queue-order.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
 
@@ -38,6 +39,10 @@ const furtherLimit = z.strictObject({
     .meta({ description: 'The approvals per window, each of which counts as 1.' }),
   MaxHitsPerWindow: count.optional().meta({ description: 'The hits per window.' }),
   ...algorithmFields,
+  Lanes: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'The lanes that it counts. Left out if it counts all checks.' }),
   NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
 });
 
@@ -92,9 +97,39 @@ const holderShown = z
   })
   .meta({ id: 'Holder' });
 
-/** A key with an instance, and who holds its approvals. */
+/** A list of a queue that has several. */
+const queueList = z
+  .strictObject({
+    Lane: z.string().optional(),
+    Group: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the group; empty for checks that name none.' }),
+    NumWaiting: count.meta({ description: 'Requests in the list.' }),
+    OldestMillis: count.meta({ description: 'Milliseconds that its first request has waited.' }),
+  })
+  .meta({
+    id: 'QueueList',
+    description:
+      'A list with waiters. It has the name of its lane or of its group; neither if its requests came before the key had lanes or groups.',
+  });
+
+/** A key with an instance, its queue, and who holds its approvals. */
 export const instanceDetail = instance
   .extend({
+    Queue: z
+      .strictObject({
+        NumLists: count.meta({ description: 'Lists with waiters.' }),
+        Lists: z
+          .array(queueList)
+          .max(MOST_LISTS_SHOWN)
+          .meta({ description: `The longest of them first, at most ${MOST_LISTS_SHOWN}.` }),
+      })
+      .optional()
+      .meta({
+        description:
+          'The lists of a queue with lanes or fair groups. Left out if no request waits in a lane or a group.',
+      }),
     Holders: z
       .array(holderShown)
       .max(MOST_HOLDINGS)
@@ -153,13 +188,23 @@ export function debugBody({
   };
 }
 
-/** The body of a key with an instance and its held approvals. */
-export function debugDetailBody(
-  state: InstanceState,
-  holdings: readonly Holding[],
-): InstanceDetail {
-  const body = debugBody(state);
-  return holdings.length > 0 ? { ...body, Holders: holdings.map(toHolder) } : body;
+/** The body of a key with an instance, its queue, and its held approvals. */
+export function debugDetailBody(state: DetailState, holdings: readonly Holding[]): InstanceDetail {
+  const { lists = [], listCount = 0 } = state;
+  return {
+    ...debugBody(state),
+    ...(listCount > 0 ? { Queue: { NumLists: listCount, Lists: lists.map(toQueueList) } } : {}),
+    ...(holdings.length > 0 ? { Holders: holdings.map(toHolder) } : {}),
+  };
+}
+
+function toQueueList({ kind, name, waiting, oldestMillis }: QueueListState) {
+  return {
+    ...(kind === 'lane' ? { Lane: name } : {}),
+    ...(kind === 'group' ? { Group: name } : {}),
+    NumWaiting: waiting,
+    OldestMillis: oldestMillis,
+  };
 }
 
 function toHolder({ handle, holder, heldMillis, lapseMillis, hits }: Holding) {
@@ -171,12 +216,13 @@ function toHolder({ handle, holder, heldMillis, lapseMillis, hits }: Holding) {
   };
 }
 
-function toLimit({ name = '', windowMillis, counts, maximum, algorithm, used }: LimitState) {
+function toLimit({ name = '', windowMillis, counts, maximum, algorithm, lanes, used }: LimitState) {
   return {
     Name: name,
     WindowMillis: windowMillis,
     ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
     ...toAlgorithm(algorithm),
+    ...(lanes ? { Lanes: [...lanes] } : {}),
     NumApprovedThisWindow: used,
   };
 }

@@ -4,6 +4,7 @@ import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
 import { algorithmText } from '../limiter/algorithms.js';
 import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
@@ -95,6 +96,7 @@ function describePolicy(policy: KeyPolicy): string[] {
     ...(hasAlgorithm ? [`  algorithm: ${algorithmText(own.algorithm)}`] : []),
     ...further.map(describeLimit),
     `  places in the queue: ${policy.maxRequestsInQueue}; to be set ${queue}`,
+    ...(policy.queueOrder ? [`  ${orderText(policy.queueOrder)}`] : []),
     `  holds of approvals: ${holds}`,
     `  corrections of hits: up to ${corrections}`,
     ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
@@ -105,14 +107,30 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
+function orderText(order: QueueOrder): string {
+  if (order.kind === 'lanes') {
+    const lanes = order.lanes.map(({ name, headStartMillis }) =>
+      headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
+    );
+    return `lanes: ${lanes.join(', ')}`;
+  }
+  const { maxRequestsInQueuePerGroup: places, weights } = order;
+  const each = places === undefined ? '' : `, up to ${places} waiters each`;
+  const named = [...weights].map(([group, weight]) => `${JSON.stringify(group)} ${weight}`);
+  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}`;
+}
+
 /** A calendar, or a length. */
 function windowText(limit: Limit): string {
   return calendarOf(limit) ? algorithmText(limit.algorithm) : `${limit.windowMillis} ms`;
 }
 
 function describeLimit(limit: Limit): string {
-  const { name, maximum, counts, algorithm, keepsReleased } = limit;
+  const { name, maximum, counts, algorithm, keepsReleased, lanes } = limit;
   const kind = algorithm.name === 'fixed_window' ? '' : `; ${algorithmText(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}`;
+  const only = lanes
+    ? `; only of ${lanes.length === 1 ? 'the lane' : 'the lanes'} ${lanes.join(', ')}`
+    : '';
+  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}`;
 }

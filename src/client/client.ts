@@ -34,6 +34,7 @@ import {
 } from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
 import { answered, answerWith, sendAlone } from './calls/send-alone.js';
+import { faultOfGroup, notUnicode } from './calls/texts.js';
 import type { Hold } from './calls/renewals.js';
 import {
   type AmendElement,
@@ -70,8 +71,6 @@ const DEFAULT_KEEP_MILLIS = 30_000;
 const DEFAULT_LONG_POLL_MILLIS = 25_000;
 
 const NO_OPTIONS = {};
-/** Half of a character: it has no UTF-8. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
@@ -163,11 +162,11 @@ export class SluiceClient {
 
   /**
    * Asks for permission, and is approved or denied at once. The checks of one tick of the event loop share a request.
-   * @throws TypeError for an unknown option, SluiceError if Sluice rejects the check, SluiceUnavailableError if there is
-   *     no decision
+   * @throws TypeError for an unknown option, RangeError for a group that is empty or too long, SluiceError if Sluice
+   *     rejects the check, SluiceUnavailableError if there is no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(CHECK_OPTIONS, options, key);
+    const wrong = faultIn(CHECK_OPTIONS, options, key) ?? faultOfGroup(options.group);
     if (wrong) return Promise.reject(wrong);
     return this.#holder.ask(elementOf(key, options), (element) =>
       options.quota
@@ -183,7 +182,7 @@ export class SluiceClient {
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(WAIT_OPTIONS, options, key);
+    const wrong = faultIn(WAIT_OPTIONS, options, key) ?? faultOfGroup(options.group);
     if (wrong) return Promise.reject(wrong);
     const { maxWaitMillis, onProgress } = options;
     return this.#holder.ask({ ...elementOf(key, options), maxWaitMillis }, (element) =>
@@ -197,9 +196,10 @@ export class SluiceClient {
    * @throws as `check`
    */
   peek(key: string, options: PeekOptions = NO_OPTIONS): Promise<Peek> {
-    const wrong = faultIn(PEEK_OPTIONS, options, key);
+    const wrong = faultIn(PEEK_OPTIONS, options, key) ?? faultOfGroup(options.group);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, hits: options.hits }, this.#peeks, options).value;
+    const { hits, lane, group } = options;
+    return new PendingRequest({ key, hits, lane, group }, this.#peeks, options).value;
   }
 
   /**
@@ -376,12 +376,6 @@ function faultIn(
   );
 }
 
-function notUnicode(name: string, text: string): TypeError | undefined {
-  if (!LONE_SURROGATE.test(text)) return undefined;
-  const shown = JSON.stringify(text);
-  return new TypeError(`${name} is not valid Unicode: ${shown} has half of a surrogate pair`);
-}
-
 function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(numbers)) {
     if (!(value > 0)) throw new RangeError(`${name} must be above 0, not ${value}`);
@@ -396,7 +390,7 @@ function demandNotNegative(numbers: Readonly<Record<string, number>>): void {
 
 function elementOf(
   key: string,
-  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: AskOptions,
+  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis, lane, group }: AskOptions,
 ): CheckElement {
-  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis };
+  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis, lane, group };
 }

@@ -20,6 +20,7 @@ export type {
   AskOptions,
   CheckOptions,
   ClientOptions,
+  ListOptions,
   PeekOptions,
   PermitOptions,
   RenewOptions,

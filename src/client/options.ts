@@ -41,8 +41,19 @@ export interface RequestOptions {
   readonly timeoutMillis?: number | undefined;
 }
 
+/** In which list of its key's queue a check is, if the rules of the key have lanes or fair groups. */
+export interface ListOptions {
+  /** The name of a lane of the key. Its last lane by default. */
+  readonly lane?: string | undefined;
+  /**
+   * The group that shares the key fairly with others, such as a tenant: 1 to 64 bytes. By default the group of all checks
+   * that name none.
+   */
+  readonly group?: string | undefined;
+}
+
 /** How to ask for permission. */
-export interface AskOptions extends RequestOptions {
+export interface AskOptions extends RequestOptions, ListOptions {
   /** How much of the maximum the check takes, all or nothing. 1 by default. */
   readonly hits?: number | undefined;
   /**
@@ -94,7 +105,7 @@ export interface WithPermitOptions extends Omit<PermitOptions, 'holdMillis'> {
 }
 
 /** How to ask what a check would get. */
-export interface PeekOptions extends RequestOptions {
+export interface PeekOptions extends RequestOptions, ListOptions {
   /** How much of the maximum the check would take. 1 by default. */
   readonly hits?: number | undefined;
 }

@@ -7,6 +7,10 @@ import { SluiceUnavailableError } from './errors.js';
 export interface RateLimitOptions<Request> {
   /** The key to check; a request without one passes. */
   readonly keyOf: (request: Request) => string | undefined;
+  /** The lane of a request, of a key with lanes. The key's last lane by default. */
+  readonly laneOf?: ((request: Request) => string | undefined) | undefined;
+  /** The group of a request, such as its tenant, of a key with fair groups. By default no group is named. */
+  readonly groupOf?: ((request: Request) => string | undefined) | undefined;
   /** Whether requests wait for their turn. `false` by default. */
   readonly wait?: boolean | undefined;
   /** The longest wait of a request. No limit by default. */
@@ -37,6 +41,8 @@ export type Middleware<Request> = (
 
 const KNOWN_OPTIONS: Readonly<Record<keyof RateLimitOptions<never>, true>> = {
   keyOf: true,
+  laneOf: true,
+  groupOf: true,
   wait: true,
   maxWaitMillis: true,
   outagePolicy: true,
@@ -52,7 +58,7 @@ export function rateLimit<Request>(
   options: RateLimitOptions<Request>,
 ): Middleware<Request> {
   demandKnown(options, KNOWN_OPTIONS);
-  const { keyOf, wait = false, maxWaitMillis } = options;
+  const { keyOf, laneOf, groupOf, wait = false, maxWaitMillis } = options;
   const { outagePolicy = 'deny', quotaHeaders: hasQuota = true } = options;
   const limit = async (request: Request, response: LimitedResponse): Promise<boolean> => {
     const key = keyOf(request);
@@ -62,10 +68,11 @@ export function rateLimit<Request>(
       disconnected.abort();
     });
     const { signal } = disconnected;
+    const asking = { signal, lane: laneOf?.(request), group: groupOf?.(request) };
     try {
       const decision = await (wait
-        ? client.wait(key, { signal, maxWaitMillis })
-        : client.check(key, { signal, quota: hasQuota }));
+        ? client.wait(key, { ...asking, maxWaitMillis })
+        : client.check(key, { ...asking, quota: hasQuota }));
       if (hasQuota && decision.quota) addHeaders(response, quotaHeaders(decision.quota));
       if (!decision.approved) {
         answer(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 
 import { pathText } from '../common/path-text.js';
+import { shortText } from '../common/short-text.js';
+import type { AskedCheck, NamedList } from '../service/deciding/lists-of-checks.js';
 import { parseKey } from '../service/keys.js';
 import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { type CallMessage, NOT_UTF8, UnreadableMessage } from './call-message.js';
 import type { KeyOf } from './key-template.js';
@@ -18,6 +19,11 @@ const name = text.min(1, 'not be empty');
 const ENTRY_PARTS = [
   ['key', name],
   ['value', text],
+] as const;
+/** The entries that name the list of a check, in keys whose rule has such lists. There they are no part of the key. */
+const LIST_ENTRIES = [
+  { name: 'lane', order: 'lanes', value: z.string() },
+  { name: 'group', order: 'fair', value: shortText(BOUNDS.groupBytes) },
 ] as const;
 const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 
@@ -64,7 +70,7 @@ const requestSchema = z.object(
 );
 
 /** The check of a descriptor, before its key's policy is known. */
-export interface Draft {
+export interface Draft extends NamedList {
   readonly key: string;
   readonly hits: number;
   readonly limit: Descriptor['limit'];
@@ -76,14 +82,24 @@ export interface Draft {
  * The drafts of the checks of a request, one for each descriptor, in their order.
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
-  const request = requestIn(message);
-  return request.descriptors.map(({ entries, limit, hits_addend }, index) => ({
-    key: parseKey(keyOf(request.domain, entries)),
-    hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
-    limit,
-    index,
-  }));
+export function draftsOf(
+  message: CallMessage,
+  keyOf: KeyOf,
+  policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
+): Draft[] {
+  const { domain, descriptors, ...request } = requestIn(message);
+  return descriptors.map(({ entries, limit, hits_addend }, index) => {
+    const path = `descriptors[${index}].entries`;
+    const keyIn = (ofKey: readonly Entry[]): string => parseKey(keyOf(domain, ofKey));
+    const { key, ...list } = listNamedIn(entries, path, keyIn, policyOf) ?? { key: keyIn(entries) };
+    return {
+      key,
+      hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
+      limit,
+      index,
+      ...list,
+    };
+  });
 }
 
 /**
@@ -91,10 +107,16 @@ export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
  * @param millisLeft until Envoy gives up
  * @throws ServiceError INVALID_PARAMETER
  */
-export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
-  const { key, hits } = draft;
+export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): AskedCheck {
+  const { key, hits, lane, group } = draft;
   const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
-  const check = { key, maxRequests: maximumOf(draft, policy), ...(hits > 1 ? { hits } : {}) };
+  const check = {
+    key,
+    maxRequests: maximumOf(draft, policy),
+    lane,
+    group,
+    ...(hits > 1 ? { hits } : {}),
+  };
   return maxWaitMillis > 0
     ? { ...check, canWait: true, maxWaitMillis }
     : { ...check, canWait: false };
@@ -111,6 +133,35 @@ function requestIn(message: CallMessage): RateLimitRequest {
   const issue = requestSchema.safeParse(request).error?.issues[0];
   if (issue) throw invalid(pathText(issue.path) || 'the message', issue.message);
   return request;
+}
+
+/**
+ * The list that an entry names, and the key that the others make. An entry names a list only if the rule of that key has such
+ * lists, so that the keys of all others stay as they were.
+ * @param path of the entries, for errors
+ * @returns undefined if none does
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ */
+function listNamedIn(
+  entries: readonly Entry[],
+  path: string,
+  keyIn: (ofKey: readonly Entry[]) => string,
+  policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
+): (NamedList & { readonly key: string }) | undefined {
+  for (const { name, order, value } of LIST_ENTRIES) {
+    const at = entries.findIndex(({ key }) => key === name);
+    const entry = entries[at];
+    const ofKey = entries.filter(({ key }) => key !== name);
+    // Nearly all descriptors name none.
+    if (!entry || ofKey.length === 0) continue;
+    const key = keyIn(ofKey);
+    if (policyOf(key).queueOrder?.kind !== order) continue;
+    if (entries.length - ofKey.length > 1) throw invalid(path, `have ${name} once`);
+    const { error } = value.safeParse(entry.value);
+    if (error) throw invalid(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
+    return { key, [name]: entry.value };
+  }
+  return undefined;
 }
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window. */

@@ -1,10 +1,10 @@
 import type { handleUnaryCall } from '@grpc/grpc-js';
 
 import type { Settings } from '../config/settings.js';
-import type { CheckRequest } from '../limiter/limiter.js';
 import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { decideTogether } from '../service/deciding/decide-together.js';
+import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
 import { logShadowDenial } from '../service/request-log.js';
 import type { Service } from '../service/service.js';
 import type { CallHeads } from './call-heads.js';
@@ -39,7 +39,7 @@ export function shouldRateLimit(
   const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
-  const decideOne = async (check: CheckRequest, call: GatewayCall): Promise<Decided> => {
+  const decideOne = async (check: AskedCheck, call: GatewayCall): Promise<Decided> => {
     const decided = await new Promise<Decided>((resolve, reject) => {
       service.decide(check, call, resolve, reject);
     });
@@ -51,7 +51,7 @@ export function shouldRateLimit(
   };
 
   /** The checks of a call, whose message counts in the budget until they are made. */
-  const checksWithin = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
+  const checksWithin = async (message: CallMessage, call: GatewayCall): Promise<AskedCheck[]> => {
     const memory = budget.memoryFor(call.owner);
     memory.take(message.length + BYTES_OF_CALL);
     try {
@@ -62,19 +62,19 @@ export function shouldRateLimit(
   };
 
   /** Makes the checks of a call. That may take long, so that other requests are served between its slices. */
-  const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
+  const checksIn = async (message: CallMessage, call: GatewayCall): Promise<AskedCheck[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
       left -= await slices.next(call, left);
     }
-    const drafts = draftsOf(message, keyOf);
+    const drafts = draftsOf(message, keyOf, policyOf);
     call.keys = drafts.map(({ key }) => key);
-    const make = (draft: Draft): CheckRequest => {
+    const make = (draft: Draft): AskedCheck => {
       access.demandKey(draft.key, call);
       return checkOf(draft, policyOf(draft.key), call.millisToWait);
     };
     // As over HTTP, a single check does not wait for a slice.
     if (drafts.length === 1) return drafts.map(make);
-    const checks: CheckRequest[] = [];
+    const checks: AskedCheck[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
       const made = checks.length;
       const end = made + (await slices.next(call, drafts.length - made));

@@ -17,6 +17,12 @@ export const BOUNDS = {
   holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of the text that says who holds an approval. */
   holderBytes: { min: 1, max: 64 },
+  /** UTF-8 bytes of the name of a group. */
+  groupBytes: { min: 1, max: 64 },
+  /** The head start of a lane. */
+  headStartMillis: { min: 0, max: 24 * 60 * 60 * 1000 },
+  /** The share of a group. */
+  weight: { min: 1, max: 1000 },
   /** 0 keeps no place. */
   keepMillis: { min: 0, max: 10 * 60 * 1000 },
   /** 0 ends a pause. */

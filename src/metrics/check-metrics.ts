@@ -6,6 +6,9 @@ import {
   isVerdict,
   type OutagePolicy,
 } from '../limiter/limiter.js';
+import { policyName } from '../rules/policy.js';
+import { firstNames } from './first-names.js';
+import { laneMetrics } from './lane-metrics.js';
 import type { Metrics } from './metrics.js';
 
 /** From 5 ms to 10 min. */
@@ -47,6 +50,7 @@ export function checkMetrics(
   const failures = failureCounter(registers);
   const countForRule = ruleCounter(registers);
   const countForLimit = limitCounter(registers);
+  const decidedForLane = laneMetrics(registry, QUEUE_WAIT_BUCKETS_SECONDS);
   const unclaimed = new Counter({
     name: 'ratelimit_unclaimed_approvals_total',
     help: 'Approvals held for callers with keepMillis that did not come back in time.',
@@ -56,10 +60,14 @@ export function checkMetrics(
     unclaimed: (count) => {
       unclaimed.inc(count);
     },
-    decided: (decision, seconds, { isShadow, ruleName }, limit) => {
+    decided: (decision, seconds, policy, limit, lane) => {
+      const { isShadow, ruleName } = policy;
       count(decision, isShadow);
       if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
       if (limit !== undefined) countForLimit(limit, isShadow);
+      if (lane !== undefined) {
+        decidedForLane(policyName(policy), lane, decision, seconds, isShadow);
+      }
       if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
     },
     failed: countFailuresInto(failures),
@@ -126,6 +134,7 @@ function countInto(
     waited: seriesOf('approved', 'waited', who),
     limit_reached: seriesOf('denied', 'limit_reached', who),
     queue_full: seriesOf('denied', 'queue_full', who),
+    queue_full_of_group: seriesOf('denied', 'queue_full_of_group', who),
     turn_too_late: seriesOf('denied', 'turn_too_late', who),
     wait_expired: seriesOf('denied', 'wait_expired', who),
     too_many_hits: seriesOf('denied', 'too_many_hits', who),
@@ -170,7 +179,6 @@ function ruleCounter(
   };
 }
 
-/** The rules file may change any number of times, with other names each time. */
 function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean) => void {
   const counter = new Counter({
     name: 'ratelimit_limit_denials_total',
@@ -178,10 +186,9 @@ function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean)
     labelNames: ['limit', 'outcome'],
     registers,
   });
-  const names = new Set<string>();
+  const hasSeries = firstNames(MAX_LIMIT_NAMES);
   return (name, isShadow) => {
-    if (names.size < MAX_LIMIT_NAMES) names.add(name);
-    const limit = names.has(name) ? name : OTHER_LIMITS;
+    const limit = hasSeries(name) ? name : OTHER_LIMITS;
     counter.inc({ limit, outcome: isShadow ? 'shadowed' : 'denied' });
   };
 }

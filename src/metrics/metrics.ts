@@ -33,12 +33,14 @@ export interface Metrics {
    * @param seconds from its arrival to its decision
    * @param policy of its key
    * @param limit the name of the limit that denied it, if its key has several
+   * @param lane the name of its lane, if its key has lanes
    */
   decided(
     decision: Decision,
     seconds: number,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
     limit?: string,
+    lane?: string,
   ): void;
   /** One check failed with a 503. */
   failed(reason: FailureReason): void;

@@ -1,10 +1,13 @@
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
 import type { ForEachLimit, LimitInForce } from '../limiter/limits.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
 import { DEFAULT_NAME } from './rule.js';
 
 /** Everything that rules say about a key. */
 export interface DeclaredPolicy extends KeyLimits {
+  /** The order between waiters of lanes or groups. Undefined: one list, first come, first served. */
+  readonly queueOrder: QueueOrder | undefined;
   readonly requestsCanSetRate: boolean;
   readonly requestsCanModQueue: boolean;
   /** The greatest values that requests may set. */
@@ -62,7 +65,7 @@ export function policyItem(policy: DeclaredPolicy, limits: ForEachLimit<LimitInF
 }
 
 /** Returns the name by which clients know a policy, and the own limits of its keys. */
-export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string {
+export function policyName({ ruleName = DEFAULT_NAME }: Pick<DeclaredPolicy, 'ruleName'>): string {
   return ruleName;
 }
 

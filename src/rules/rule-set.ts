@@ -3,8 +3,10 @@ import { createHash } from 'node:crypto';
 import { RecentAnswers } from '../common/recent-answers.js';
 import { type CalendarOf, loadCalendars } from '../limiter/calendar/load-calendars.js';
 import { calendarOf, type Limit, FIXED_WINDOW, ownLimit } from '../limiter/limits.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
 import { kindIn } from './algorithm-fields.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
+import { orderIn } from './queue-fields.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
 
@@ -27,6 +29,8 @@ export class RuleSet {
   readonly digest: string;
   readonly patterns: readonly KeyPattern[];
   readonly #patterns: KeyPatterns;
+  /** What each rule says of the order between waiters. A map of weights may be large, and is shared by all policies. */
+  readonly #orders: readonly (QueueOrder | undefined)[];
   /** One object for all keys that the same rules match. */
   readonly #policies = new Map<string, KeyPolicy>();
   readonly #recent = new RecentAnswers((key) => this.#find(key), KEPT_KEYS);
@@ -48,6 +52,7 @@ export class RuleSet {
       pattern: rule.key_pattern,
       isRegex: rule.key_pattern_is_regex,
     }));
+    this.#orders = rules.map(({ queue }) => queue && orderIn(queue));
     this.#patterns = new KeyPatterns(this.patterns);
   }
 
@@ -71,7 +76,7 @@ export class RuleSet {
     if (!policy) {
       policy = completed(
         matches.reduce<DeclaredPolicy>(
-          (before, { rule }) => apply(before, rule, this.calendars),
+          (before, { index, rule }) => apply(before, rule, this.#orders[index], this.calendars),
           this.defaults,
         ),
       );
@@ -90,13 +95,21 @@ const noCalendars: CalendarOf = () => {
   throw new Error('rules with calendars are made by RuleSet.load');
 };
 
-function apply(before: DeclaredPolicy, rule: Rule, calendars: CalendarOf): DeclaredPolicy {
+function apply(
+  before: DeclaredPolicy,
+  rule: Rule,
+  order: QueueOrder | undefined,
+  calendars: CalendarOf,
+): DeclaredPolicy {
   const [own, ...further] = before.limits;
+  const queueOrder = rule.queue ? order : before.queueOrder;
   return {
     limits: [
       applyToOwn(own, rule, calendars),
-      ...(rule.limits?.map((limit) => furtherLimit(limit, calendars)) ?? further),
+      ...(rule.limits?.map((limit) => furtherLimit(limit, calendars)) ??
+        further.filter((limit) => hasLaneOf(limit, queueOrder))),
     ],
+    queueOrder,
     maxRequestsInQueue: rule.max_requests_in_queue ?? before.maxRequestsInQueue,
     requestsCanSetRate: rule.requests_can_set_rate ?? before.requestsCanSetRate,
     requestsCanModQueue: rule.requests_can_mod_queue ?? before.requestsCanModQueue,
@@ -114,6 +127,12 @@ function apply(before: DeclaredPolicy, rule: Rule, calendars: CalendarOf): Decla
     isKnown: true,
     ruleName: rule.name ?? before.ruleName,
   };
+}
+
+/** Whether a limit of an earlier rule can count any check of a key with this order. */
+function hasLaneOf({ lanes }: Limit, order: QueueOrder | undefined): boolean {
+  if (!lanes) return true;
+  return order?.kind === 'lanes' && order.lanes.some(({ name }) => lanes.includes(name));
 }
 
 /** A rule with a `window_millis` alone replaces a calendar. */
@@ -140,6 +159,7 @@ function furtherLimit(limit: FurtherLimitRule, calendars: CalendarOf): Limit {
     counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
     algorithm,
     keepsReleased: !limit.releases_return,
+    lanes: limit.lanes,
   };
 }
 

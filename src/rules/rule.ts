@@ -1,22 +1,20 @@
 import { z } from 'zod';
 
-import { nearestName } from '../common/nearest-name.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
 import { wholeNumber, yesOrNo } from './field-schemas.js';
+import { checkLanesOfLimits, lanesOfLimit, queueOfRule } from './queue-fields.js';
+import { strictObject } from './strict-object.js';
 
 /** The name by which clients know the maximum per window of keys whose rules have no name. */
 export const DEFAULT_NAME = 'default';
 
 /** A maximum of 0 approves nothing. A queue of 0 lets no check wait. */
 const maximum = wholeNumber({ min: 0, max: BOUNDS.maxRequests.max });
-const queue = wholeNumber(BOUNDS.maxRequestsInQueue);
+const places = wholeNumber(BOUNDS.maxRequestsInQueue);
 
 /** The most further limits of a key. */
 const MAX_FURTHER_LIMITS = 4;
-
-/** A field may have one wrong letter for each group of this many letters: then an error names the field that is meant. */
-const LETTERS_PER_MISTAKE = 3;
 
 const furtherLimitSchema = strictObject(
   {
@@ -29,6 +27,8 @@ const furtherLimitSchema = strictObject(
     window_millis: wholeNumber(BOUNDS.windowMillis).optional(),
     /** Whether a released approval gives back what it took. */
     releases_return: yesOrNo().default(true),
+    /** The lanes whose checks it counts. */
+    lanes: lanesOfLimit.optional(),
     ...ALGORITHM_FIELDS,
   },
   'must be an object with name, a maximum, and window_millis or calendar',
@@ -61,7 +61,7 @@ export const ruleSchema = strictObject(
     key_pattern: z.string('must be a string'),
     key_pattern_is_regex: yesOrNo().default(false),
     max_requests_per_window: maximum.optional(),
-    max_requests_in_queue: queue.optional(),
+    max_requests_in_queue: places.optional(),
     window_millis: wholeNumber(BOUNDS.windowMillis).optional(),
     /** Of the key's own limit. */
     ...ALGORITHM_FIELDS,
@@ -77,7 +77,7 @@ export const ruleSchema = strictObject(
     requests_can_pause: yesOrNo().optional(),
     /** The greatest values that requests may set. */
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
-    max_requests_in_queue_ceiling: queue.optional(),
+    max_requests_in_queue_ceiling: places.optional(),
     window_millis_ceiling: wholeNumber(BOUNDS.windowMillis).optional(),
     /** Whether requests may hold approvals, and for how many milliseconds at most. */
     requests_can_hold: yesOrNo().optional(),
@@ -88,6 +88,8 @@ export const ruleSchema = strictObject(
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, but never denies. */
     shadow: yesOrNo().optional(),
+    /** In what order waiters have their turns. */
+    queue: queueOfRule.optional(),
     /** Limits besides the maximum per window. */
     limits: z
       .array(furtherLimitSchema, 'must be a list')
@@ -96,7 +98,9 @@ export const ruleSchema = strictObject(
       .optional(),
   },
   'must be an object with key_pattern',
-).check(checkAlgorithmFields);
+)
+  .check(checkAlgorithmFields)
+  .check(checkLanesOfLimits);
 
 /** A rule as the file has it. */
 export type Rule = z.infer<typeof ruleSchema>;
@@ -105,34 +109,6 @@ export const rulesSchema = strictObject(
   { keys: z.array(ruleSchema, 'must be a list') },
   'must be an object with keys',
 );
-
-/** @param otherwise the message if there is no unknown field */
-function strictObject<Fields extends z.ZodRawShape>(fields: Fields, otherwise: string) {
-  return z.strictObject(fields, {
-    error: (issue) =>
-      issue.code === 'unrecognized_keys'
-        ? unknownField(issue.keys[0] ?? '', issue.input, Object.keys(fields))
-        : otherwise,
-  });
-}
-
-function unknownField(name: string, object: unknown, fields: readonly string[]): string {
-  const meant =
-    nearestName(name, fields, Math.floor(name.length / LETTERS_PER_MISTAKE)) ??
-    missingList(object as Readonly<Record<string, unknown>>, name, fields);
-  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-  return `unknown field ${name}${hint}`;
-}
-
-/** The only field that there could be, if a list has another name. */
-function missingList(
-  object: Readonly<Record<string, unknown>>,
-  name: string,
-  [only, ...others]: readonly string[],
-): string | undefined {
-  if (only === undefined || others.length > 0 || only in object) return undefined;
-  return Array.isArray(object[name]) ? only : undefined;
-}
 
 function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {
   return new Set(limits.map(({ name }) => name)).size === limits.length;

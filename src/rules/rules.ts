@@ -41,6 +41,7 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
   return completed({
     limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS, algorithm)],
     maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
+    queueOrder: undefined,
     requestsCanSetRate: settings.REQUESTS_CAN_SET_RATE,
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
     maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,

@@ -21,7 +21,7 @@ export const ERRORS = {
   INVALID_PARAMETER: {
     kind: 'reject',
     message: '{parameter} must {must}',
-    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element',
+    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element; or a check names a lane or a group that its key does not have',
   },
   UNKNOWN_PARAMETER: {
     kind: 'reject',
@@ -206,7 +206,7 @@ export const ERRORS = {
   RATE_LIMIT_EXCEEDED: {
     kind: 'deny',
     message: 'rate limit exceeded',
-    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn would come too late; or the key is paused',
+    when: 'the limit is reached, and the request may not wait, the queue is full, the places of its group are taken, or its turn would come too late; or the key is paused',
     retryAfter: 'window',
   },
   HEADERS_TOO_LARGE: {

@@ -19,6 +19,7 @@ export interface DebugLimit extends DebugAlgorithm {
   readonly WindowMillis: number;
   readonly MaxRequestsPerWindow?: number;
   readonly MaxHitsPerWindow?: number;
+  readonly Lanes?: readonly string[];
   readonly NumApprovedThisWindow: number;
 }
 
@@ -29,6 +30,14 @@ export interface DebugHolder {
   readonly HeldMillis?: number;
   readonly LapseMillis: number;
   readonly Hits: number;
+}
+
+/** A list of the queue in the body of `GET /debug/{key}`. */
+export interface DebugQueueList {
+  readonly Lane?: string;
+  readonly Group?: string;
+  readonly NumWaiting: number;
+  readonly OldestMillis: number;
 }
 
 /** The body of `GET /debug/{key}`. */
@@ -46,6 +55,7 @@ export interface DebugState extends DebugAlgorithm {
   readonly NumHeld?: number;
   readonly PausedMillis?: number;
   readonly Limits?: readonly DebugLimit[];
+  readonly Queue?: { readonly NumLists: number; readonly Lists: readonly DebugQueueList[] };
   readonly Holders?: readonly DebugHolder[];
 }
 

@@ -2,9 +2,8 @@ import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
 
 import { SluiceError } from '../errors.js';
+import { MOST_BYTES, notShort } from './texts.js';
 
-/** UTF-8 bytes. Sluice rejects a longer text. */
-const MOST_BYTES = 64;
 /** Sluice rejects a part of a character, which a cut might leave. */
 const NOT_PRINTED = /[^\x21-\x7e]/g;
 /** How Sluice of a version without holders rejects one: of a check alone, and of an element of a bulk request. */
@@ -26,10 +25,8 @@ export class Holder {
    * @throws RangeError if it is empty or too long
    */
   constructor(name: string | false = hostAndProcess()) {
-    const bytes = name === false ? 1 : Buffer.byteLength(name);
-    if (bytes < 1 || bytes > MOST_BYTES) {
-      throw new RangeError(`holder must be 1 to ${MOST_BYTES} bytes of UTF-8, not ${bytes}`);
-    }
+    const wrong = name === false ? undefined : notShort('holder', name);
+    if (wrong) throw wrong;
     this.#name = name === false ? undefined : name;
   }
 

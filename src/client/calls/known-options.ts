@@ -1,6 +1,8 @@
 import type {
+  AskOptions,
   CheckOptions,
   ClientOptions,
+  ListOptions,
   PeekOptions,
   PermitOptions,
   RenewOptions,
@@ -14,7 +16,12 @@ import type {
 type Names<Options> = Readonly<Record<keyof Options, true>>;
 
 export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMillis: true };
-export const PEEK_OPTIONS: Names<PeekOptions> = { ...REQUEST_OPTIONS, hits: true };
+const LIST_OPTIONS: Names<ListOptions> = { lane: true, group: true };
+export const PEEK_OPTIONS: Names<PeekOptions> = {
+  ...REQUEST_OPTIONS,
+  ...LIST_OPTIONS,
+  hits: true,
+};
 export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
 export const REPORT_OPTIONS: Names<ReportOptions> = {
   ...REQUEST_OPTIONS,
@@ -22,14 +29,15 @@ export const REPORT_OPTIONS: Names<ReportOptions> = {
   limit: true,
 };
 /** The options of checks and waits without their signal. */
-export const ASKING_OPTIONS = {
+export const ASKING_OPTIONS: Names<Omit<AskOptions, 'signal'>> = {
+  ...LIST_OPTIONS,
   timeoutMillis: true,
   holdMillis: true,
   hits: true,
   maxRequests: true,
   maxRequestsInQueue: true,
   windowMillis: true,
-} as const;
+};
 export const CHECK_OPTIONS: Names<CheckOptions> = { ...ASKING_OPTIONS, signal: true, quota: true };
 export const WAIT_OPTIONS: Names<WaitOptions> = {
   ...ASKING_OPTIONS,

@@ -28,10 +28,7 @@ export interface KeptElement extends WaitElement {
 }
 
 /** What a check would be like. */
-export interface PeekElement {
-  readonly key: string;
-  readonly hits?: number | undefined;
-}
+export type PeekElement = Pick<CheckElement, 'key' | 'hits' | 'lane' | 'group'>;
 
 /** What changes about a key: its pause, or what remains of one of its limits. */
 export interface KeyElement {

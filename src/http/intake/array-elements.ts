@@ -11,7 +11,7 @@ export const MAX_ELEMENT_BYTES = 4096;
 /** How many bytes are looked at in one go, which takes a fiftieth of the time of parsing. */
 const SCANNED_BYTES = 64 * 1024;
 /** More fields than any valid element has. */
-const MAX_FIELDS = 8;
+const MAX_FIELDS = 10;
 
 /** Stands for an element of more than {@link MAX_ELEMENT_BYTES}, which is not parsed. */
 export const TOO_LONG = Symbol('too long');

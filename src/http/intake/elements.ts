@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 
-import type { CheckOrder, CheckRequest } from '../../limiter/limiter.js';
+import type { CheckOrder } from '../../limiter/limiter.js';
+import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import { parseKey } from '../../service/keys.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
@@ -17,7 +18,7 @@ const WAITING: readonly string[] = ['canWait', 'maxWaitMillis', 'keepMillis'];
  * @param order of the request
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function parseCheckElement(element: unknown, order: CheckOrder): CheckRequest {
+export function parseCheckElement(element: unknown, order: CheckOrder): AskedCheck {
   // Nearly all elements have only a key. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
   if (plainKey !== undefined) {

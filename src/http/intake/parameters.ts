@@ -1,16 +1,12 @@
 import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
-import { holder } from '../../api/holder.js';
 import { requestId } from '../../common/request-id.js';
+import { shortText } from '../../common/short-text.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type {
-  Amendment,
-  CheckRequest,
-  PeekRequest,
-  RemainingReport,
-} from '../../limiter/limiter.js';
+import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
+import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
@@ -27,7 +23,9 @@ const checkSchema = z.object({
   windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
   hits: wholeNumber(BOUNDS.hits).optional(),
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
-  holder: holder().optional(),
+  holder: shortText(BOUNDS.holderBytes).optional(),
+  lane: z.string('a text').optional(),
+  group: shortText(BOUNDS.groupBytes).optional(),
 });
 
 /** The query of a check, or of a peek at what one would get. */
@@ -79,7 +77,7 @@ const CHANGE_PARAMETERS = [...Object.keys(pauseSchema.shape), ...REPORT_PARAMETE
  * The check that a request asks for.
  * @throws ServiceError INVALID_KEY_LENGTH, UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
-export function parseCheck(key: string, query: Query): CheckRequest {
+export function parseCheck(key: string, query: Query): AskedCheck {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   rejectUnknown(query, PARAMETERS);
@@ -123,14 +121,14 @@ export function demandHoldOf({
  * @returns undefined if it asks for a check
  * @throws ServiceError as `parseCheck`
  */
-export function parsePeek(key: string, query: Query): PeekRequest | undefined {
+export function parsePeek(key: string, query: Query): AskedPeek | undefined {
   if (query.peek === undefined) return undefined;
   const parsedKey = parseKey(key);
   rejectUnknown(query, PARAMETERS);
-  const { peek, hits, holdMillis, ...others } = parse(querySchema, query);
+  const { peek, hits, holdMillis, lane, group, ...others } = parse(querySchema, query);
   if (!peek) return undefined;
   const parameter = NOT_OF_PEEK.find((name) => others[name] !== undefined);
-  if (parameter === undefined) return { key: parsedKey, hits, holdMillis };
+  if (parameter === undefined) return { key: parsedKey, hits, holdMillis, lane, group };
   throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out with peek=true' });
 }
 

@@ -1,7 +1,7 @@
 import type { NextFunction, Response } from 'express';
 
-import type { CheckRequest } from '../../limiter/limiter.js';
 import type { Decided, DecideCheck } from '../../service/deciding/decide-check.js';
+import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import type { PeekCheck } from '../../service/deciding/peek-check.js';
 import { parseCheck, parsePeek, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
@@ -54,12 +54,12 @@ export function checkRate(parts: CheckRateParts): CheckRate {
 }
 
 /** Without a kept place, the parameter overrides the preference. */
-function mayPrefer({ canWait, maxWaitMillis, keepMillis }: CheckRequest): boolean {
+function mayPrefer({ canWait, maxWaitMillis, keepMillis }: AskedCheck): boolean {
   return canWait && (maxWaitMillis === undefined || keepMillis !== undefined);
 }
 
 /** The end of the preferred time is the end of the wait, or only of this check if its place is kept. */
-function preferring(check: CheckRequest, millis: number): CheckRequest {
+function preferring(check: AskedCheck, millis: number): AskedCheck {
   return check.keepMillis === undefined
     ? { ...check, maxWaitMillis: millis }
     : { ...check, answerMillis: millis };

@@ -19,6 +19,9 @@ import { sendJson, writeHead, writePart } from '../replies/reply.js';
 /** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in slices. */
 const PAGE_PAUSE_MILLIS = 1;
 
+/** The body names lists of waiters, and no single ones. */
+const NO_WAITERS = 0;
+
 /**
  * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
  * memory. It ends with the digest of the rules, if there are rules.
@@ -60,13 +63,18 @@ function rulesPart({ rules, digest }: Rules['current']): string {
 }
 
 /** `GET /debug/{key}` */
-export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
+export function debugOne(
+  limiter: Pick<Limiter, 'examine' | 'holdings'>,
+): RequestHandler<{ key: string }> {
   return async (request, response) => {
     // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
-    const [instance, holdings] = await Promise.all([limiter.inspect(key), limiter.holdings(key)]);
-    const body: InstanceDetail | MissingInstance = instance
-      ? debugDetailBody(instance, holdings)
+    const [detail, holdings] = await Promise.all([
+      limiter.examine(key, NO_WAITERS),
+      limiter.holdings(key),
+    ]);
+    const body: InstanceDetail | MissingInstance = detail
+      ? debugDetailBody(detail, holdings)
       : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };

@@ -1,4 +1,5 @@
 import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limiter/limiter.js';
+import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeInstance, fieldsIn } from './inspect-codec.js';
 import { limitsIn } from './limits-codec.js';
@@ -10,6 +11,14 @@ export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 /** The KEYS of `lua/examine.lua`. */
 export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
   return [state, queue, waiting, replicas];
+}
+
+/** KEYS and ARGV of `lua/examine.lua`. */
+export function encodeExamination(
+  names: KeyNames,
+  mostQueued: number,
+): { readonly keys: string[]; readonly args: number[] } {
+  return { keys: keysToExamine(names), args: [mostQueued, MOST_LISTS_SHOWN] };
 }
 
 /**

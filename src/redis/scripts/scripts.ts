@@ -11,7 +11,6 @@ import type {
   RemainingReport,
   RequestTrace,
 } from '../../limiter/limiter.js';
-import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
@@ -24,7 +23,7 @@ import {
   keysToInspect,
 } from './inspect-codec.js';
 import { decodeHolders, keysOfHolders, type PageOfHolds } from './holders-codec.js';
-import { decodeExamined, type ExaminedKey, keysToExamine } from './examine-codec.js';
+import { decodeExamined, encodeExamination, type ExaminedKey } from './examine-codec.js';
 import {
   argumentsToRenew,
   decodeNotRenewed,
@@ -268,11 +267,7 @@ export class Scripts {
 
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
-    const call = {
-      script: this.#examine,
-      keys: keysToExamine(names),
-      args: [mostQueued, MOST_LISTS_SHOWN],
-    };
+    const call = { script: this.#examine, ...encodeExamination(names, mostQueued) };
     return this.#look(call, names, decodeExamined);
   }
 

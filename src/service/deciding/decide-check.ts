@@ -12,6 +12,8 @@ import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
+import { withCountedLimits } from './counted-limits.js';
+import { type AskedCheck, inItsList } from './lists-of-checks.js';
 import {
   rejectForbiddenHold,
   rejectForbiddenOverrides,
@@ -53,7 +55,7 @@ export interface Decided {
  * @param onFailed gets a ServiceError or what a limiter throws, if there is no decision
  */
 export type DecideCheck = (
-  check: CheckRequest,
+  check: AskedCheck,
   context: ConnectedRequest,
   onDecided: (decided: Decided) => void,
   onFailed: (error: unknown) => void,
@@ -62,22 +64,30 @@ export type DecideCheck = (
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
   const { policyOf, metrics, undecided, recentDenials, access, settings } = parts;
-  const begin = (check: CheckRequest, context: ConnectedRequest, policy: KeyPolicy) => {
+  /** Returns the check as the limiter gets it. Throws if it is not allowed. */
+  const requestOf = (
+    check: AskedCheck,
+    context: ConnectedRequest,
+    policy: KeyPolicy,
+  ): CheckRequest => {
     if (isOverride(check)) access.demand('configure', context);
     rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
     rejectTooLongKeeping(check, settings);
+    const request = inItsList(check, policy);
     // A shadow rule lets everybody pass, so that nobody waits for it.
     const noWait = { canWait: false, keepMillis: undefined };
-    return ask(parts, policy.isShadow ? { ...check, ...noWait } : check, context);
+    return policy.isShadow ? { ...request, ...noWait } : request;
   };
   const record = (
     { decision, policy, limit }: Decided,
-    { key }: CheckRequest,
+    { key, list }: CheckRequest,
     { startedAt, caller }: ConnectedRequest,
   ): void => {
-    metrics.decided(decision, (performance.now() - startedAt) / 1000, policy, limit?.name);
+    const seconds = (performance.now() - startedAt) / 1000;
+    const lane = list?.kind === 'lane' ? list.name : undefined;
+    metrics.decided(decision, seconds, policy, limit?.name, lane);
     if (decision.outcome === 'denied') {
       recentDenials.record(key, decision.reason, policy, caller?.name, limit?.name);
     }
@@ -89,17 +99,20 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       onFailed(error);
     };
     const policy = policyOf(check.key);
+    let request: CheckRequest;
     let decision: Promise<Decision>;
     try {
-      decision = begin(check, context, policy);
+      request = requestOf(check, context, policy);
+      decision = ask(parts, request, context);
     } catch (error) {
       fail(error);
       return;
     }
-    decision.then((decision) => {
+    decision.then((made) => {
       let decided: Decided;
       try {
         const { hits, requestId } = check;
+        const decision = withCountedLimits(made, request.list);
         decided = {
           decision,
           policy,
@@ -108,7 +121,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
           requestId,
           isKept: check.keepMillis !== undefined,
         };
-        record(decided, check, context);
+        record(decided, request, context);
       } catch (error) {
         fail(error);
         return;

@@ -1,17 +1,18 @@
 import type { Logger } from 'pino';
 
 import { StoreUnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Limiter } from '../../limiter/limiter.js';
+import type { Limiter } from '../../limiter/limiter.js';
 import type { Decided } from './decide-check.js';
+import type { AskedCheck } from './lists-of-checks.js';
 
 /** What decides checks together. */
 export interface Together {
   readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
   /** For the approvals that are released. */
   readonly log: () => Logger;
-  decide(check: CheckRequest): Promise<Decided>;
+  decide(check: AskedCheck): Promise<Decided>;
   /** Runs `work`, which decides a check and does not throw, as soon as the caller's share of the store allows. */
-  inShare(check: CheckRequest, work: () => Promise<void>): Promise<void>;
+  inShare(check: AskedCheck, work: () => Promise<void>): Promise<void>;
   /** Withdraws the checks that wait, and lets no check wait from now on. */
   withdrawWaiting(): void;
   /** Takes each error that is not thrown, since another error is thrown, or another check is denied. */
@@ -28,14 +29,14 @@ export interface Together {
  * @throws the first error, if no check is denied
  */
 export async function decideTogether(
-  checks: readonly CheckRequest[],
+  checks: readonly AskedCheck[],
   together: Together,
 ): Promise<(Decided | undefined)[]> {
-  const decided = new Map<CheckRequest, Decided>();
+  const decided = new Map<AskedCheck, Decided>();
   const failures: unknown[] = [];
   const state = { isOver: false };
 
-  const decideOne = async (check: CheckRequest): Promise<void> => {
+  const decideOne = async (check: AskedCheck): Promise<void> => {
     // It may have waited for the caller's share.
     if (state.isOver || together.isCancelled) return;
     try {
@@ -73,7 +74,7 @@ function isDenial(decided: Decided): boolean {
 }
 
 async function releaseAll(
-  decided: ReadonlyMap<CheckRequest, Decided>,
+  decided: ReadonlyMap<AskedCheck, Decided>,
   together: Together,
 ): Promise<void> {
   await Promise.all(
@@ -88,7 +89,7 @@ async function releaseAll(
  * later.
  */
 async function release(
-  { key }: CheckRequest,
+  { key }: AskedCheck,
   requestId: string,
   { limiter, log }: Together,
 ): Promise<void> {

@@ -1,7 +1,9 @@
 import type { Settings } from '../../config/settings.js';
-import type { Limiter, Peek, PeekRequest } from '../../limiter/limiter.js';
+import type { Limiter, Peek } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
+import { withCountedLimits } from './counted-limits.js';
+import { type AskedPeek, inItsList } from './lists-of-checks.js';
 import { rejectForbiddenHold } from './parameter-rights.js';
 import { rejectUnknownKey } from './unknown-keys.js';
 
@@ -24,15 +26,16 @@ export interface Peeked {
  * Says what a check would get. It is no decision: no metric counts it, and it has no span.
  * @throws ServiceError as for a check; as `Limiter.peek`
  */
-export type PeekCheck = (request: PeekRequest) => Promise<Peeked>;
+export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
 
 /** Returns a function that says what checks would get. */
 export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
-  return async (request) => {
-    const policy = policyOf(request.key);
+  return async (asked) => {
+    const policy = policyOf(asked.key);
     rejectUnknownKey(policy, settings);
-    rejectForbiddenHold(request, policy);
-    const peek = await limiter.peek(request);
+    rejectForbiddenHold(asked, policy);
+    const request = inItsList(asked, policy);
+    const peek = withCountedLimits(await limiter.peek(request), request.list);
     return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
   };
 }

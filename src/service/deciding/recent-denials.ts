@@ -32,6 +32,17 @@ export interface DeniedKey {
   readonly lastMillis: number;
 }
 
+/** No denials, for any reason. */
+export const NO_DENIALS: DeniedKey['byReason'] = {
+  limit_reached: 0,
+  queue_full: 0,
+  queue_full_of_group: 0,
+  turn_too_late: 0,
+  wait_expired: 0,
+  too_many_hits: 0,
+  paused: 0,
+};
+
 interface Run {
   readonly key: string;
   count: number;
@@ -119,14 +130,7 @@ function begin(key: string, now: number): Run {
   return {
     key,
     count: 0,
-    byReason: {
-      limit_reached: 0,
-      queue_full: 0,
-      turn_too_late: 0,
-      wait_expired: 0,
-      too_many_hits: 0,
-      paused: 0,
-    },
+    byReason: { ...NO_DENIALS },
     lastReason: 'limit_reached',
     lastLimit: undefined,
     isShadow: false,

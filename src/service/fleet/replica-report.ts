@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import type { DecisionTotals } from '../../metrics/metrics.js';
-import type { DeniedKey } from '../deciding/recent-denials.js';
+import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
 
 /** What a replica tells the others for the dashboard. */
 export interface ReplicaReport {
@@ -25,6 +25,7 @@ const number = z.number().nonnegative();
 const REASONS = [
   'limit_reached',
   'queue_full',
+  'queue_full_of_group',
   'turn_too_late',
   'wait_expired',
   'too_many_hits',
@@ -35,7 +36,10 @@ const deniedSchema: z.ZodType<DeniedKey> = z.object({
   key: z.string(),
   perSecond: number,
   count: number,
-  byReason: z.record(z.enum(REASONS), number),
+  // A replica of an older version knows fewer reasons.
+  byReason: z
+    .partialRecord(z.enum(REASONS), number)
+    .transform((counts) => ({ ...NO_DENIALS, ...counts })),
   lastReason: z.enum(REASONS),
   lastLimit: z.string().optional(),
   isShadow: z.boolean(),

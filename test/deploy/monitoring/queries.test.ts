@@ -1,4 +1,5 @@
-import { approve, ratePath, send } from '../../support/http-client.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape, type Series } from '../../support/prometheus-text.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
@@ -17,12 +18,21 @@ const rule = {
   window_millis: 3600000,
   limits: [{ name: 'day', max_requests_per_window: 2, window_millis: 86400000 }],
 };
-const app = useApp(undefined, { rules: [rule] });
+const keyWithLanes = uniqueKey();
+const ruleOfLanes = { ...rule, key_pattern: keyWithLanes, queue: { lanes: [{ name: 'batch' }] } };
+const app = useApp(undefined, { rules: [rule, ruleOfLanes] });
 let series: readonly Series[];
 beforeAll(async () => {
-  // A named rule has series once one of its keys was checked, and a limit once it has denied a check.
+  // A named rule has series once one of its keys was checked, a limit once it has denied a check, and a lane once one
+  // of its waiters was approved.
   await approve(app.url, key);
   await send(app.url, 'POST', ratePath(key));
+  const holder = await approve(app.url, keyWithLanes);
+  await send(app.url, 'POST', ratePath(keyWithLanes));
+  const waiting = begin(app.url, 'POST', `${ratePath(keyWithLanes)}?canWait=true`);
+  await untilWaiting(app.url, keyWithLanes, 1);
+  await send(app.url, 'DELETE', `${ratePath(keyWithLanes)}/${holder}`);
+  await waiting.answer;
   ({ series } = await scrape(app.url));
 });
 

@@ -4,6 +4,9 @@ import { extent } from '../../support/extent.js';
 import { createMemoryHarness, redisHarnessFactory } from '../../support/limiter-harness.js';
 import {
   anySteps,
+  stepsInAnyLists,
+  stepsInGroups,
+  stepsInLanes,
   stepsWithKeptPlaces,
   stepsWithReports,
 } from '../../support/lockstep/sequences.js';
@@ -48,4 +51,16 @@ describe('the embedded and the Redis limiter', () => {
       numRuns: extent(50, 80),
     });
   }, 600_000);
+
+  test.each([
+    ['lanes', stepsInLanes],
+    ['groups', stepsInGroups],
+    ['lists of any kinds', stepsInAnyLists],
+  ])(
+    'agree on %s',
+    async (_, steps) => {
+      await fc.assert(fc.asyncProperty(steps, expectSameOf), { numRuns: extent(25, 40) });
+    },
+    600_000,
+  );
 });

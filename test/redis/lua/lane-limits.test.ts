@@ -1,6 +1,7 @@
-import { FIXED_WINDOW, type Limit } from '../../../src/limiter/limits.js';
+import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
+import type { FurtherLimit } from '../../support/limits.js';
 import { type TestReplica, useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -11,7 +12,7 @@ const INTERACTIVE: QueueList = { kind: 'lane', name: 'interactive', headStartMil
 const BATCH: QueueList = { kind: 'lane', name: 'batch', headStartMillis: 0 };
 
 /** A limit that counts the batch lane only. */
-const share = (maximum: number, more: Partial<Limit> = {}): Limit => ({
+const share = (maximum: number, more: Partial<FurtherLimit> = {}): FurtherLimit => ({
   name: 'share',
   windowMillis: 1000,
   maximum,
@@ -21,7 +22,7 @@ const share = (maximum: number, more: Partial<Limit> = {}): Limit => ({
   lanes: ['batch'],
   ...more,
 });
-const withShare = (maxRequests: number, further: Limit) => ({
+const withShare = (maxRequests: number, further: FurtherLimit) => ({
   windowMillis: 1000,
   maxRequests,
   maxRequestsInQueue: 100,
@@ -119,6 +120,17 @@ describe('held approvals', () => {
     expect(await used(replica)).toEqual([2, 2]);
     await key.setTime(2500);
     expect(await used(replica)).toEqual([1, 1]);
+  });
+
+  test('count in a sliding window of their lanes', async () => {
+    const sliding = share(2, { algorithm: { name: 'sliding_window', steps: 2 } });
+    const replica = key.replica('r1', { limits: withShare(4, sliding) });
+    await ask(replica, 'b', BATCH, HOLD);
+    await ask(replica, 'i', INTERACTIVE, HOLD);
+    expect(await used(replica)).toEqual([2, 1]);
+    await key.setTime(2500);
+    expect(await ask(replica, 'b2', BATCH, { hits: 2 })).toBe('denied');
+    expect(await used(replica)).toEqual([2, 1]);
   });
 
   test('of many, lapse with their lanes', async () => {

@@ -98,6 +98,50 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
   });
 });
 
+describe.each(bothLimiters(redis))(
+  'checks of keys with an order (%s limiter)',
+  (_name, settings) => {
+    const LANES = 'ratelimit_lane_decisions_total';
+    const inLane = (lane: string, outcome: string, reason: string): string =>
+      `${LANES}{lane="${lane}",outcome="${outcome}",reason="${reason}",rule="jobs"}`;
+
+    test('are counted by the lanes of their rule, whether they name one or not', async () => {
+      const key = uniqueKey();
+      const lanes = [{ name: 'interactive' }, { name: 'batch' }];
+      const limits = { max_requests_per_window: 1, window_millis: 3_600_000 };
+      const rule = { key_pattern: key, name: 'jobs', queue: { lanes }, ...limits };
+      const app = await start(settings(), { rules: [rule] });
+      const path = ratePath(key);
+      const holder = approvedId(await send(app.url, 'POST', `${path}?lane=interactive`));
+      const waiting = begin(app.url, 'POST', `${path}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      await send(app.url, 'POST', `${path}?lane=interactive`);
+      await send(app.url, 'DELETE', `${path}/${holder}`);
+      approvedId(await waiting.answer);
+      const all = await scrape(app.url);
+
+      expect(all.valuesOf(LANES)).toEqual({
+        [inLane('interactive', 'approved', 'capacity')]: 1,
+        [inLane('interactive', 'denied', 'limit_reached')]: 1,
+        [inLane('batch', 'approved', 'waited')]: 1,
+      });
+      expect(all.valuesOf('ratelimit_lane_queue_wait_seconds_count')).toEqual({
+        'ratelimit_lane_queue_wait_seconds_count{lane="batch",rule="jobs"}': 1,
+      });
+    });
+
+    test('are not counted by their groups', async () => {
+      const [key, group] = [uniqueKey(), uniqueKey()];
+      const app = await start(settings(), { rules: [{ key_pattern: key, queue: { fair: true } }] });
+
+      approvedId(await send(app.url, 'POST', `${ratePath(key)}?group=${group}`));
+
+      expect((await send(app.url, 'GET', '/metrics')).text).not.toContain(group);
+      expect((await scrape(app.url)).valuesOf('ratelimit_lane_')).toEqual({});
+    });
+  },
+);
+
 test('calls to Redis are counted by script, and the checks that went in them', async () => {
   const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url });
   const key = uniqueKey();

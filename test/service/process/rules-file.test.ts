@@ -266,6 +266,19 @@ describe('a command about rules', () => {
       'limits: [{ name: day, max_requests_per_window: 5, window_millis: 9, releases_return: false }]',
       '  limit day: 5 requests per 9 ms; releases return nothing',
     ],
+    [
+      'queue: { lanes: [{ name: user, head_start_millis: 9 }, { name: batch }] }',
+      '  lanes: user with a head start of 9 ms, batch',
+    ],
+    [
+      'queue: { lanes: [{ name: b }] }, limits: [{ name: d, max_hits_per_window: 5, window_millis: 9, lanes: [b] }]',
+      '  limit d: 5 hits per 9 ms; only of the lane b',
+    ],
+    ['queue: { fair: true }', '  fair groups'],
+    [
+      'queue: { fair: true, max_requests_in_queue_per_group: 9, weights: { gold: 4 } }',
+      '  fair groups, up to 9 waiters each; weights "gold" 4',
+    ],
   ])('explains %s', async (field, line) => {
     const path = await fileWith(`keys:\n  - { key_pattern: a, ${field} }\n`);
     const { stdout } = await run('--check-config', path, '--explain', 'a');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { FurtherLimit } from '../limits.js';
 import { KEYS } from './step.js';
 
@@ -55,6 +56,7 @@ export const terms = {
   hits,
   holdMillis,
   holder: fc.constantFrom(undefined, 'a', 'a', 'b'),
+  list: fc.constant<QueueList | undefined>(undefined),
   maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
   maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
   windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),

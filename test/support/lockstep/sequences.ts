@@ -12,6 +12,8 @@ import {
   stepsOfRules,
   terms,
 } from './drawn-steps.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
+import type { FurtherLimit } from '../limits.js';
 import type { Step } from './step.js';
 
 /** Any sequence of steps. */
@@ -96,3 +98,82 @@ export const stepsWithKeptPlaces: fc.Arbitrary<Step[]> = fc
     ),
   )
   .map(([limits, first, steps]) => [...limits, first, ...steps]);
+
+const lane = (name: string, headStartMillis: number): QueueList => ({
+  kind: 'lane',
+  name,
+  headStartMillis,
+});
+const group = (name: string, weight: number, maxRequests?: number): QueueList => ({
+  kind: 'group',
+  name,
+  weight,
+  maxRequests,
+});
+const LANES = [lane('fast', 200), lane('fast', 200), lane('normal', 50), lane('slow', 0)];
+const GROUPS = [group('a', 1), group('a', 1), group('b', 3), group('c', 1, 1), group('', 1)];
+
+const OF_LANES = [['slow'], ['slow', 'normal'], ['fast']];
+/** Limits of some lanes among limits of all checks. */
+const furtherOfLanes: fc.Arbitrary<FurtherLimit[] | undefined> = fc
+  .tuple(further(algorithm), fc.array(fc.constantFrom(undefined, ...OF_LANES), { minLength: 2 }))
+  .map(([limits, lanes]) => limits?.map((limit, i) => ({ ...limit, lanes: lanes[i] })));
+
+const limitsWithLists = (ofFurther: fc.Arbitrary<FurtherLimit[] | undefined>) =>
+  fc.record({
+    kind: fc.constant('limit' as const),
+    key: fc.constantFrom(0, 0, 0, 1),
+    limits: fc.record({
+      windowMillis: fc.constantFrom(100, 250, 400),
+      maxRequests: fc.constantFrom(1, 2, 3, 4),
+      maxRequestsInQueue: fc.constantFrom(3, 5, 8),
+      algorithm,
+      further: ofFurther,
+    }),
+  });
+
+/** Gives the checks and the peeks of steps lists. */
+const withLists = (steps: fc.Arbitrary<Step>, lists: fc.Arbitrary<QueueList | undefined>) =>
+  fc.tuple(steps, lists).map(([step, list]): Step => {
+    if (step.kind === 'peek') return { ...step, list };
+    return step.kind === 'check' ? { ...step, terms: { ...step.terms, list } } : step;
+  });
+
+/** A check that is likely to wait. */
+const waitingCheck = keptCheck.map((step) => ({
+  ...step,
+  terms: { ...step.terms, canWait: true, noPlace: false },
+}));
+
+const stepsIn = (
+  lists: fc.Arbitrary<QueueList | undefined>,
+  ofFurther: fc.Arbitrary<FurtherLimit[] | undefined>,
+): fc.Arbitrary<Step[]> =>
+  fc
+    .tuple(
+      limitsWithLists(ofFurther),
+      withLists(blockingCheck, lists),
+      fc.array(
+        fc.oneof(
+          { weight: 8, arbitrary: withLists(waitingCheck, lists) },
+          { weight: 2, arbitrary: comeBack },
+          { weight: 2, arbitrary: disconnect },
+          { weight: 2, arbitrary: end },
+          { weight: 4, arbitrary: shortAdvance },
+          { weight: 1, arbitrary: limitsWithLists(ofFurther) },
+          { weight: 5, arbitrary: withLists(fc.oneof(...stepsOfRules), lists) },
+        ),
+        { maxLength: 40, size: 'max' },
+      ),
+    )
+    .map(([limits, first, steps]) => [limits, first, ...steps]);
+
+/** Checks in lanes, with limits of some of them. */
+export const stepsInLanes = stepsIn(fc.constantFrom(...LANES), furtherOfLanes);
+/** Checks in groups. */
+export const stepsInGroups = stepsIn(fc.constantFrom(...GROUPS), fc.constant(undefined));
+/** As if rules came and went that name lanes and groups. */
+export const stepsInAnyLists = stepsIn(
+  fc.constantFrom(undefined, undefined, ...LANES, ...GROUPS),
+  furtherOfLanes,
+);

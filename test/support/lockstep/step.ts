@@ -1,4 +1,5 @@
 import type { Amendment, CheckRequest, RemainingReport } from '../../../src/limiter/limiter.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { DeclaredLimits } from '../limits.js';
 
 /** How many keys the steps are about. */
@@ -18,6 +19,7 @@ export type Terms = Required<
     | 'hits'
     | 'holdMillis'
     | 'holder'
+    | 'list'
     | 'maxRequests'
     | 'maxRequestsInQueue'
     | 'windowMillis'
@@ -43,6 +45,7 @@ export type Step =
       readonly key: number;
       readonly hits: number | undefined;
       readonly holdMillis: number | undefined;
+      readonly list?: QueueList | undefined;
       readonly isChecked: boolean;
     }
   /** Of one of the key's named requests, or of one of the approvals. */

@@ -86,8 +86,8 @@ export class Subject {
         this.#comeBack(step.which, step.changes);
         return undefined;
       case 'peek': {
-        const { hits, holdMillis, isChecked } = step;
-        return this.#peek({ key: this.#keys[step.key]!, hits, holdMillis }, isChecked);
+        const { hits, holdMillis, list, isChecked } = step;
+        return this.#peek({ key: this.#keys[step.key]!, hits, holdMillis, list }, isChecked);
       }
       case 'status':
         return this.#statusOf(step.which);

@@ -24,6 +24,8 @@ test('the page lists the names in Redis that the code builds', () => {
     names.recentIds(undefined)[0],
     firstTurn,
     queue,
+    names.headsOf('lane'),
+    names.headsOf('group'),
     waiting,
     names.records,
     names.granted,

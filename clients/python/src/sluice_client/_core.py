@@ -77,9 +77,12 @@ class Core(ABC):
         # The rejected check has counted nothing.
         return await self._wait(key, options, None)
 
-    async def peek(self, key: str, *, hits: int | None = None) -> Peek:
+    async def peek(
+        self, key: str, *, hits: int | None = None, lane: str | None = None, group: str | None = None
+    ) -> Peek:
         """Says what a check would get now. Nothing is counted, and the answer promises nothing."""
-        return peek_in(await self._send(Call("GET", (key,), {"peek": "true", "hits": hits}, self._timeout)))
+        parameters = {"peek": "true", "hits": hits, "lane": lane, "group": group}
+        return peek_in(await self._send(Call("GET", (key,), parameters, self._timeout)))
 
     async def request_status(self, key: str, request_id: str) -> RequestStatus | None:
         """Says whether a request waits or is approved. Returns None if it is unknown, was released or is over."""

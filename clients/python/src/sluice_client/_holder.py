@@ -8,9 +8,8 @@ from time import monotonic
 from typing import Literal
 
 from ._errors import SluiceError
+from ._texts import MOST_BYTES, demand_short
 
-# In UTF-8. Sluice rejects a longer text.
-MOST_BYTES = 64
 # How Sluice of a version without holders rejects one.
 UNKNOWN = re.compile("unknown parameter holder;")
 # After that, a rollout of Sluice may be over.
@@ -23,8 +22,8 @@ class Holder:
     """Names the holder of approvals that are held, if Sluice knows holders: by default host and process."""
 
     def __init__(self, name: Name) -> None:
-        if isinstance(name, str) and not 1 <= len(name.encode()) <= MOST_BYTES:
-            raise ValueError(f"holder must be 1 to {MOST_BYTES} bytes of UTF-8, not {len(name.encode())}")
+        if isinstance(name, str):
+            demand_short("holder", name)
         self._name = name
         self._unnamed_until = 0.0
 

@@ -94,8 +94,9 @@ class KeptWait:
             "keep_millis": self._keep_millis,
             "holder": self._holder,
         }
+        call = Call("POST", (self.key,), parameters, min(wait + self._late_seconds, time_left), prefer_wait=wait)
         self._had_place, self.may_have_place = self.may_have_place, True
-        return Call("POST", (self.key,), parameters, min(wait + self._late_seconds, time_left), prefer_wait=wait)
+        return call
 
     def decision_in(self, response: httpx.Response) -> Decision | None:
         """Returns None if the wait goes on. Raises a SluiceError if Sluice rejects it."""

@@ -10,6 +10,7 @@ import httpx
 
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
 from ._holder import Name
+from ._texts import demand_short
 from ._structured import structured_items, whole_number
 
 CONNECT_SECONDS = 2.0
@@ -53,8 +54,14 @@ class ClientOptions(TypedDict, total=False):
 
 
 class CheckOptions(TypedDict, total=False):
-    """How to ask for permission."""
+    """How to ask for permission.
 
+    `lane` is the lane of the check, if its key has lanes; by default the last one. `group` is its group, such as a tenant,
+    if its key has fair groups: 1 to 64 bytes; by default the group of all checks that name none.
+    """
+
+    lane: str | None
+    group: str | None
     hits: int
     hold_millis: int
     max_requests: int
@@ -175,6 +182,12 @@ class Call:
     timeout: float | None
     prefer_wait: int | None = None
     """After how many seconds a wait that keeps its place is answered if it is not decided."""
+
+    def __post_init__(self) -> None:
+        """Raises a ValueError for a group that is empty or too long."""
+        group = self.parameters.get("group")
+        if isinstance(group, str):
+            demand_short("group", group)
 
     @property
     def is_check(self) -> bool:

@@ -82,7 +82,7 @@ test('nested values of other elements are dropped, and fields beyond those of an
   );
 
   expect(elements.slice(0, 3)).toEqual([null, { key: null }, { key: null, maxRequests: 2 }]);
-  expect(Object.keys(elements[3] as object)).toHaveLength(8);
+  expect(Object.keys(elements[3] as object)).toHaveLength(10);
 });
 
 test('an element of more bytes than any valid one is not parsed, and the others are', async () => {

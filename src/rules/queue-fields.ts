@@ -1,0 +1,131 @@
+import { z } from 'zod';
+
+import { shortText } from '../common/short-text.js';
+import { BOUNDS } from '../limiter/bounds.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
+import { wholeNumber, yesOrNo } from './field-schemas.js';
+import { strictObject } from './strict-object.js';
+
+/** The most lanes of a key. */
+const MAX_LANES = 5;
+
+const laneName = z
+  .string('must be a string')
+  .regex(
+    /^[a-z0-9][a-z0-9_-]{0,31}$/,
+    'must be 1 to 32 of a-z 0-9 _ -, and begin with a letter or a digit',
+  );
+
+const lane = strictObject(
+  { name: laneName, head_start_millis: wholeNumber(BOUNDS.headStartMillis).default(0) },
+  'must be an object with name',
+);
+
+const groupName = shortText(BOUNDS.groupBytes);
+/** The fields that only fair groups have. */
+const OF_GROUPS = ['max_requests_in_queue_per_group', 'weights'] as const;
+
+/** The field `queue` of a rule. It is one unit: a later rule replaces all of it. */
+export const queueOfRule = strictObject(
+  {
+    lanes: z
+      .array(lane, 'must be a list')
+      .min(1, 'must have at least one lane')
+      .max(MAX_LANES, `must have at most ${MAX_LANES} lanes`)
+      .refine(
+        (lanes) => areDifferent(lanes.map(({ name }) => name)),
+        'must have lanes with different names',
+      )
+      .optional(),
+    fair: yesOrNo().optional(),
+    max_requests_in_queue_per_group: wholeNumber({
+      ...BOUNDS.maxRequestsInQueue,
+      min: 1,
+    }).optional(),
+    weights: z
+      .record(z.string(), wholeNumber(BOUNDS.weight), 'must be an object')
+      .check(({ value, issues }) => {
+        for (const group of Object.keys(value)) {
+          const { error } = groupName.safeParse(group);
+          if (!error) continue;
+          const message = `must have names of groups, each a ${error.issues[0]?.message}`;
+          issues.push({ code: 'custom', message, input: value });
+          return;
+        }
+      })
+      .optional(),
+  },
+  'must be an object with lanes, or with fair: true',
+).check(({ value, issues }) => {
+  if (value.lanes && value.fair) {
+    issues.push({
+      code: 'custom',
+      message: 'must have either lanes or fair: true',
+      input: value,
+    });
+  }
+  for (const field of OF_GROUPS) {
+    if (value[field] === undefined || value.fair) continue;
+    const message = 'must have fair: true beside it';
+    issues.push({ code: 'custom', path: [field], message, input: value });
+  }
+});
+
+/** The field `lanes` of a further limit. */
+export const lanesOfLimit = z
+  .array(laneName, 'must be a list')
+  .min(1, 'must have at least one lane')
+  .refine(areDifferent, 'must have different lanes');
+
+interface WithLanes {
+  readonly queue?: z.infer<typeof queueOfRule> | undefined;
+  readonly limits?: readonly { readonly lanes?: readonly string[] | undefined }[] | undefined;
+}
+
+/**
+ * A check for a schema: adds an issue for a lane of a limit that the rule's queue does not have. The queue of another rule
+ * does not count, since it depends on the key which rules apply.
+ */
+export function checkLanesOfLimits({ value, issues }: z.core.ParsePayload<WithLanes>): void {
+  const names = value.queue?.lanes?.map(({ name }) => name);
+  const reject = (path: (string | number)[], message: string): void => {
+    issues.push({ code: 'custom', path: ['limits', ...path], message, input: value });
+  };
+  for (const [index, { lanes = [] }] of (value.limits ?? []).entries()) {
+    if (lanes.length > 0 && !names) {
+      reject([index, 'lanes'], 'must have queue with these lanes in the same rule');
+      continue;
+    }
+    for (const [at, lane] of lanes.entries()) {
+      if (names?.includes(lane)) continue;
+      reject(
+        [index, 'lanes', at],
+        `must be a lane of the rule's queue, one of ${names?.join(', ')}, not ${lane}`,
+      );
+    }
+  }
+}
+
+/** Returns the order that a rule's `queue` asks for. @returns undefined for one list, first come, first served */
+export function orderIn({
+  lanes,
+  fair = false,
+  max_requests_in_queue_per_group: maxRequestsInQueuePerGroup,
+  weights = {},
+}: z.infer<typeof queueOfRule>): QueueOrder | undefined {
+  if (lanes) {
+    return {
+      kind: 'lanes',
+      lanes: lanes.map(({ name, head_start_millis: headStartMillis }) => ({
+        name,
+        headStartMillis,
+      })),
+    };
+  }
+  if (!fair) return undefined;
+  return { kind: 'fair', maxRequestsInQueuePerGroup, weights: new Map(Object.entries(weights)) };
+}
+
+function areDifferent(names: readonly string[]): boolean {
+  return new Set(names).size === names.length;
+}

@@ -1,0 +1,93 @@
+import type { TestApp } from '../../support/app.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useApp } from '../../support/use-apps.js';
+import { useRedis } from '../../support/use-redis.js';
+import { violationsOf } from './axe.js';
+import { untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const PHONE = { width: 390, height: 844 };
+const LONGEST_NAME = 'a tenant with a name of as many bytes as the name of a group has';
+const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
+
+const redis = useRedis();
+
+describeInBrowser('the lists of a key in the dashboard', () => {
+  const open = useBrowser();
+  const [lanes, groups, plain] = [uniqueKey(), uniqueKey(), uniqueKey()];
+  const app = useApp(() => ({ ...PATIENT_STORE, REDIS_URL: redis.url }), {
+    rules: [
+      {
+        key_pattern: lanes,
+        ...HOUR,
+        queue: { lanes: [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }] },
+        limits: [{ ...HOUR, name: 'batch-share', lanes: ['batch'] }],
+      },
+      { key_pattern: groups, ...HOUR, queue: { fair: true } },
+      { key_pattern: plain, ...HOUR },
+    ],
+  });
+  const pending: PendingRequest[] = [];
+  afterEach(() => {
+    for (const request of pending.splice(0)) request.disconnect();
+  });
+
+  const addressOf = ({ url }: Pick<TestApp, 'url'>, key: string): string => `${url}/ui#key=${key}`;
+
+  /** Requests that wait for a key that is used up, each with this query. */
+  async function wait(key: string, ...queries: readonly string[]): Promise<void> {
+    await send(app.url, 'POST', ratePath(key));
+    for (const [index, query] of queries.entries()) {
+      pending.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true&${query}`));
+      await untilWaiting(app.url, key, index + 1);
+    }
+  }
+
+  test('are its lanes with their waiters, the longest first', async () => {
+    await wait(lanes, 'lane=interactive', 'lane=batch', '', 'lane=batch');
+    const { page, complaints } = await open(addressOf(app, lanes));
+    await untilText(page, '#waiting li', /on /);
+
+    const rows = await page.locator('#list-rows tr').allTextContents();
+    expect(rows).toEqual([
+      expect.stringMatching(/^lane batch3\d+(\.\d)? m?s$/),
+      expect.stringMatching(/^lane interactive1\d+(\.\d)? m?s$/),
+    ]);
+    expect(await page.locator('#limits').textContent()).toContain(
+      '1 requests per 1 h; only lane batch',
+    );
+    expect(await page.locator('#lists-more').textContent()).toBe('');
+    expect(complaints).toEqual([]);
+  });
+
+  test('are its longest groups, and how many more there are', async () => {
+    const tenants = Array.from({ length: 21 }, (_, i) => `group=tenant-${i}`);
+    const longest = `group=${encodeURIComponent(LONGEST_NAME)}`;
+    await wait(groups, longest, longest, longest, 'hits=1', 'hits=1', ...tenants);
+    const { page, complaints } = await open(addressOf(app, groups), { viewport: PHONE });
+    await untilText(page, '#lists-more', 'and 3 more');
+
+    const rows = page.locator('#list-rows th');
+    expect((await rows.allTextContents()).slice(0, 3)).toEqual([
+      `group ${LONGEST_NAME}`,
+      'no group',
+      'group tenant-0',
+    ]);
+    expect(await rows.count()).toBe(20);
+    expect(await violationsOf(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  test('are left out if all requests wait in one list', async () => {
+    await wait(plain, 'hits=1');
+    const { page } = await open(addressOf(app, plain));
+    await untilText(page, '#waiting li', /on /);
+
+    expect(await page.locator('#lists').isVisible()).toBe(false);
+    expect(await debugState(app.url, plain)).not.toHaveProperty('Queue');
+  });
+});

@@ -1,0 +1,31 @@
+import { parseSettings } from '../../src/config/settings.js';
+import type { CallerPresence } from '../../src/limiter/caller-presence.js';
+import type { CheckRequest, Decision, Peek, PeekRequest } from '../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
+import { parseRules } from '../../src/rules/parse-rules.js';
+import type { KeyPolicy } from '../../src/rules/policy.js';
+import { RuleSet } from '../../src/rules/rule-set.js';
+import { defaultPolicy } from '../../src/rules/rules.js';
+import { ManualClock } from './manual-clock.js';
+
+/** The embedded limiter, which notes what it is asked. */
+export class RecordingLimiter extends MemoryLimiter<KeyPolicy> {
+  readonly asked: (CheckRequest | PeekRequest)[] = [];
+
+  /** @param rules as in a rules file */
+  constructor(...rules: readonly object[]) {
+    const keys = parseRules(JSON.stringify({ keys: rules }));
+    const current = new RuleSet(keys, defaultPolicy(parseSettings({})));
+    super({ current }, new ManualClock(1_700_000_000_000));
+  }
+
+  override check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    this.asked.push(request);
+    return super.check(request, caller);
+  }
+
+  override peek(request: PeekRequest): Promise<Peek> {
+    this.asked.push(request);
+    return super.peek(request);
+  }
+}

@@ -1,0 +1,133 @@
+import type { QueueList } from '../../src/limiter/queue-order.js';
+
+/** A waiter as its caller knows it. */
+export interface AccountedWaiter {
+  readonly id: string;
+  readonly list: QueueList;
+  readonly hits: number;
+  /** In milliseconds of the clock that gives turns. */
+  readonly arrival: number;
+}
+
+/** Where both groups of a pair began to wait together, and what each has got since. */
+interface Together {
+  readonly got: [number, number];
+  readonly largest: [number, number];
+}
+
+const shareOf = ({ list, hits }: AccountedWaiter): number =>
+  list.kind === 'group' ? hits / list.weight : hits;
+const nameOf = ({ list }: AccountedWaiter): string => `${list.kind}:${list.name}`;
+const keyInLanes = ({ list, arrival }: AccountedWaiter): number =>
+  arrival - (list.kind === 'lane' ? list.headStartMillis : 0);
+
+/**
+ * An account of who waits and who gets turns, which knows nothing of how turns are given, only what is promised:
+ * - in a list, turns come in the order of arrival
+ * - of two waiters in different lanes, the one goes first that came earlier, less the head start of its lane
+ * - for two groups that both wait, what each gets, by weight, never differs by more than the largest request of each
+ */
+export class TurnsAccount {
+  readonly violations: string[] = [];
+  readonly #waiting = new Map<string, AccountedWaiter>();
+  /** By the names of two groups. */
+  readonly #together = new Map<string, Together>();
+
+  get waiting(): readonly AccountedWaiter[] {
+    return [...this.#waiting.values()];
+  }
+
+  joined(waiter: AccountedWaiter): void {
+    this.#waiting.set(waiter.id, waiter);
+    for (const pair of this.#pairsOf(nameOf(waiter))) {
+      const together = this.#together.get(pair.key) ?? { got: [0, 0], largest: [0, 0] };
+      for (const each of this.#waiting.values()) {
+        const i = pair.names.indexOf(nameOf(each));
+        if (i >= 0) together.largest[i] = Math.max(together.largest[i] ?? 0, shareOf(each));
+      }
+      this.#together.set(pair.key, together);
+    }
+  }
+
+  left(id: string): void {
+    const waiter = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (waiter) this.#endIfEmpty(nameOf(waiter));
+  }
+
+  /** The requests got their turns, in this order. */
+  granted(ids: readonly string[]): void {
+    for (const id of ids) this.#granted(id);
+  }
+
+  /** Those of which one has its turn next: the head of the lane that is due, or the heads of all groups. */
+  get next(): AccountedWaiter[] {
+    const { heads } = this;
+    if (heads[0]?.list.kind !== 'lane') return heads;
+    const first = Math.min(...heads.map(keyInLanes));
+    return heads.filter((head) => keyInLanes(head) === first);
+  }
+
+  /** The first of each list. */
+  get heads(): AccountedWaiter[] {
+    const heads = new Map<string, AccountedWaiter>();
+    for (const each of this.#waiting.values()) {
+      if (!heads.has(nameOf(each))) heads.set(nameOf(each), each);
+    }
+    return [...heads.values()];
+  }
+
+  #granted(id: string): void {
+    const waiter = this.#waiting.get(id);
+    if (!waiter) {
+      this.violations.push(`${id} got a turn and did not wait`);
+      return;
+    }
+    for (const other of this.#waiting.values()) this.#judge(waiter, other);
+    for (const [key, { got, largest }] of this.#together) {
+      const i = (JSON.parse(key) as string[]).indexOf(nameOf(waiter));
+      if (i < 0) continue;
+      got[i] = (got[i] ?? 0) + shareOf(waiter);
+      const most = largest[0] + largest[1] + 1e-9;
+      if (Math.abs(got[0] - got[1]) > most) {
+        this.violations.push(`${key} got ${got.join(' and ')}, which differ by more than ${most}`);
+      }
+    }
+    this.left(id);
+  }
+
+  #judge(waiter: AccountedWaiter, other: AccountedWaiter): void {
+    if (other.id === waiter.id) return;
+    const isEarlier = [...this.#waiting.keys()].indexOf(other.id) < this.#orderOf(waiter);
+    if (nameOf(waiter) === nameOf(other) && isEarlier) {
+      this.violations.push(`${waiter.id} passed ${other.id} in its list`);
+    }
+    if (waiter.list.kind !== 'lane' || other.list.kind !== 'lane') return;
+    if (keyInLanes(other) < keyInLanes(waiter)) {
+      this.violations.push(`${waiter.id} passed ${other.id}, which came too early for that`);
+    }
+  }
+
+  #orderOf(waiter: AccountedWaiter): number {
+    return [...this.#waiting.keys()].indexOf(waiter.id);
+  }
+
+  #pairsOf(name: string): { readonly key: string; readonly names: string[] }[] {
+    if (!name.startsWith('group:')) return [];
+    const others = new Set([...this.#waiting.values()].map(nameOf));
+    others.delete(name);
+    return [...others]
+      .filter((other) => other.startsWith('group:'))
+      .map((other) => {
+        const names = [name, other].sort();
+        return { key: JSON.stringify(names), names };
+      });
+  }
+
+  #endIfEmpty(name: string): void {
+    if ([...this.#waiting.values()].some((each) => nameOf(each) === name)) return;
+    for (const key of this.#together.keys()) {
+      if ((JSON.parse(key) as string[]).includes(name)) this.#together.delete(key);
+    }
+  }
+}

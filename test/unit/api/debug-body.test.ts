@@ -1,0 +1,61 @@
+import { debugDetailBody, instanceDetail } from '../../../src/api/debug-body.js';
+import type { InstanceDetail } from '../../../src/limiter/limiter.js';
+import { FIXED_WINDOW, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+
+const OWN: LimitState = {
+  ...ownLimit(60_000, 500, FIXED_WINDOW),
+  used: 500,
+  millisToWindowEnd: 1000,
+};
+
+const STATE: InstanceDetail = {
+  ...{ key: 'llm', limits: [OWN], maxRequestsInQueue: 400, held: 0, denied: 0 },
+  ...{ waiting: 0, pausedMillis: 0, isRecovering: false, queue: [], replicas: [], names: [] },
+  overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
+};
+
+/** The body, which its schema has to allow. */
+function bodyOf(state: Partial<InstanceDetail>) {
+  const body = debugDetailBody({ ...STATE, ...state }, []);
+  instanceDetail.parse(body);
+  return body;
+}
+
+test('a queue names its lists by their lanes and groups, and the one from before them by neither', () => {
+  const lists = [
+    { kind: 'lane', name: 'batch', waiting: 30, oldestMillis: 4000 },
+    { kind: 'group', name: 'tenant 7', waiting: 20, oldestMillis: 3000 },
+    { kind: 'group', name: '', waiting: 10, oldestMillis: 2000 },
+    { kind: 'fifo', name: '', waiting: 1, oldestMillis: 1000 },
+  ] as const;
+
+  expect(bodyOf({ lists, listCount: 4 }).Queue).toEqual({
+    NumLists: 4,
+    Lists: [
+      { Lane: 'batch', NumWaiting: 30, OldestMillis: 4000 },
+      { Group: 'tenant 7', NumWaiting: 20, OldestMillis: 3000 },
+      { Group: '', NumWaiting: 10, OldestMillis: 2000 },
+      { NumWaiting: 1, OldestMillis: 1000 },
+    ],
+  });
+});
+
+test('a queue whose lists are not all shown says how many there are', () => {
+  const lists = [{ kind: 'group', name: 'a', waiting: 1, oldestMillis: 5 } as const];
+
+  expect(bodyOf({ lists, listCount: 4000 }).Queue).toMatchObject({ NumLists: 4000 });
+});
+
+test.each([{}, { lists: [], listCount: 0 }])('a queue with the lists %j is left out', (state) => {
+  expect(bodyOf({ waiting: 3, ...state })).not.toHaveProperty('Queue');
+});
+
+test('a further limit names the lanes that it counts, if it does not count all checks', () => {
+  const all = { ...OWN, name: 'all' };
+  const batch = { ...OWN, name: 'batch', lanes: ['batch', 'nightly'] };
+
+  const [ofAll, ofBatch] = bodyOf({ limits: [OWN, all, batch] }).Limits ?? [];
+
+  expect(ofAll).not.toHaveProperty('Lanes');
+  expect(ofBatch).toMatchObject({ Name: 'batch', Lanes: ['batch', 'nightly'] });
+});
