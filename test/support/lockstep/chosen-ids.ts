@@ -14,12 +14,15 @@ export class ChosenIds {
   use(now: number, key: number, name: number, isOver: (id: string) => boolean): string {
     const chosen = this.#ids[key * NAMES + name]!;
     const isForgotten = now >= chosen.usedAt + REMEMBERED_MILLIS;
-    if (isForgotten || isOver(chosen.id)) chosen.id = randomUUID();
-    chosen.usedAt = now;
+    if (isForgotten || isOver(chosen.id)) {
+      chosen.id = randomUUID();
+      // A later check with the id may change nothing, as one with other hits.
+      chosen.usedAt = now;
+    }
     return chosen.id;
   }
 
-  /** The record of an id may change, or may have changed. */
+  /** The record of an id may change, or has changed. */
   noteUse(now: number, id: string): void {
     const chosen = this.#ids.find((each) => each.id === id);
     if (chosen) chosen.usedAt = now;

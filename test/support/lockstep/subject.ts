@@ -150,7 +150,6 @@ export class Subject {
     const earlier = known.sort((a, b) => Number(isOpen(a)) - Number(isOpen(b))).at(-1 - which);
     if (!earlier) return;
     const { key, requestId, terms } = earlier;
-    this.#ids.noteUse(this.#now, requestId);
     this.#send(key, requestId, { ...terms, ...changes });
   }
 
