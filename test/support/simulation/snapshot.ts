@@ -238,7 +238,7 @@ function readWaiters(
 function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {
   return new Map(
     Object.entries(texts).map(([id, text]) => {
-      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?$/.exec(text) ?? [];
+      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?(?:\/.*)?$/.exec(text) ?? [];
       return [id, { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits) }];
     }),
   );
