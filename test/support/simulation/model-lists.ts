@@ -71,7 +71,6 @@ function beginGroups(
   for (const [i, { place, waiter }] of firsts.entries()) {
     join(queue, waiter.requestId, place, tagOf(place, stored));
     queue.remove(uuidOf(`?${i}`));
-    queue.replace(waiter);
   }
 }
 
