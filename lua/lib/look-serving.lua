@@ -62,7 +62,7 @@ local function take_heads(keys, state, call, tally, served)
 end
 
 -- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and what it has done: how many it
--- has served by their lists, where its walk over the waiters is, whom that has stopped, and what is left of the limits.
+-- has served by their lists, where its walk over the waiters is, the waiters that the walk has stopped, and what is left of the limits.
 function look_serving.serve(keys, state, call, tally)
   local served = { by_list = {}, stops = {} }
   if tally.places > 0 then

@@ -99,7 +99,7 @@ end
 function room.micros_to_turn(keys, state, call, before, hits, list)
   local micros = room.micros_to(keys, state, call)
   if list then
-    -- Those who wait in other lists may need more.
+    -- The waiters of other lists may need more.
     micros = math.min(micros, micros_until(at_for(state, call, hits, list), call))
   end
   local length = in_force.length_of_next_window(state, in_force.rules_of_next_window(keys, state, call))

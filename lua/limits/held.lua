@@ -1,5 +1,5 @@
 -- The held approvals of a key, by what counts them. `state.held` and `state.held_ids` are the hits and the number of all;
--- `state.lane_holds` has both of those in each lane (queue/lists): list -> { hits, ids }. It is not changed, but replaced.
+-- `state.lane_holds` has the hits and the number in each lane (queue/lists): list -> { hits, ids }. It is not changed, but replaced.
 
 local held = {}
 

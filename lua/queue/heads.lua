@@ -1,5 +1,5 @@
--- The waiters whose turns come next. Scripts ask here: who is served, whom a head stops that lacks room, and whether a newcomer
--- would be next.
+-- The waiters whose turns come next. Scripts ask here which waiters are served, which lists a head stops that lacks room, and
+-- whether a newcomer would be next.
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
@@ -158,8 +158,8 @@ function heads.key_of_newcomer(keys, state, call, list)
   return math.max(call.now_us, queue.last_ticket(keys, state) + 1) - list.parameter * 1000
 end
 
--- Whether a check of a lane that joined now would be the next to be approved, of those who are not stopped for lack of room
--- that it does not need. `walk`: at those who wait. `left`: of the limits, which this takes.
+-- Whether a check of a lane that joined now would have its turn before each waiter that is not stopped by a limit which does not
+-- count the check. `walk`: over the waiters. `left`: of the limits, which this takes.
 function heads.is_next_in_lane(keys, state, call, tally, walk, left, list)
   local key = heads.key_of_newcomer(keys, state, call, list)
   while true do

@@ -296,18 +296,12 @@ function lists.repair(keys, state)
     restore_heads(keys, state)
     return
   end
-  local heads = 0
-  for _, kind in ipairs(lists.KINDS_WITH_HEADS) do
-    heads = heads + redis.call('ZCARD', lists.heads_name(keys, kind))
-  end
-  local has_fifo = #first_of(keys, lists.FIFO, 1) > 0
-  local expected = 0
   for _, kind in ipairs(state.lists) do
-    expected = expected + (kind == 'fifo' and (has_fifo and 0 or 1) or 1)
-  end
-  if heads < expected then
-    state.lists = {}
-    restore_heads(keys, state)
+    if is_empty(keys, kind) then
+      state.lists = {}
+      restore_heads(keys, state)
+      return
+    end
   end
 end
 

@@ -61,7 +61,7 @@ local function waiting_tickets(keys)
   return tickets
 end
 
--- All entries, also of those who have left a list.
+-- All entries. A list may have entries of waiters that have left it.
 local function all_entries(keys, state)
   return state.lists and lists.all(keys) or fifo_list.all(keys)
 end

@@ -10,7 +10,7 @@ turn_walk.__index = turn_walk
 
 local MOST_READ_AT_ONCE = 500
 
--- Whether the head of a list has its turn before that of another.
+-- Whether the head of a list has its turn before the head of another.
 local function is_before(one, other)
   if one.rank ~= other.rank then
     return one.rank < other.rank

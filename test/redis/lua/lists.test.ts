@@ -34,7 +34,7 @@ async function wait(
   return verdict;
 }
 
-/** Those who are served in windows from this one on, in their order, until one serves nobody. */
+/** The waiters served in windows from this one on, in their order, until a window serves none. */
 async function servedFrom(replica: TestReplica, window: number): Promise<string[]> {
   const served: string[] = [];
   for (let i = window; ; i += 1) {

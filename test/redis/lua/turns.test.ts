@@ -67,7 +67,7 @@ async function wakesOf(channel: string) {
   };
 }
 
-/** Makes the steps, and settles until nobody waits. @returns what was broken */
+/** Makes the steps, and settles until nobody waits. @returns the promises that were broken */
 async function violationsAfter(
   steps: readonly Step[],
   lists: readonly QueueList[],

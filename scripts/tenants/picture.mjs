@@ -1,0 +1,76 @@
+// A picture of what tenants have got over time: a line for each, in one panel for each order of their waiters.
+import { DARK, LIGHT } from '../demo/picture-style.mjs';
+
+const WIDTH = 720;
+const MARGIN = 16;
+const GAP = 40;
+const PANEL_HEIGHT = 180;
+const TOP = 40;
+const TICK_SECONDS = 5;
+
+/**
+ * @param panels of each its title, and of each tenant when its requests were approved, in milliseconds from the start on;
+ *   the first tenant is the one that sends the most
+ * @param millis the length of the run
+ * @returns an SVG with colours for a light and a dark background
+ */
+export function picture(panels, millis) {
+  const width = (WIDTH - 2 * MARGIN - GAP * (panels.length - 1)) / panels.length;
+  const most = Math.max(...panels.flatMap(({ tenants }) => tenants.map(({ length }) => length)));
+  const height = TOP + PANEL_HEIGHT + 30;
+  const drawn = panels.map((panel, i) =>
+    drawPanel(panel, { left: MARGIN + i * (width + GAP), width, most, millis }),
+  );
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="What each of ten tenants has got, by the order of the waiters">
+<style>
+${style(LIGHT)}
+@media (prefers-color-scheme: dark) {
+${style(DARK)}
+}
+</style>
+<rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="6"/>
+${drawn.join('\n')}
+</svg>
+`;
+}
+
+function drawPanel({ title, tenants }, { left, width, most, millis }) {
+  const floor = TOP + PANEL_HEIGHT;
+  const x = (at) => round(left + (at / millis) * width);
+  const y = (count) => round(floor - (count / most) * PANEL_HEIGHT);
+  const ticks = [];
+  for (let at = 0; at <= millis; at += TICK_SECONDS * 1000) {
+    ticks.push(
+      `<line class="tick" x1="${x(at)}" x2="${x(at)}" y1="${TOP}" y2="${floor}"/>` +
+        `<text x="${x(at)}" y="${floor + 16}" text-anchor="middle">${at / 1000} s</text>`,
+    );
+  }
+  const lines = tenants.map((approvals, i) => {
+    const steps = approvals.map((at, before) => `H${x(at)}V${y(before + 1)}`);
+    return `<path class="${i === 0 ? 'busy' : 'other'}" d="M${x(0)} ${y(0)}${steps.join('')}H${x(millis)}"/>`;
+  });
+  const [busy, ...others] = tenants.map(({ length }) => length);
+  const [least, greatest] = [Math.min(...others), Math.max(...others)];
+  const said = `${busy}, and each of the others ${least === greatest ? least : `${least} to ${greatest}`}`;
+  return [
+    `<text class="title" x="${left}" y="18">${title}</text>`,
+    `<text x="${left}" y="33">the busy tenant got ${said}</text>`,
+    ...ticks,
+    // The busy one is drawn last, above the others.
+    ...lines.reverse(),
+  ].join('\n');
+}
+
+function style({ paper, border, faint, replicas }) {
+  return `text { font: 11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: ${faint}; }
+.title { font-size: 13px; font-weight: 600; }
+.paper { fill: ${paper}; stroke: ${border}; }
+.tick { stroke: ${border}; }
+path { fill: none; stroke-width: 1.5; }
+.busy { stroke: ${replicas.B}; stroke-width: 2; }
+.other { stroke: ${replicas.A}; }`;
+}
+
+function round(number) {
+  return Math.round(number * 10) / 10;
+}
