@@ -97,12 +97,16 @@ local function is_kept(keys, state, call, hold, list)
     and key_limits.have_free_ids(keys, state, call, hold, list and list.id)
 end
 
--- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: those who join before it.
+-- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: the checks that join before it.
 local function count_before(keys, state, call, list, joining)
-  if not list then
-    return queue.count_waiting(keys, state, call) + #joining
+  local waiting = queue.count_waiting(keys, state, call)
+  if state.lists then
+    -- A list may still have the waiters of dead replicas.
+    waiting = math.min(waiting, queue.count_in_list(keys, state, call, list and list.id or lists.FIFO))
+  elseif list then
+    waiting = 0
   end
-  return queue.count_in_list(keys, state, call, list.id)
+  return waiting + #joining
 end
 
 -- Whether the places of the group of a check are taken.

@@ -111,9 +111,13 @@ function look_serving.is_next(keys, state, call, tally, served, list)
   return heads.is_next_in_lane(keys, state, call, tally, served.walk, served.left, list)
 end
 
--- How many still wait in a list. `served`: from `look_serving.serve`.
-function look_serving.count_in_list(keys, state, served, list)
-  return state.lists and lists.count(keys, list) - (served.by_list[list] or 0) or 0
+-- How many still wait before a check in its list. `list`: its lane or group, or nil. `waiting`: how many wait in all.
+function look_serving.count_before(keys, state, served, list, waiting)
+  if not state.lists then
+    return list and 0 or waiting
+  end
+  local id = list and list.id or lists.FIFO
+  return math.min(waiting, lists.count(keys, id) - (served.by_list[id] or 0))
 end
 
 return look_serving

@@ -115,9 +115,10 @@ describe('the Python client', () => {
       return { CONFIG_FILE: file };
     });
 
-    testWithPython('prints what the page says', async () => {
-      const [block] = shellBlocks('docs/recipes.md').filter(({ notRun }) => notRun !== undefined);
-      const [program, ...words] = block!.code.trim().split(' ');
+    const examples = shellBlocks('docs/recipes.md').filter(({ notRun }) => notRun !== undefined);
+
+    testWithPython.each(examples)('prints what the page says: $code', async ({ code, prints }) => {
+      const [program, ...words] = code.trim().split(' ');
       expect(program).toBe('python3');
 
       const { stdout } = await run(python, words, {
@@ -125,7 +126,7 @@ describe('the Python client', () => {
         env: { ...environment, PYTHONPATH: join(CLIENT, 'src'), SLUICE_URL: recipes.url },
       });
 
-      expect(stdout.trimEnd()).toBe(block!.prints);
+      expect(stdout.trimEnd()).toBe(prints);
     });
   });
 

@@ -1,14 +1,13 @@
-import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../limiter.js';
-import { type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
+import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
+import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
+import type { QueueList } from '../queue-order.js';
 import { type HoldClaim, Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
-import type { Stopped } from './queue/waiting-queue.js';
-
-/** What an approval takes, and of which limits. */
-export type Terms = Pick<CheckRequest, 'hits' | 'holdMillis' | 'holder' | 'list'>;
+import type { Stopped } from './queue/queued.js';
+import { isHeld, type Terms } from './terms.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -79,9 +78,11 @@ export class Approvals {
     return this.#limits;
   }
 
-  /** The limits that count a check. @param _list of the check */
-  limitsOf(_list: Terms['list']): readonly CountedLimit[] {
-    return this.#limits;
+  /** The limits that count the checks of a list. */
+  limitsOf(list: QueueList | undefined): readonly CountedLimit[] {
+    const limits = this.#limits;
+    const countAll = limits.length === 1 || limits.every(({ lanes }) => lanes === undefined);
+    return countAll ? limits : limits.filter((limit) => countsList(limit, list));
   }
 
   /** Whether waiters are let go at an even pace. */
@@ -109,9 +110,10 @@ export class Approvals {
       this.#holds?.claim(now, id, holdMillis);
       return true;
     }
-    for (const [i, limit] of this.#limits.entries()) {
+    const limits = this.limitsOf(this.#holds?.listOf(id));
+    for (const [i, limit] of limits.entries()) {
       if (limit.takeHeld(id, hits)) continue;
-      for (const taken of this.#limits.slice(0, i)) taken.giveBack(id, true);
+      for (const taken of limits.slice(0, i)) taken.giveBack(id, true);
       return false;
     }
     this.#holds?.release(id);
@@ -122,7 +124,7 @@ export class Approvals {
   areFull(terms: Terms): boolean {
     if (isHeld(terms) && this.#holds?.isFull) return true;
     const unclaimed = this.#holds?.unclaimedPlain ?? 0;
-    return this.#limits.some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
+    return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 
   /** The queue is served, perhaps later than there was room. */
@@ -135,30 +137,32 @@ export class Approvals {
     for (const limit of this.#limits) limit.endServing();
   }
 
-  /** Whether one more fits into all limits. */
-  fit({ hits = 1 }: Terms): boolean {
-    return this.#limits.every((limit) => limit.fits(hits));
+  /** Whether one more fits into all limits that count it. */
+  fit({ hits = 1, list }: Terms): boolean {
+    return this.limitsOf(list).every((limit) => limit.fits(hits));
   }
 
   /**
-   * Returns whom a waiter stops that lacks room; undefined if it does not. One that needs more than a maximum, which was
-   * lowered since, gets a window for itself.
+   * Returns whom a waiter stops that lacks room; undefined if it does not: each list that a limit counts in which it lacks
+   * room. One that needs more than a maximum, which was lowered since, gets a window for itself.
    */
   stoppedBy(terms: Terms): Stopped | undefined {
-    const { hits = 1 } = terms;
-    const fits = !this.areFull(terms) && this.#limits.every((limit) => limit.fitsAlone(hits));
-    return fits ? undefined : 'all';
+    if (this.areFull(terms)) return 'all';
+    const { hits = 1, list } = terms;
+    const lacking = this.limitsOf(list).filter((limit) => !limit.fitsAlone(hits));
+    if (lacking.length === 0) return undefined;
+    return lacking.every(({ lanes }) => lanes) ? lacking.flatMap(({ lanes = [] }) => lanes) : 'all';
   }
 
-  /** Whether one takes more than the maximum of a limit. */
-  exceed({ hits = 1 }: Terms): boolean {
-    return this.#limits.some((limit) => limit.isBelow(hits));
+  /** Whether one takes more than the maximum of a limit that counts it. */
+  exceed({ hits = 1, list }: Terms): boolean {
+    return this.limitsOf(list).some((limit) => limit.isBelow(hits));
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, terms: Terms): boolean {
-    const { hits = 1, holdMillis } = terms;
-    if (holdMillis === undefined) return this.#take(id, hits, false);
+    const { holdMillis } = terms;
+    if (holdMillis === undefined) return this.#take(id, terms, false);
     return this.#addHeld(now, id, terms, holdMillis, 'claimed');
   }
 
@@ -222,10 +226,15 @@ export class Approvals {
     return amended.length > 0 ? {} : 'unknown';
   }
 
-  /** The least time until a check would have its turn in all limits, as `CountedLimit.millisToTurn` says. */
-  millisToTurn(now: number, before: number, { hits = 1 }: Terms, laterMillis: number): number {
-    const turns = this.#limits.map((limit, i) =>
-      limit.millisToTurn(now, before, hits, i === 0 ? laterMillis : limit.millis),
+  /** The least time until a check would have its turn in all limits that count it, as `CountedLimit.millisToTurn` says. */
+  millisToTurn(
+    now: number,
+    before: number,
+    { hits = 1, list }: Terms,
+    laterMillis: number,
+  ): number {
+    const turns = this.limitsOf(list).map((limit) =>
+      limit.millisToTurn(now, before, hits, limit === this.own ? laterMillis : limit.millis),
     );
     return Math.max(...turns);
   }
@@ -328,25 +337,20 @@ export class Approvals {
     for (const limit of this.#limits) limit.clear();
   }
 
-  #take(id: string, hits: number, held: boolean): boolean {
-    for (const [i, limit] of this.#limits.entries()) {
+  #take(id: string, { hits = 1, list }: Terms, held: boolean): boolean {
+    const limits = this.limitsOf(list);
+    for (const [i, limit] of limits.entries()) {
       if (limit.take(id, hits, held)) continue;
-      for (const taken of this.#limits.slice(0, i)) taken.giveBack(id, true);
+      for (const taken of limits.slice(0, i)) taken.giveBack(id, true);
       return false;
     }
     return true;
   }
 
-  #addHeld(
-    now: number,
-    id: string,
-    { hits = 1, holder }: Terms,
-    millis: number,
-    claim: HoldClaim,
-  ): boolean {
-    if (!this.#take(id, hits, true)) return false;
+  #addHeld(now: number, id: string, terms: Terms, millis: number, claim: HoldClaim): boolean {
+    if (!this.#take(id, terms, true)) return false;
     this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, hits, millis, holder, claim)) return true;
+    if (this.#holds.add(now, id, terms, millis, claim)) return true;
     for (const limit of this.#limits) limit.giveBack(id, true);
     return false;
   }
@@ -379,10 +383,6 @@ export class Approvals {
 /** Until when anything may count that was approved by now; -Infinity for nothing. */
 function countsUntil(limits: readonly CountedLimit[]): number {
   return Math.max(...limits.filter(({ used }) => used > 0).map((limit) => limit.countsUntil));
-}
-
-function isHeld({ holdMillis }: Terms): boolean {
-  return holdMillis !== undefined;
 }
 
 function unclaimed(terms: Terms): HoldClaim {

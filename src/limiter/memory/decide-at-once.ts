@@ -1,6 +1,7 @@
-import type { Approvals, Terms } from './approvals.js';
+import type { Approvals } from './approvals.js';
 import type { DecisionAtOnce } from './instance-decision.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import type { Terms } from './terms.js';
 
 /** Returns what becomes of a check that does not wait. */
 export function decideAtOnce(

@@ -1,11 +1,16 @@
 import type { HeldApproval } from '../holdings.js';
+import { countsList, type Limit } from '../limits.js';
+import type { QueueList } from '../queue-order.js';
+import { type Held, HeldByLane } from './held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
+import type { Terms } from './terms.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;
 /** What it takes besides if it has a holder, at most: a text of 64 bytes. */
 const BYTES_PER_HOLDER = 100;
+const NOTHING: Held = { hits: 0, size: 0 };
 /** How many moments of holds that were released or renewed may be left, besides one for each hold. */
 const MOST_OUTDATED = 100;
 
@@ -15,6 +20,8 @@ interface Hold {
   readonly millis: number;
   readonly lapsesAt: number;
   readonly holding: Holding | undefined;
+  /** Of its check. */
+  readonly list: QueueList | undefined;
   readonly claim: HoldClaim;
 }
 
@@ -44,6 +51,8 @@ export class Holds {
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
   readonly #order = new Moments();
   #hits = 0;
+  /** Undefined until there is a hold in a lane. */
+  #byLane: HeldByLane | undefined;
   #unclaimedPlain = 0;
   #firstLapse = Infinity;
   /** The unclaimed ones that have lapsed since they were taken last. */
@@ -62,6 +71,11 @@ export class Holds {
   /** How many approvals are held. */
   get size(): number {
     return this.#holds.size;
+  }
+
+  /** The held approvals that a limit counts. @param lanes of the limit */
+  countedIn(lanes: Limit['lanes']): Held {
+    return lanes ? (this.#byLane?.of(lanes) ?? NOTHING) : this;
   }
 
   /** How many are unclaimed, and will be held no more once they are claimed. */
@@ -88,19 +102,19 @@ export class Holds {
 
   /**
    * Holds an approval, unless it is held already.
+   * @param millis how long
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(
     now: number,
     id: string,
-    hits: number,
+    { hits = 1, holder, list }: Terms,
     millis: number,
-    holder?: string,
-    claim: HoldClaim = 'claimed',
+    claim: HoldClaim,
   ): boolean {
     if (this.#holds.has(id)) return true;
     const holding = holder === undefined ? undefined : { holder: copyOf(holder), since: now };
-    const hold = { hits, millis, lapsesAt: now + millis, holding, claim };
+    const hold = { hits, millis, lapsesAt: now + millis, holding, list, claim };
     if (!this.budget.take(bytesOf(hold))) return false;
     this.#put(id, hold);
     return true;
@@ -129,7 +143,7 @@ export class Holds {
   claim(now: number, id: string, millis: number): void {
     const hold = this.#holds.get(id);
     if (!hold) return;
-    this.#uncount(hold);
+    this.#count(hold, -1);
     this.#put(id, { ...hold, millis, lapsesAt: now + millis, claim: 'claimed' });
   }
 
@@ -152,6 +166,11 @@ export class Holds {
     return this.#holds.get(id)?.hits;
   }
 
+  /** The list of the check of a hold. */
+  listOf(id: string): QueueList | undefined {
+    return this.#holds.get(id)?.list;
+  }
+
   /** When a hold lapses; undefined if there is no such hold. */
   lapseOf(id: string): number | undefined {
     return this.#holds.get(id)?.lapsesAt;
@@ -168,7 +187,7 @@ export class Holds {
     const isRenewed = millis <= maxMillis;
     if (!isRenewed && changes.hits === undefined) return 'too_long';
     const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
-    this.#uncount(hold);
+    this.#count(hold, -1);
     this.#put(id, { ...hold, hits, millis: isRenewed ? millis : hold.millis, lapsesAt });
     return lapsesAt - now;
   }
@@ -189,14 +208,13 @@ export class Holds {
     return last;
   }
 
-  /** The holds that have not lapsed; undefined if there are none. */
-  heldAt(now: number): { readonly hits: number; readonly size: number } | undefined {
-    let hits = this.#hits;
-    let size = this.#holds.size;
+  /** The holds that have not lapsed; undefined if there are none. @param lanes only those that a limit of these counts */
+  heldAt(now: number, lanes?: Limit['lanes']): Held | undefined {
+    let { hits, size } = this.countedIn(lanes);
     const lapsed = new Set<Hold>();
     this.#order.visitUntil(now, ({ id, at }) => {
       const hold = this.#holds.get(id);
-      if (hold?.lapsesAt !== at || lapsed.has(hold)) return;
+      if (hold?.lapsesAt !== at || lapsed.has(hold) || !countsList({ lanes }, hold.list)) return;
       lapsed.add(hold);
       hits -= hold.hits;
       size -= 1;
@@ -211,8 +229,7 @@ export class Holds {
 
   #put(id: string, hold: Hold): void {
     this.#holds.set(id, hold);
-    this.#hits += hold.hits;
-    if (hold.claim === 'unclaimed plain') this.#unclaimedPlain += 1;
+    this.#count(hold, 1);
     this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
     this.#order.add({ id, at: hold.lapsesAt });
     if (this.#order.size > MOST_OUTDATED + 2 * this.#holds.size) {
@@ -230,14 +247,18 @@ export class Holds {
     return Infinity;
   }
 
-  #uncount({ hits, claim }: Hold): void {
-    this.#hits -= hits;
-    if (claim === 'unclaimed plain') this.#unclaimedPlain -= 1;
+  /** @param sign 1 if it is held from now on, -1 if it is not */
+  #count({ hits, list, claim }: Hold, sign: 1 | -1): void {
+    this.#hits += sign * hits;
+    if (claim === 'unclaimed plain') this.#unclaimedPlain += sign;
+    if (list?.kind !== 'lane') return;
+    this.#byLane ??= new HeldByLane();
+    this.#byLane.add(list.name, sign * hits, sign);
   }
 
   #remove(id: string, hold: Hold): void {
     this.#holds.delete(id);
-    this.#uncount(hold);
+    this.#count(hold, -1);
     this.budget.giveBack(bytesOf(hold));
     if (this.#holds.size > 0) return;
     this.#firstLapse = Infinity;

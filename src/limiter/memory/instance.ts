@@ -12,18 +12,20 @@ import type {
 } from '../limiter.js';
 import { rejectionOf } from '../rejected-report.js';
 import { approvalStatus } from './approval-status.js';
-import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
+import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
 import { detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
 import { type ClaimOutcome, knownOf, type KnownRequests } from './known-requests.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
+import { microsOf } from './micros.js';
 import { FifoQueue } from './queue/fifo-queue.js';
 import { queueFor } from './queue/queue-for.js';
-import { arrivalOf, microsOf } from './queue/tickets.js';
+import { arrivalOf } from './queue/tickets.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
+import type { Terms } from './terms.js';
 import { Turns } from './turns.js';
 
 const NOBODY: readonly string[] = [];

@@ -1,6 +1,7 @@
-import type { Approvals, Terms } from './approvals.js';
+import type { Approvals } from './approvals.js';
 import type { MemoryBudget } from './memory-budget.js';
 import { Moments } from './moments.js';
+import type { Terms } from './terms.js';
 
 /** What a record takes, measured. */
 const BYTES_PER_RECORD = 300;

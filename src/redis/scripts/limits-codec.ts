@@ -140,7 +140,7 @@ export function quotaIn(
   const numbers = typeof used === 'number' ? [[used, millisToRoom * 1000]] : numbersIn(used);
   return {
     limits: forEachLimit(limits, (limit, i) => {
-      const { name, maximum, algorithm, counts, keepsReleased } = limit;
+      const { name, maximum, algorithm, counts, keepsReleased, lanes } = limit;
       const [ofLimit = 0, micros = 0, windowMillis = limit.windowMillis] = numbers[i] ?? [];
       const remaining = Math.max(0, capacityOf(limit) - ofLimit);
       const resetMillis = micros / 1000;
@@ -152,6 +152,7 @@ export function quotaIn(
         algorithm,
         counts,
         keepsReleased,
+        lanes,
         remaining,
         resetMillis,
       };

@@ -16,6 +16,7 @@ const EXAMPLES = join(ROOT, 'docs/examples');
 /** Each script with the arguments in front of the work, and its key. */
 const SCRIPTS: Readonly<Record<string, { args: readonly string[]; key: string }>> = {
   'deploy.sh': { args: [], key: 'deploy-shop' },
+  'list.sh': { args: ['assistant', 'lane=batch', '50'], key: 'assistant' },
   'llm.sh': { args: ['50'], key: 'llm' },
   'permit.sh': { args: ['database'], key: 'database' },
   'turn.sh': { args: ['vendor'], key: 'vendor' },
@@ -23,7 +24,12 @@ const SCRIPTS: Readonly<Record<string, { args: readonly string[]; key: string }>
 };
 const scripts = Object.entries(SCRIPTS).map(([script, { args, key }]) => ({ script, args, key }));
 
+/** The keys whose checks name a lane. */
+const RULES = { keys: [{ key_pattern: 'assistant', queue: { lanes: [{ name: 'batch' }] } }] };
+
 const folder = useTemporaryFolder();
+const rulesFile = join(folder, 'rules.json');
+beforeAll(() => writeFile(rulesFile, JSON.stringify(RULES)));
 const servers: Server[] = [];
 let worked = 0;
 
@@ -82,6 +88,7 @@ describe('a script of the pages does not run its work, and fails,', () => {
   let full: string;
   beforeAll(async () => {
     const replica = await startReplica({
+      CONFIG_FILE: rulesFile,
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '100',
       MAX_REQUESTS_IN_QUEUE: '0',
@@ -113,7 +120,7 @@ describe('a script of the pages does not run its work, and fails,', () => {
 describe('with an approval', () => {
   let url: string;
   beforeAll(async () => {
-    ({ url } = await startReplica({ WINDOW_MILLIS: '3600000' }));
+    ({ url } = await startReplica({ CONFIG_FILE: rulesFile, WINDOW_MILLIS: '3600000' }));
   });
 
   const held = async (key: string): Promise<unknown> =>

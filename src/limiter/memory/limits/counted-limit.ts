@@ -3,7 +3,10 @@ import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
 import type { Holds } from '../holds.js';
 import type { Window } from './window.js';
 
-/** The held approvals of a key. They count in each of its limits, unless the limit keeps what is released. */
+/**
+ * The held approvals of a key. They count in each of its limits that counts their lists, unless the limit keeps what is
+ * released.
+ */
 export interface WithHolds {
   /** Undefined if the key had no hold yet. */
   readonly holds: Holds | undefined;
@@ -11,7 +14,8 @@ export interface WithHolds {
 
 /**
  * A limit of a key, and what counts of it. Each kind of limit is a class behind this interface. The kinds in
- * `lua/limits/` answer the same questions. Times are milliseconds of a clock.
+ * `lua/limits/` answer the same questions. Times are milliseconds of a clock. A limit of some lanes is asked only about their
+ * checks and approvals.
  */
 export interface CountedLimit {
   /** The maximum in force. */
@@ -27,6 +31,8 @@ export interface CountedLimit {
   readonly exactUsed: number;
   /** What the approvals take that are not held. */
   readonly sum: number;
+  /** The lanes whose checks it counts. Undefined: it counts all checks. */
+  readonly lanes: Limit['lanes'];
   /** Its kind. */
   readonly algorithm: Algorithm['name'];
   /** Whether it has no room for one hit. */
@@ -132,6 +138,7 @@ export function countsAlike(one: Limit, other: Limit): boolean {
   return (
     one.name === other.name &&
     one.counts === other.counts &&
+    one.lanes?.join() === other.lanes?.join() &&
     one.keepsReleased === other.keepsReleased
   );
 }

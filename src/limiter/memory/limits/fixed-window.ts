@@ -8,6 +8,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
+import type { Held } from '../held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
@@ -63,6 +64,10 @@ export class FixedWindow implements CountedLimit {
 
   get sum(): number {
     return this.#ids.hits + this.#carried + this.#surplus;
+  }
+
+  get lanes(): Limit['lanes'] {
+    return this.limit.lanes;
   }
 
   get algorithm(): Algorithm['name'] {
@@ -206,9 +211,9 @@ export class FixedWindow implements CountedLimit {
   }
 
   state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     const hasEnded = now >= this.window.end;
-    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
+    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now, this.lanes));
     const isReported = now < this.window.reportedUntil;
     const sum = isReported ? this.sum : this.sum - this.#surplus;
     const used = held + (hasEnded ? 0 : sum);
@@ -219,13 +224,14 @@ export class FixedWindow implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
+      lanes,
       used: isReported ? Math.max(this.#floor, used) : used,
       millisToWindowEnd: this.window.millisLeft(now),
     };
   }
 
   quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     const isPaused = pausedUntil > -Infinity;
     return {
       name,
@@ -234,6 +240,7 @@ export class FixedWindow implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
+      lanes,
       remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
       resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
     };
@@ -278,10 +285,10 @@ export class FixedWindow implements CountedLimit {
   }
 
   get #held(): number {
-    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds);
+    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
   }
 
-  #takenByHeld(held: { readonly hits: number; readonly size: number } | undefined): number {
+  #takenByHeld(held: Held | undefined): number {
     if (!held) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }

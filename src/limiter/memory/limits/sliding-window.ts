@@ -5,6 +5,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
+import type { Held } from '../held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
@@ -69,6 +70,10 @@ export class SlidingWindow implements CountedLimit {
 
   get sum(): number {
     return total(this.#sums.values());
+  }
+
+  get lanes(): Limit['lanes'] {
+    return this.limit.lanes;
   }
 
   get algorithm(): Algorithm['name'] {
@@ -220,9 +225,9 @@ export class SlidingWindow implements CountedLimit {
   }
 
   state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     const oldest = this.#number + Math.max(0, this.#stepsPassed(now)) - this.#steps;
-    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now));
+    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now, this.lanes));
     const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
     return {
       name,
@@ -231,13 +236,14 @@ export class SlidingWindow implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
+      lanes,
       used: held + total(sums),
       millisToWindowEnd: this.window.millisLeft(now),
     };
   }
 
   quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     const isPaused = pausedUntil > -Infinity;
     return {
       name,
@@ -246,6 +252,7 @@ export class SlidingWindow implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
+      lanes,
       remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
       resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
     };
@@ -295,10 +302,10 @@ export class SlidingWindow implements CountedLimit {
   }
 
   get #held(): number {
-    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds);
+    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
   }
 
-  #takenByHeld(held: { readonly hits: number; readonly size: number } | undefined): number {
+  #takenByHeld(held: Held | undefined): number {
     if (!held) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }

@@ -7,13 +7,13 @@ import {
   takenOf,
 } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
+import { microsOf } from '../micros.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
+import { EPSILON, wholeOf } from './level.js';
 import { RecentIds, type Taken } from './recent-ids.js';
 import { millisUntil, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
-/** What a level may lack by the rounding of doubles. */
-const EPSILON = 1e-9;
 /**
  * While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
  * late costs delay and no rate.
@@ -107,6 +107,10 @@ export class TokenBucket implements CountedLimit {
 
   get sum(): number {
     return this.used;
+  }
+
+  get lanes(): Limit['lanes'] {
+    return this.limit.lanes;
   }
 
   get algorithm(): Algorithm['name'] {
@@ -259,7 +263,7 @@ export class TokenBucket implements CountedLimit {
   }
 
   quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     const isPaused = pausedUntil > -Infinity;
     return {
       name,
@@ -268,6 +272,7 @@ export class TokenBucket implements CountedLimit {
       algorithm,
       counts,
       keepsReleased,
+      lanes,
       remaining: isPaused ? 0 : Math.max(0, this.#burst - this.used),
       resetMillis: millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now),
     };
@@ -400,10 +405,4 @@ export class TokenBucket implements CountedLimit {
   #takenOf(hits: number): number {
     return takenOf(this.limit, hits);
   }
-}
-
-const microsOf = (millis: number): number => Math.round(millis * 1000);
-
-function wholeOf(level: number): number {
-  return Math.max(0, Math.ceil(level - EPSILON));
 }

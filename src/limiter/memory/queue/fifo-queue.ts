@@ -1,7 +1,8 @@
 import type { QueueList } from '../../queue-order.js';
 import type { WaitingList } from './waiting-list.js';
 import { nextTicket } from './tickets.js';
-import type { Joining, Queued, Stopped, WaitingQueue } from './waiting-queue.js';
+import type { Joining, Queued, Stopped } from './queued.js';
+import type { WaitingQueue } from './waiting-queue.js';
 
 /** As many positions are exact: those behind them count waiters that have left the queue. */
 const EXACT_POSITIONS = 1000;

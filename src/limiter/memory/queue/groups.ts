@@ -2,7 +2,7 @@ import { DEFAULT_WEIGHT } from '../../queue-order.js';
 import { IndexedHeap } from './indexed-heap.js';
 import { ListsOfKind } from './lists-of-kind.js';
 import { WaitingList } from './waiting-list.js';
-import type { Queued } from './waiting-queue.js';
+import type { Queued } from './queued.js';
 
 /** The list of a group. */
 class Group extends WaitingList {

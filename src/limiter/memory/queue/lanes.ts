@@ -1,7 +1,7 @@
 import type { QueueList } from '../../queue-order.js';
 import { ListsOfKind } from './lists-of-kind.js';
 import { WaitingList } from './waiting-list.js';
-import type { Ordered, Queued, Stopped } from './waiting-queue.js';
+import type { Ordered, Queued, Stopped } from './queued.js';
 
 /** The lists of lanes. The one goes first whose head came earliest, less its head start. */
 export class Lanes extends ListsOfKind {

@@ -1,6 +1,6 @@
 import type { QueueListState } from '../../queue-order.js';
 import { type Entry, WaitingList } from './waiting-list.js';
-import type { Queued } from './waiting-queue.js';
+import type { Queued } from './queued.js';
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {

@@ -4,7 +4,8 @@ import { Lanes } from './lanes.js';
 import { FifoList, type ListsOfKind } from './lists-of-kind.js';
 import type { Entry, WaitingList } from './waiting-list.js';
 import { nextTicket } from './tickets.js';
-import type { Joining, Queued, Stopped, WaitingQueue } from './waiting-queue.js';
+import type { Joining, Queued, Stopped } from './queued.js';
+import type { WaitingQueue } from './waiting-queue.js';
 
 /**
  * A queue with several lists: of lanes or of groups, and after other rules, of more kinds. The kind goes first that has had

@@ -1,7 +1,8 @@
 import type { InstanceDetail } from '../../limiter.js';
 import { MOST_LISTS_SHOWN } from '../../queue-order.js';
 import { arrivalOf } from './tickets.js';
-import type { Queued, WaitingQueue } from './waiting-queue.js';
+import type { Queued } from './queued.js';
+import type { WaitingQueue } from './waiting-queue.js';
 
 /**
  * Returns who waits. All places are those of this process.

@@ -1,3 +1,5 @@
+import { microsOf } from '../micros.js';
+
 /**
  * Returns the ticket of the next waiter of a key: its time of arrival in microseconds, raised if needed, so that no two
  * waiters of a key have the same. `lua/queue/queue.lua` gives out the same.
@@ -6,11 +8,6 @@
  */
 export function nextTicket(now: number, last: number): number {
   return Math.max(microsOf(now), last + 1);
-}
-
-/** A time in microseconds. @param time in milliseconds */
-export function microsOf(time: number): number {
-  return Math.round(time * 1000);
 }
 
 /** When a waiter came, in milliseconds. */

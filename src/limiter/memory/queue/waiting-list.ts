@@ -1,5 +1,5 @@
 import type { QueueListState } from '../../queue-order.js';
-import type { Queued } from './waiting-queue.js';
+import type { Queued } from './queued.js';
 
 /** As many positions are exact: those behind them count waiters that have left the list. */
 const EXACT_POSITIONS = 1000;

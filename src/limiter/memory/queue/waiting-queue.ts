@@ -1,24 +1,6 @@
 import type { QueueList } from '../../queue-order.js';
-import type { Terms } from '../approvals.js';
+import type { Joining, Queued, Stopped } from './queued.js';
 import type { WaitingList } from './waiting-list.js';
-
-/** A request that waits. */
-export interface Queued extends Terms {
-  readonly requestId: string;
-  /** Says when it came, see `nextTicket`. */
-  readonly ticket: number;
-  /** How long its approval is held until its caller has got it. Undefined: its caller gets it at once. */
-  readonly keepMillis: number | undefined;
-}
-
-/** What joins a queue, which gives it its ticket. */
-export type Joining = Omit<Queued, 'ticket'>;
-
-/** A waiter or a check, as far as the order of turns goes. */
-export type Ordered = Pick<Queued, 'list' | 'ticket'>;
-
-/** Who waits on behind a head that lacks room: all, or those in some lanes, its own among these. */
-export type Stopped = 'all' | readonly string[];
 
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
 export interface WaitingQueue {

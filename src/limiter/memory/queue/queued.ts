@@ -1,0 +1,19 @@
+import type { Terms } from '../terms.js';
+
+/** A request that waits. */
+export interface Queued extends Terms {
+  readonly requestId: string;
+  /** Says when it came, see `nextTicket`. */
+  readonly ticket: number;
+  /** How long its approval is held until its caller has got it. Undefined: its caller gets it at once. */
+  readonly keepMillis: number | undefined;
+}
+
+/** What joins a queue, which gives it its ticket. */
+export type Joining = Omit<Queued, 'ticket'>;
+
+/** A waiter or a check, as far as the order of turns goes. */
+export type Ordered = Pick<Queued, 'list' | 'ticket'>;
+
+/** Who waits on behind a head that lacks room: all, or those in some lanes, its own among these. */
+export type Stopped = 'all' | readonly string[];
