@@ -648,7 +648,8 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
 /** The same with the name of its calendar. */
 function named({ algorithm, ...limit }: LimitState): unknown {
   const calendar = calendarOf({ algorithm });
-  return { ...limit, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
+  const { lanes } = limit;
+  return { ...limit, lanes, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
 }
 
 function quotas({ limits }: Quota): unknown[] {
