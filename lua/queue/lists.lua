@@ -91,7 +91,7 @@ end
 function lists.drop(keys, state)
   if state.lists then
     redis.call('UNLINK', built_names(keys))
-    state.lists = nil
+    state.lists, state.virtual_time = nil, 0
     more.changed(state)
   end
 end
