@@ -108,7 +108,7 @@ export const KEPT_PLACE_FAULTS: Readonly<Record<string, readonly PlantedFault[]>
     {
       name: 'an approval that nobody claims does not lapse',
       aim: KEPT,
-      lua: 'queue/queue.terms_of',
+      lua: 'queue/heads.terms_of',
       body: `local terms = original(entry)
     return { request_id = terms.request_id, hits = terms.hits, hold = entry.keep and 1000 * entry.keep or terms.hold }`,
     },

@@ -98,7 +98,10 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
       firstSeed: 17,
       aim: LISTS_LOST,
       lua: 'queue/lists.repair',
-      body: '',
+      // Without a state that names the lists, scripts would fail.
+      body: `if not state.lists then
+      original(keys, state, waiting_tickets)
+    end`,
     },
     {
       name: 'who leaves stays the head of its list',
