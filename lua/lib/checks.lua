@@ -232,6 +232,10 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
         known_requests.begin(keys, id)
       end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
+      if state.stopped_heads and not key_limits.fit(state, 1) then
+        -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
+        state.stopped_heads = nil
+      end
       if named then
         named_requests.write(keys, state, call, named_requests.APPROVED, { named })
       end

@@ -10,7 +10,7 @@ const GROUPS = ['x', 'y', ''] as const;
 /** How often the rules of a key get another order. */
 const RELOAD_CHANCE = 0.06;
 
-/** Draws the lanes or groups that checks name, by rules that are loaded anew now and then. */
+/** Draws the lanes or groups that checks name, by rules that are loaded again now and then. */
 export class DrawnLists {
   #order: readonly QueueList[] = [];
 

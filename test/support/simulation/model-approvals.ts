@@ -1,9 +1,11 @@
 import type { Limit } from '../../../src/limiter/limits.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { Approvals } from '../../../src/limiter/memory/approvals.js';
 import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-limit.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import type { StoredReport } from '../stored-counts.js';
 import { reportsOf, type StoredState } from '../stored-state.js';
+import { listOf } from '../stored-queue.js';
 import { idOf, uuidOf } from './model-ids.js';
 import type { Snapshot } from './snapshot.js';
 import type { StoredRequest } from './stored-requests.js';
@@ -69,17 +71,18 @@ function restoreHolds(
   { state, holds }: Snapshot,
   known: ReadonlyMap<string, StoredRequest>,
 ): void {
-  const hold = (id: string, now: number, hits: number, millis: number): void => {
+  const hold = (id: string, now: number, hits: number, millis: number, list?: QueueList): void => {
     const record = known.get(idOf(id));
     if (record?.is === 'granted') {
-      approvals.addWaiter(now, id, { hits, holdMillis: record.holdMillis }, millis);
+      approvals.addWaiter(now, id, { hits, holdMillis: record.holdMillis, list }, millis);
     } else {
-      approvals.add(now, id, { hits, holdMillis: millis });
+      approvals.add(now, id, { hits, holdMillis: millis, list });
     }
     for (const limit of approvals.limits) limit.giveBack(id, true);
   };
-  for (const [id, { lapsesAt, millis, hits }] of holds) {
-    hold(uuidOf(id), lapsesAt - millis, hits, millis);
+  for (const [id, { lapsesAt, millis, hits, lane }] of holds) {
+    const list = lane === undefined ? undefined : listOf(`lane:${lane}`, 0);
+    hold(uuidOf(id), lapsesAt - millis, hits, millis, list);
   }
   if (!state?.holds || holds.size === 0) return;
   // The first of them may have been released, which leaves the time of the first lapse as it was.

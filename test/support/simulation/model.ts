@@ -275,8 +275,12 @@ export function rulesInForce({
   algorithm: ofOwn,
   further,
 }: StoredState): KeyLimits {
-  const limits = further.map(({ name, windowMillis, maximum, algorithm, counts, keepsReleased }) =>
-    furtherLimit({ name, windowMillis, maximum, algorithm, counts, keepsReleased }),
+  const limits = further.map(
+    ({ name, windowMillis, maximum, algorithm, counts, keepsReleased, lanes }) =>
+      furtherLimit({
+        ...{ name, windowMillis, maximum, algorithm, counts, keepsReleased },
+        ...(lanes && { lanes }),
+      }),
   );
   return { limits: [ownLimit(window, max, ofOwn), ...limits], maxRequestsInQueue: queueMax };
 }

@@ -135,6 +135,8 @@ export function checkWindowsEnd(world: World): void {
     world.longestReport > 0 ||
     state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
+  // A waiter of a lane whose limit is full does not keep those of other lanes waiting.
+  if (state.further.some(({ lanes }) => lanes)) return;
   const { hits = 1 } = nextWaiter(last) ?? {};
   const rooms = roomsOfOthers(last, hits);
   for (const [id, place] of waiting) {

@@ -2,7 +2,13 @@ import { luaNumber } from '../lua-constants.js';
 import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { countsAt } from './snapshot.js';
 import { headsFault } from './stored-lists.js';
-import { goesBeforeNewcomer, goesFirst, joiningNow } from './turn-order.js';
+import {
+  goesBeforeNewcomer,
+  goesFirst,
+  hasLimitOfLanes,
+  joinedBefore,
+  joiningNow,
+} from './turn-order.js';
 import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
@@ -37,7 +43,9 @@ export class QueueOrder {
     this.#checkNobodyIsLost(call);
   }
 
-  #checkOrder({ run, stored, after, approved, beginsKey }: JudgedCall): void {
+  #checkOrder(call: JudgedCall): void {
+    const { run, stored, after, approved, beginsKey } = call;
+    const mayPass = hasLimitOfLanes(call);
     if (approved.length > 0 && !beginsKey && run.now < stored.state!.holdUntil) {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
@@ -45,14 +53,14 @@ export class QueueOrder {
     const waiting = [...stored.waiting.values(), ...after.waiting.values()];
     const kinds = headsFault(stored) ? undefined : stored.lists.kinds;
     for (const id of approved) {
-      const place = stored.waiting.get(id) ?? putBack.get(id);
+      const place = stored.waiting.get(id) ?? putBack.get(id) ?? joinedBefore(id, call);
       const newcomer = joiningNow(id, { run, stored });
       for (const [other, waiter] of after.waiting) {
         const hasWaited = stored.waiting.has(other) || putBack.has(other);
         const isOvertaken = place
-          ? hasWaited && goesFirst(waiter, place, { kinds, waiting })
+          ? hasWaited && goesFirst(waiter, place, { kinds, mayPass, waiting })
           : this.#isKnownToWait(other, { run, stored }) &&
-            goesBeforeNewcomer(waiter, newcomer, { kinds, waiting });
+            goesBeforeNewcomer(waiter, newcomer, { kinds, mayPass, waiting });
         if (!isOvertaken) continue;
         const rule = place
           ? 'who has the next turn is served first'
@@ -89,7 +97,8 @@ export class QueueOrder {
     const returning = [...this.world.waitersToReturn()].flatMap(({ id, ticket, list, approval }) =>
       ticket === undefined || approval?.isForgotten === false ? [] : [{ id, ticket, list }],
     );
-    const all = { kinds: undefined, waiting: [...returning, ...waiting.values()] };
+    const mayPass = hasLimitOfLanes(call);
+    const all = { kinds: undefined, mayPass, waiting: [...returning, ...waiting.values()] };
     for (const id of approved) {
       const { ticket, list } = this.world.requestOf(id)!;
       for (const other of returning) {

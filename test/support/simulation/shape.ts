@@ -36,6 +36,10 @@ const CALENDAR_CHANCE = 0.12;
 /** Of further limits. */
 export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 
+/** Of further limits, some count only these lanes. A world without lanes has nobody in them. */
+const LANES_CHANCE = 0.15;
+const COUNTED_LANES = [['a'], ['b'], ['a', 'b'], ['c']] as const;
+
 /** The most by which the clock of a replica is faster or slower than another, as a part of the time. */
 export const DRIFT = 0.02;
 
@@ -65,6 +69,8 @@ export function drawFurther(random: Random): FurtherLimit[] {
 
 export function drawLimit(random: Random, name: string): FurtherLimit {
   const algorithm = drawAlgorithm(random.fork(name));
+  const ofLanes = random.fork(`${name} lanes`);
+  const lanes = ofLanes.chance(LANES_CHANCE) ? ofLanes.pick(COUNTED_LANES) : undefined;
   return {
     name,
     windowMillis: windowByRules(algorithm, random.pick(WINDOWS)),
@@ -72,6 +78,7 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
     ...(algorithm !== FIXED_WINDOW && { algorithm }),
     counts: random.pick(['hits', 'requests']),
     keepsReleased: random.chance(0.3),
+    ...(lanes && { lanes }),
   };
 }
 

@@ -35,6 +35,8 @@ export interface StoredHold {
   readonly lapsesAt: number;
   readonly millis: number;
   readonly hits: number;
+  /** The lane in which it counts; undefined without one. */
+  readonly lane: string | undefined;
 }
 
 /** An approval in a limit that is no fixed window. */
@@ -238,8 +240,10 @@ function readWaiters(
 function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {
   return new Map(
     Object.entries(texts).map(([id, text]) => {
-      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?(?:\/.*)?$/.exec(text) ?? [];
-      return [id, { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits) }];
+      const [, lapsesAt, millis, hits = 1, lane] =
+        /^(\d+):(\d+)(?:\*(\d+))?(?:\/lane:(.*))?$/.exec(text) ?? [];
+      const hold = { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits), lane };
+      return [id, hold];
     }),
   );
 }

@@ -38,7 +38,7 @@ export function readLists(
   };
 }
 
-/** The id of a waiter's list. Without a lane or a group it is that of the one list of its kind. */
+/** The id of a waiter's list; `fifo:` without a lane or a group. */
 export function listIdOf({ list }: Pick<StoredWaiter, 'list'>): string {
   return list ? listId(list) : 'fifo:';
 }

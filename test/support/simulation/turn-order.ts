@@ -1,13 +1,17 @@
-import type { JudgedCall } from './judged-call.js';
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { StoredWaiter } from './snapshot.js';
 import { keyInLanes, kindOf, listIdOf } from './stored-lists.js';
 
 /** Where somebody waits, or would if it waited. */
 export type Place = Pick<StoredWaiter, 'ticket' | 'list'>;
 
-/** Who waits, and the kinds of lists, the one first that is served first; undefined if that is not known. */
+/** The waiters, and what gives them their turns. */
 interface Waiting {
+  /** The kinds of lists, the one first that is served first; undefined if that is not known. */
   readonly kinds: readonly string[] | undefined;
+  /** Whether a waiter of a lane may pass those of another, whose limit is full. */
+  readonly mayPass: boolean;
   readonly waiting: Iterable<Place>;
 }
 
@@ -15,8 +19,13 @@ interface Waiting {
  * Whether a waiter has its turn before another, as far as their places tell: between groups they do not. Between lanes they do
  * if all waiters of a lane have the same head start, so that its head has its turn before the others.
  */
-export function goesFirst(waiter: Place, other: Place, { kinds, waiting }: Waiting): boolean {
+export function goesFirst(
+  waiter: Place,
+  other: Place,
+  { kinds, mayPass, waiting }: Waiting,
+): boolean {
   if (listIdOf(waiter) === listIdOf(other)) return waiter.ticket < other.ticket;
+  if (mayPass) return false;
   if (kindOf(waiter) !== kindOf(other)) {
     const [rank, rankOfOther] = [waiter, other].map((each) => kinds?.indexOf(kindOf(each)) ?? -1);
     return rank! >= 0 && rank! < rankOfOther!;
@@ -29,15 +38,31 @@ export function goesFirst(waiter: Place, other: Place, { kinds, waiting }: Waiti
 export function goesBeforeNewcomer(
   waiter: Place,
   newcomer: Place,
-  { kinds, waiting }: Waiting,
+  { kinds, mayPass, waiting }: Waiting,
 ): boolean {
   if (kindOf(newcomer) !== 'lane' || listIdOf(waiter) === listIdOf(newcomer)) return true;
+  if (mayPass) return false;
   if (kindOf(waiter) !== 'lane') {
     if (!kinds) return false;
     const [rank, rankOfLanes] = [kindOf(waiter), 'lane'].map((kind) => kinds.indexOf(kind));
     return rankOfLanes! < 0 || rank! < rankOfLanes!;
   }
   return hasOneHeadStart(waiter, waiting) && keyInLanes(waiter) <= keyInLanes(newcomer);
+}
+
+/** The place of a check that joined, and that a later batch of the call has served; undefined if it did not wait. */
+export function joinedBefore(id: string, call: JudgedCall): Place | undefined {
+  for (const [check, verdict] of verdictsIn(call)) {
+    const ticket = Number(verdict);
+    if (check.id === id && ticket > VERDICT.approved) return { ticket, list: check.list };
+  }
+  return undefined;
+}
+
+/** Whether a limit of a key counts some lanes only, before or after a call. */
+export function hasLimitOfLanes({ stored, after }: Pick<JudgedCall, 'stored' | 'after'>): boolean {
+  const limits = [stored, after].flatMap(({ state }) => state?.further ?? []);
+  return limits.some(({ lanes }) => lanes);
 }
 
 /** The place that a check of a call would have if it joined now. */
