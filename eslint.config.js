@@ -183,6 +183,7 @@ export default tseslint.config(
         setTimeout: 'readonly',
         URL: 'readonly',
         fetch: 'readonly',
+        AbortController: 'readonly',
         AbortSignal: 'readonly',
         clearTimeout: 'readonly',
         performance: 'readonly',

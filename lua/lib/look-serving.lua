@@ -103,8 +103,10 @@ function look_serving.is_next(keys, state, call, tally, served, list)
     return false
   end
   local key = heads.key_of_newcomer(keys, state, call, list)
+  local has_waiters = lists.count(keys, list.id) > (served.by_list[list.id] or 0)
   for _, stopped in ipairs(served.stops) do
-    if lists.is_before_newcomer(state, list.kind, key, stopped.of) and stopped.stops(list.id) then
+    local is_before = has_waiters or lists.is_before_newcomer(state, list.kind, key, stopped.of)
+    if is_before and stopped.stops(list.id) then
       return false
     end
   end

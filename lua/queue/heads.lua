@@ -159,21 +159,32 @@ function heads.key_of_newcomer(keys, state, call, list)
 end
 
 -- Whether a check of a lane that joined now would have its turn before each waiter that is not stopped by a limit which does not
--- count the check. `walk`: over the waiters. `left`: of the limits, which this takes.
+-- count the check. It passes no waiter of its own lane, which may have a lesser head start by earlier rules. `walk`: over the
+-- waiters. `left`: of the limits, which this takes.
 function heads.is_next_in_lane(keys, state, call, tally, walk, left, list)
   local key = heads.key_of_newcomer(keys, state, call, list)
   while true do
     local entry, of = walk:next()
-    if not entry or not lists.is_before_newcomer(state, list.kind, key, of) then
+    local is_own = entry and of.id == list.id
+    if not entry then
       return true
-    elseif not heads.counts(state, tally, entry, call.now_ms) then
-      walk:take(false)
-    else
-      local stops = heads.stops_of(state, left, entry)
-      if not stops or stops(list.id) then
-        return false
+    elseif is_own or lists.is_before_newcomer(state, list.kind, key, of) then
+      if not heads.counts(state, tally, entry, call.now_ms) then
+        walk:take(false)
+      else
+        local stops = not is_own and heads.stops_of(state, left, entry)
+        if not stops or stops(list.id) then
+          return false
+        end
+        walk:stop(stops)
       end
-      walk:stop(stops)
+    elseif of.kind ~= list.kind then
+      return true
+    else
+      -- The list of the check may come later.
+      walk:stop(function(id)
+        return id == of.id
+      end)
     end
   end
 end

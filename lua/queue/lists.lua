@@ -91,7 +91,7 @@ end
 function lists.drop(keys, state)
   if state.lists then
     redis.call('UNLINK', built_names(keys))
-    state.lists = nil
+    state.lists, state.virtual_time = nil, 0
     more.changed(state)
   end
 end
@@ -285,28 +285,33 @@ function lists.split_waiting(value)
   return ticket, id ~= '' and id or lists.FIFO
 end
 
--- Finds the heads again from the entries. All groups begin again.
-local function restore_heads(keys, state)
-  local all = lists.all(keys)
+-- Finds the heads again from the entries. All groups begin again. `tickets`: of those who wait, as a set. Without the state,
+-- a withdrawal leaves its entry here.
+local function restore_heads(keys, state, tickets)
+  local left = {}
+  for _, entry in ipairs(lists.all(keys)) do
+    local _, rest = entries.split_list(entry)
+    left[#left + 1] = tickets[entries.ticket_of(rest)] and entry or nil
+  end
   redis.call('UNLINK', keys.queue, built_names(keys))
-  lists.add(keys, state, all)
+  state.lists = {}
+  lists.add(keys, state, left)
 end
 
 -- Somebody may have removed the heads, or the state that knew the lists: then no command on the one list finds any.
-function lists.repair(keys, state)
+-- `waiting_tickets(keys)`: from queue/queue.
+function lists.repair(keys, state, waiting_tickets)
   if not state.lists then
     local length = redis.pcall('LLEN', keys.queue)
     if type(length) == 'number' then
       return
     end
-    state.lists = {}
-    restore_heads(keys, state)
+    restore_heads(keys, state, waiting_tickets(keys))
     return
   end
   for _, kind in ipairs(state.lists) do
     if is_empty(keys, kind) then
-      state.lists = {}
-      restore_heads(keys, state)
+      restore_heads(keys, state, waiting_tickets(keys))
       return
     end
   end

@@ -107,7 +107,7 @@ function queue.read(keys, state, call)
       replicas.cut_leases(state.tally, call)
     end
     if state.lists or (state.is_new and state.tally.places > 0) then
-      lists.repair(keys, state)
+      lists.repair(keys, state, waiting_tickets)
     end
     if not hashes_agree or is_list_torn(keys, state, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)

@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Redis } from 'ioredis';
 
+import type { QueueList } from '../../src/limiter/queue-order.js';
+import { decodeListId } from '../../src/redis/scripts/lists-codec.js';
 import type { KeyNames } from '../../src/redis/shared/key-names.js';
 
 /** The contents of the three keys of a queue. */
@@ -14,7 +16,24 @@ export interface StoredQueue {
   readonly leases: Readonly<Record<string, number>>;
 }
 
-/** @throws Error if the three keys contradict each other */
+/** An entry of a queue: lua/queue/entries.lua. */
+export interface QueueEntry {
+  /** As a text. */
+  readonly ticket: string;
+  readonly requestId: string;
+  readonly hits: number;
+  /** Undefined if its approval will not be held. */
+  readonly holdMillis: number | undefined;
+  /** The list, without the most that may wait in it; undefined without a lane or a group. */
+  readonly list: QueueList | undefined;
+  /** What it counted as when it joined. */
+  readonly joinedOn: string;
+}
+
+/**
+ * The contents of a queue with one list.
+ * @throws Error if the three keys contradict each other
+ */
 export async function storedQueue(
   client: Redis,
   {
@@ -36,8 +55,8 @@ export async function storedQueue(
 }
 
 /**
- * @param entries of the list
- * @param tickets by request id, and `leases` by replica id: the two hashes
+ * @param entries of the list, or of all lists
+ * @param tickets by request id, each with the list after it if it is a lane or a group; `leases` by replica id: the two hashes
  * @param records by request id, of the requests whose ids their callers have chosen
  * @throws Error if the three keys contradict each other
  */
@@ -52,9 +71,9 @@ export function readQueue(
   // A place that was put back may still have an entry from before.
   const seen = new Set<string>();
   for (const entry of entries) {
-    const [, ticket = '', requestId = '', joinedOn = ''] =
-      /^(\d+):([^@*~]*)(?:\*\d+)?(?:~\d+)?@(.*)$/.exec(entry) ?? [];
-    if (tickets[requestId] !== ticket || seen.has(ticket)) continue;
+    const { ticket, requestId, list, joinedOn } = readEntry(entry);
+    const place = list ? `${ticket}:${listId(list)}` : ticket;
+    if (tickets[requestId] !== place || seen.has(ticket)) continue;
     seen.add(ticket);
     const replica = replicaOfOwner(records[requestId]) ?? joinedOn;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
@@ -76,6 +95,32 @@ export function readQueue(
       Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[0])]),
     ),
   };
+}
+
+export function readEntry(text: string): QueueEntry {
+  const [, id, ticket = '', requestId = '', hits = 1, hold, parameter, joinedOn = ''] =
+    /^(?:([a-z]+:\S*) )?(\d+):([^@*~^]*)(?:\*(\d+))?(?:~(\d+))?(?:\^(\d+))?@(.*)$/.exec(text) ?? [];
+  return {
+    ticket,
+    requestId,
+    hits: Number(hits),
+    holdMillis: hold === undefined ? undefined : Number(hold),
+    list: parameter === undefined ? undefined : listOf(id ?? '', Number(parameter)),
+    joinedOn,
+  };
+}
+
+/** The id of a lane or a group: `<kind>:<name>`. */
+export function listId({ kind, name }: QueueList): string {
+  return `${kind}:${encodeURIComponent(name)}`;
+}
+
+/** @param parameter its head start in milliseconds, or its weight */
+export function listOf(id: string, parameter: number, maxRequests?: number): QueueList {
+  const { kind, name } = decodeListId(id);
+  return kind === 'lane'
+    ? { kind, name, headStartMillis: parameter }
+    : { kind: 'group', name, weight: parameter, maxRequests };
 }
 
 /** As what the place counts with a record `<hits>:<hold>[+<ms>]:<replica id>#<number>`. */

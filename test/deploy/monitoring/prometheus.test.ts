@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
 import { PATIENT_STORE } from '../../support/both-limiters.js';
-import { untilWaiting } from '../../support/debug-state.js';
 import { ruleForAll, rulesFile } from '../../support/grpc-app.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { provided } from '../../support/provided.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { traffic } from '../../support/traffic.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -23,9 +22,10 @@ const CHOSEN: Readonly<Record<string, string>> = {
   $__rate_interval: '1m',
 };
 
-/** One approval in a day. */
+/** One approval in a day, of a key with a lane. */
 const RULE = {
   ...ruleForAll({ name: 'all' }),
+  queue: { lanes: [{ name: 'batch' }] },
   limits: [{ name: 'day', max_requests_per_window: 1, window_millis: 86_400_000 }],
 };
 
@@ -34,17 +34,6 @@ const redis = useRedis();
 
 function withChosen(text: string): string {
   return text.replaceAll(/\$\w+/g, (variable) => CHOSEN[variable] ?? variable);
-}
-
-/** One check is approved, one denied by a further limit of its rule, and one waits until it is approved. */
-async function traffic(url: string): Promise<void> {
-  const key = uniqueKey();
-  const id = await approve(url, key);
-  await send(url, 'POST', ratePath(key));
-  const waiting = begin(url, 'POST', `${ratePath(key)}?canWait=true`);
-  await untilWaiting(url, key, 1);
-  await send(url, 'DELETE', `${ratePath(key)}/${id}`);
-  await waiting.answer;
 }
 
 describeWithPrometheus('in a Prometheus that scrapes a replica', () => {
@@ -64,7 +53,7 @@ describeWithPrometheus('in a Prometheus that scrapes a replica', () => {
     const queries = panelQueries.map(({ expr }) => withChosen(expr));
     let silent = queries;
     await until(async () => {
-      await traffic(replica.url);
+      await traffic(replica.url, uniqueKey());
       const answers = await Promise.all(silent.map((query) => prometheus.query(query)));
       silent = silent.filter((_, i) => !answers[i]!.some(({ value }) => Number.isFinite(value)));
       return silent.length === 0;

@@ -1,6 +1,5 @@
-import { untilWaiting } from '../../support/debug-state.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape, type Series } from '../../support/prometheus-text.js';
+import { traffic } from '../../support/traffic.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { readText } from '../repository-files.js';
@@ -17,22 +16,12 @@ const rule = {
   max_requests_per_window: 1,
   window_millis: 3600000,
   limits: [{ name: 'day', max_requests_per_window: 2, window_millis: 86400000 }],
+  queue: { lanes: [{ name: 'batch' }] },
 };
-const keyWithLanes = uniqueKey();
-const ruleOfLanes = { ...rule, key_pattern: keyWithLanes, queue: { lanes: [{ name: 'batch' }] } };
-const app = useApp(undefined, { rules: [rule, ruleOfLanes] });
+const app = useApp(undefined, { rules: [rule] });
 let series: readonly Series[];
 beforeAll(async () => {
-  // A named rule has series once one of its keys was checked, a limit once it has denied a check, and a lane once one
-  // of its waiters was approved.
-  await approve(app.url, key);
-  await send(app.url, 'POST', ratePath(key));
-  const holder = await approve(app.url, keyWithLanes);
-  await send(app.url, 'POST', ratePath(keyWithLanes));
-  const waiting = begin(app.url, 'POST', `${ratePath(keyWithLanes)}?canWait=true`);
-  await untilWaiting(app.url, keyWithLanes, 1);
-  await send(app.url, 'DELETE', `${ratePath(keyWithLanes)}/${holder}`);
-  await waiting.answer;
+  await traffic(app.url, key);
   ({ series } = await scrape(app.url));
 });
 

@@ -92,6 +92,24 @@ describe('the simulation', () => {
         ...['rules C max=2 queue=3 window=500 algorithm=calendar:day.Short.10.149'],
       ],
     ],
+    [
+      'a newcomer with a greater head start than the waiters of its own lane',
+      'slow world of 3 replicas, drift 0 0 0, window 500, lease 1500, max 3, queue 5, algorithm sliding_window:5',
+      ['ask C c7 hits=2 wait list=lane:b:0', 'tick C', 'run C'],
+      [
+        ...['ask B c8 hits=3 wait list=lane:a:0', 'ask B c9 wait list=lane:b:0', 'tick B', 'run B'],
+        ...['ask C c14 wait list=lane:b:17', 'tick C', 'run C'],
+      ],
+    ],
+    [
+      'the entry of a waiter that has left while the state was lost',
+      'slow world of 2 replicas, drift 0 0, window 200, lease 600, max 1, queue 20',
+      ['ask B c3', 'ask B c4 wait list=lane:a:0', 'tick B', 'run B'],
+      [
+        ...['ask A c14 wait list=lane:b:213', 'tick A', 'run A', 'forget state', 'pass 2478'],
+        ...['time-out A', 'tick A', 'run A', 'ask B c13 wait list=lane:b:213', 'tick B', 'run B'],
+      ],
+    ],
   ])('knows %s', async (_what, shape, first, then) => {
     expect(await violationOf(shape, ...first, ...then)).toBeUndefined();
   });

@@ -1,16 +1,16 @@
-import { approve, send } from '../../support/http-client.js';
+import { send } from '../../support/http-client.js';
+import { traffic } from '../../support/traffic.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const key = uniqueKey();
 const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
-const app = useApp(undefined, { rules: [{ key_pattern: key, name: 'one', limits }] });
+const queue = { lanes: [{ name: 'batch' }] };
+const app = useApp(undefined, { rules: [{ key_pattern: key, name: 'one', limits, queue }] });
 
 test('the table of metrics names each metric of Sluice, with its labels', async () => {
-  // A named rule has series of its own once one of its keys was checked, and a limit once it has denied.
-  await approve(app.url, key);
-  await send(app.url, 'POST', `/rate/${key}`);
+  await traffic(app.url, key);
   const { text } = await send(app.url, 'GET', '/metrics');
   const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
   const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);

@@ -1,6 +1,14 @@
 import type { SimulatedReplica } from './replica.js';
+import { listIn } from './script-run.js';
 import { parseAlgorithm, parseFurther } from './shape.js';
-import { type CheckTerms, LOSSES, LOSSES_OF_NAMED, type NewRules, type World } from './world.js';
+import {
+  type CheckTerms,
+  LOSSES,
+  LOSSES_OF_HEADS,
+  LOSSES_OF_NAMED,
+  type NewRules,
+  type World,
+} from './world.js';
 
 /** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
@@ -63,6 +71,7 @@ function termsIn(words: readonly string[]): CheckTerms {
   const holdMillis = option(words, 'hold');
   const keepMillis = option(words, 'keep');
   const answerMillis = option(words, 'answer');
+  const list = listIn(textOption(words, 'list'));
   return {
     canWait: words.includes('wait'),
     ...(maxWaitMillis !== undefined && { maxWaitMillis }),
@@ -70,6 +79,7 @@ function termsIn(words: readonly string[]): CheckTerms {
     ...(holdMillis !== undefined && { holdMillis }),
     ...(keepMillis !== undefined && { keepMillis }),
     ...(answerMillis !== undefined && { answerMillis }),
+    ...(list && { list }),
     ...(maxRequests !== undefined && { maxRequests }),
     ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
     ...(windowMillis !== undefined && { windowMillis }),
@@ -83,8 +93,8 @@ function running(action: Action): Action {
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
   /**
-   * ask A c1 [named] [wait] [limit=N] [keep=N] [answer=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is the
-   * longest wait in ms; of a named request the caller has chosen the id, and its place can be kept for `keep` ms; `answer` is
+   * ask A c1 [named] [wait] [limit=N] [keep=N] [answer=N] [hits=N] [hold=N] [list=lane:a:N] [max=N] [queue=N] [window=N]:
+   * `limit` is the longest wait in ms; `list` is a lane or a group as `encodeList` writes it; of a named request the caller has chosen the id, and its place can be kept for `keep` ms; `answer` is
    * the longest wait for an answer
    */
   ask: (world, replica, words) => {
@@ -224,8 +234,8 @@ const WORLD_ACTIONS: Readonly<
   },
   forget: async (world, [what = '']) => {
     // After a step of the clock, tickets no longer show that Redis has lost a key.
-    if (!(what in LOSSES || what in LOSSES_OF_NAMED) || world.isRedisAway || world.behindMillis > 0)
-      return false;
+    const isKnown = [LOSSES, LOSSES_OF_NAMED, LOSSES_OF_HEADS].some((losses) => what in losses);
+    if (!isKnown || world.isRedisAway || world.behindMillis > 0) return false;
     await world.loseMemory(what);
     return true;
   },

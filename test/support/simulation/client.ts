@@ -1,5 +1,6 @@
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { RequestIdConflict } from '../../../src/limiter/errors.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
@@ -21,6 +22,8 @@ export class SimulatedRequest {
   isOfNoCheck = false;
   /** The ticket of its place in Redis. */
   ticket: number | undefined;
+  /** The list of that place. */
+  list: QueueList | undefined;
   /** Until when its place or approval is there at least without a connection, in ms since the world began. */
   keptUntil = -Infinity;
   approval: SeenApproval | undefined;
@@ -58,6 +61,8 @@ export interface AskedTerms {
   readonly keepMillis?: number;
   /** With `keepMillis`: how long it waits for its answer. Default: as long as for its turn. */
   readonly answerMillis?: number;
+  /** Undefined without a lane or a group. */
+  readonly list?: QueueList | undefined;
 }
 
 /** One check of somebody. */
@@ -81,6 +86,7 @@ export class SimulatedClient {
   readonly askedHold: number | undefined;
   readonly keepMillis: number | undefined;
   readonly answerMillis: number;
+  readonly list: QueueList | undefined;
 
   constructor(
     readonly name: string,
@@ -98,5 +104,6 @@ export class SimulatedClient {
     this.askedHold = holdMillis;
     this.keepMillis = keepMillis;
     this.answerMillis = answerMillis;
+    this.list = terms.list;
   }
 }

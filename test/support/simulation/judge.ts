@@ -10,6 +10,7 @@ import {
   newlyApproved,
 } from './judged-call.js';
 import { judgeByModel } from './oracle.js';
+import { checkLists } from './lists-seen.js';
 import { OwnersSeen } from './owners-seen.js';
 import { KeptPlacesSeen } from './kept-places.js';
 import { checkLook } from './looks.js';
@@ -107,6 +108,7 @@ export class Judge {
     if (isOpened && !this.#isTorn) checkDays(call);
     this.#kept.judge(call, this.#steppedAt > -Infinity);
     this.#order.judge(call);
+    checkLists(call, this.world);
     checkRecovery(call, this.world, this.#steppedAt, (windowEnd) =>
       this.#approvals.rememberedUntil(windowEnd),
     );

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { decodeStatuses } from '../../../src/redis/scripts/status-codec.js';
 import type { ScriptRun } from './script-run.js';
 import { countsAt, type Snapshot } from './snapshot.js';
+import { listIdOf } from './stored-lists.js';
 import type { Change } from './stored-key.js';
 import { Violation } from './violation.js';
 
@@ -23,11 +24,12 @@ export function checkLook(run: ScriptRun, reply: unknown, { before, after }: Cha
 }
 
 function positionOf(snapshot: Snapshot, id: string, now: number): number {
-  const { waiting, state } = snapshot;
+  const { waiting, lists, state } = snapshot;
   const isRecovering = (state?.holdUntil ?? 0) > now;
-  const { ticket = 0 } = waiting.get(id) ?? {};
-  const before = [...waiting.values()].filter(
-    (other) => other.ticket < ticket && (isRecovering || countsAt(snapshot, other, now)),
-  );
-  return before.length + 1;
+  const place = waiting.get(id)!;
+  const ofList = [...waiting.values()].filter((other) => listIdOf(other) === listIdOf(place));
+  const before = ofList.filter(({ ticket }) => ticket < place.ticket);
+  // Of several lists, each counts all of its entries.
+  if (isRecovering || lists.kinds.length > 0) return before.length + 1;
+  return before.filter((other) => countsAt(snapshot, other, now)).length + 1;
 }

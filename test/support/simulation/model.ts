@@ -7,6 +7,7 @@ import type {
   InstanceDecision,
   RecordDecision,
 } from '../../../src/limiter/memory/instance-decision.js';
+import type { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
 import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
@@ -16,6 +17,7 @@ import { type RequestRecord, RequestRecords } from '../../../src/limiter/memory/
 import { idOf, numberOf, uuidOf } from './model-ids.js';
 import { restoreApprovals } from './model-approvals.js';
 import { restoreLimits } from './model-limits.js';
+import { restoreLists } from './model-lists.js';
 import { KEY } from './replica.js';
 import type { CheckBatchRun, CheckRun, Claimed, WaiterRun } from './script-run.js';
 import type { Snapshot } from './snapshot.js';
@@ -35,7 +37,20 @@ const EVERYTHING = Number.MAX_SAFE_INTEGER;
 const MORE = [0, 1, 2, 3, 4, 6, 8];
 
 /** A waiter, by its id. */
-export type ModelWaiter = Pick<WaiterRun, 'hits' | 'holdMillis' | 'keepMillis' | 'owner'>;
+export type ModelWaiter = Pick<
+  WaiterRun,
+  'hits' | 'holdMillis' | 'keepMillis' | 'owner' | 'list' | 'ticket'
+>;
+
+/** Requests of a key, whose queue can be looked at. */
+class RequestsOfModel extends KnownRequests {
+  queueOfKey: () => WaitingQueue = () => new FifoQueue(0);
+
+  override continueWith(approvals: Approvals, queue: () => WaitingQueue): void {
+    this.queueOfKey = queue;
+    super.continueWith(approvals, queue);
+  }
+}
 
 /** What the embedded limiter makes of a key: the model of the rules. Ids are those of the simulation. */
 export class Model {
@@ -44,6 +59,7 @@ export class Model {
   readonly #policy: { current: KeyLimits };
   readonly #instance: Instance;
   readonly #records: RequestRecords;
+  readonly #requests: RequestsOfModel;
   #rules: KeyLimits;
 
   /** @param known the requests with ids of their callers. Those that wait, and those that are granted, are added later */
@@ -63,7 +79,8 @@ export class Model {
       this.#records.approve(FOREVER, uuidOf(id));
       if (is === 'released') this.#records.release(FOREVER, uuidOf(id));
     }
-    const requests = new KnownRequests(approvals, () => new FifoQueue(0), this.#records);
+    this.#requests = new RequestsOfModel(approvals, () => new FifoQueue(0), this.#records);
+    const requests = this.#requests;
     this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant, requests);
   }
 
@@ -95,9 +112,11 @@ export class Model {
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);
     model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
-    for (const [id, { hits, holdMillis, keepMillis, owner }] of waiters) {
-      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis });
+    for (const [id, { hits, holdMillis, keepMillis, owner, list }] of waiters) {
+      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis, list });
     }
+    if ([...waiters.values()].some(({ list }) => list)) restoreLists(model.queue, waiters, stored);
+    (model.queue as { lastTicket: number }).lastTicket = state.ticket || 1000 * state.born;
     model.#policy.current = inForce;
     model.#instance.settle(LONG_AGO);
     const { overridden, window, nextWindow, max, queueMax } = state;
@@ -116,6 +135,10 @@ export class Model {
   set rules(rules: KeyLimits) {
     this.#policy.current = rules;
     this.#rules = rules;
+  }
+
+  get queue(): WaitingQueue {
+    return this.#requests.queueOfKey();
   }
 
   /** Everything that can be asked of an instance. */

@@ -22,6 +22,7 @@ import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
 import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
 import { Model, type ModelWaiter, rulesInForce } from './model.js';
+import { listsOf, storedLists } from './model-lists.js';
 import { numberOf } from './model-ids.js';
 import type { CheckRun, ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
@@ -37,6 +38,7 @@ const VERDICTS = {
   approved: VERDICT.approved,
   denied: VERDICT.denied,
   queue_full: VERDICT.queueFull,
+  queue_full_of_group: VERDICT.queueFullOfGroup,
   no_place: VERDICT.noPlace,
   key_full: VERDICT.keyFull,
   too_many_hits: VERDICT.tooManyHits,
@@ -51,8 +53,6 @@ const VERDICTS_BY_RECORD = {
   other_hold: VERDICT.otherHold,
   other_holder: VERDICT.otherHolder,
 } as const;
-
-type Waiter = ModelWaiter & { readonly ticket: number };
 
 /** Of the one key of a world. */
 type ConfirmReply = readonly [
@@ -113,7 +113,7 @@ function replyOf({ script }: ScriptRun, reply: unknown): unknown {
 class Comparison {
   readonly #model: Model;
   /** The waiters from before that count. */
-  readonly #waiting: ReadonlyMap<string, Waiter>;
+  readonly #waiting: ReadonlyMap<string, ModelWaiter>;
   /** The requests with ids of their callers that the call finds. */
   readonly #known: ReadonlyMap<string, StoredRequest>;
   readonly #isRecovering: boolean;
@@ -173,7 +173,7 @@ class Comparison {
   }
 
   /** The waiters as the call finds the queue, in their order. */
-  #waitersFound(): ReadonlyMap<string, Waiter> {
+  #waitersFound(): ReadonlyMap<string, ModelWaiter> {
     const { run, reply, stored } = this.call;
     const isSettle = run.script === 'settle';
     const claimed = this.#claimedByRecord;
@@ -185,11 +185,11 @@ class Comparison {
           (isSettle && place.replica === run.replica) ||
           claimed.has(id),
       )
-      .map(([id, waiter]): [string, Waiter] => {
+      .map(([id, waiter]): [string, ModelWaiter] => {
         return [id, { ...waiter, owner: this.#known.get(id)?.owner }];
       });
     const putBack = isSettle ? decodeSettleReply(reply, run.replica).putBack : [];
-    const returning = putBack.map((claim): [string, Waiter] => {
+    const returning = putBack.map((claim): [string, ModelWaiter] => {
       const waiter = run.waiters.get(claim)!;
       return [waiter.id, waiter];
     });
@@ -306,7 +306,7 @@ class Comparison {
     if (decision === 'approved' && !isKnown) this.#approved.push(id);
     if (decision === 'turn_too_late') {
       // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
-      const millis = this.#model.instance.millisToTurn(this.#now, { hits });
+      const millis = this.#model.instance.millisToTurn(this.#now, { hits, list: check.list });
       return VERDICT.turnTooLate - Math.round(1000 * millis);
     }
     if (decision === 'paused')
@@ -484,6 +484,7 @@ class Comparison {
       'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
       'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
       'requests are': this.#namedIds.map((id) => [id, ownedBy(known.get(id))]),
+      'lists are': storedLists(after),
       'who waits': [...after.waiting].flatMap(([id, waiter]) =>
         this.#counts(id) ? shown(id, waiter) : [],
       ),
@@ -519,7 +520,10 @@ class Comparison {
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
       'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
       'requests are': this.#namedIds.map((id) => [id, this.#model.recordOf(id)]),
-      'who waits': waiting.flatMap(([id, waiter]) => shown(id, this.#takers.get(id) ?? waiter)),
+      'lists are': listsOf(this.#model.queue),
+      'who waits': waiting.flatMap(([id, waiter]) =>
+        shown(id, { ...(this.#takers.get(id) ?? waiter), list: waiter.list }),
+      ),
       // The last one, since it changes the limits.
       'approvals count at a higher maximum': this.#model.usedAtHigherMaximum(now),
     };
@@ -587,9 +591,14 @@ function ownedBy(request: StoredRequest | undefined): RequestRecord | undefined 
 
 function shown(
   id: string,
-  { hits, holdMillis, keepMillis }: Pick<ModelWaiter, 'hits' | 'holdMillis' | 'keepMillis'>,
+  {
+    hits,
+    holdMillis,
+    keepMillis,
+    list,
+  }: Pick<ModelWaiter, 'hits' | 'holdMillis' | 'keepMillis' | 'list'>,
 ): unknown[] {
-  return [{ id, hits, holdMillis, keepMillis }];
+  return [{ id, hits, holdMillis, keepMillis, list: list && { ...list, maxRequests: undefined } }];
 }
 
 function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {
@@ -639,7 +648,8 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
 /** The same with the name of its calendar. */
 function named({ algorithm, ...limit }: LimitState): unknown {
   const calendar = calendarOf({ algorithm });
-  return { ...limit, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
+  const { lanes } = limit;
+  return { ...limit, lanes, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
 }
 
 function quotas({ limits }: Quota): unknown[] {

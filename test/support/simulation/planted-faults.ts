@@ -14,6 +14,7 @@ import { calendarNamed } from './calendars.js';
 import { getter, method } from './method-fault.js';
 import { LONGEST_GRACE_MILLIS } from './punctuality.js';
 import { KEPT_PLACE_FAULTS } from './planted-kept-faults.js';
+import { LISTS_FAULTS } from './planted-lists-faults.js';
 import type { PlantedFault } from './planted-fault.js';
 
 const TWO_LIMITS: readonly FurtherLimit[] = [
@@ -54,6 +55,7 @@ function withPlacesUntold(plant: () => () => void): () => () => void {
 /** Faults by the invariant that they break. */
 export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
   ...KEPT_PLACE_FAULTS,
+  ...LISTS_FAULTS,
   'checks are decided as by the model': [
     {
       name: 'a check with hits is approved if there is room for one',

@@ -8,6 +8,7 @@ import { firstRoom } from './model-limits.js';
 import { Model } from './model.js';
 import type { SimulatedReplica } from './replica.js';
 import { countsAt, type Snapshot } from './snapshot.js';
+import { nextWaiter } from './stored-lists.js';
 import { grantedIn } from './stored-requests.js';
 import { windowLength } from '../stored-state.js';
 import type { World } from './world.js';
@@ -134,7 +135,7 @@ export function checkWindowsEnd(world: World): void {
     world.longestReport > 0 ||
     state.further.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
-  const [{ hits } = { hits: 1 }] = waiting.values();
+  const { hits = 1 } = nextWaiter(last) ?? {};
   const rooms = roomsOfOthers(last, hits);
   for (const [id, place] of waiting) {
     const { replica } = place;

@@ -1,11 +1,13 @@
 import { luaNumber } from '../lua-constants.js';
 import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { countsAt } from './snapshot.js';
+import { headsFault } from './stored-lists.js';
+import { goesBeforeNewcomer, goesFirst, joiningNow } from './turn-order.js';
 import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 
-/** First come, first served, and nobody is lost: also if Redis loses memory, as far as replicas tell it in time. */
+/** Turns come in their order, and nobody is lost: also if Redis loses memory, as far as replicas tell it in time. */
 export class QueueOrder {
   /** Somebody has removed a part of the queue, and what is left shows that others waited. */
   #isQueueTorn = false;
@@ -21,9 +23,10 @@ export class QueueOrder {
 
   judge(call: JudgedCall): void {
     const { waiting } = call.after;
-    for (const [id, { ticket }] of waiting) {
+    for (const [id, { ticket, list }] of waiting) {
       const request = this.world.requestOf(id)!;
       request.ticket = request.isNamed ? ticket : (request.ticket ?? ticket);
+      request.list = list;
     }
     for (const id of withdrawnBy(call)) {
       const request = this.world.requestOf(id)!;
@@ -38,19 +41,22 @@ export class QueueOrder {
     if (approved.length > 0 && !beginsKey && run.now < stored.state!.holdUntil) {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
-    const ofWaiters = new Map([...run.waiters.values()].map((each) => [each.id, each.ticket]));
+    const putBack = new Map([...run.waiters.values()].map((each) => [each.id, each]));
+    const waiting = [...stored.waiting.values(), ...after.waiting.values()];
+    const kinds = headsFault(stored) ? undefined : stored.lists.kinds;
     for (const id of approved) {
-      const ticket = stored.waiting.get(id)?.ticket ?? ofWaiters.get(id);
-      for (const [other, place] of after.waiting) {
-        const isOvertaken =
-          ticket === undefined
-            ? this.#isKnownToWait(other, { run, stored })
-            : place.ticket < ticket;
+      const place = stored.waiting.get(id) ?? putBack.get(id);
+      const newcomer = joiningNow(id, { run, stored });
+      for (const [other, waiter] of after.waiting) {
+        const hasWaited = stored.waiting.has(other) || putBack.has(other);
+        const isOvertaken = place
+          ? hasWaited && goesFirst(waiter, place, { kinds, waiting })
+          : this.#isKnownToWait(other, { run, stored }) &&
+            goesBeforeNewcomer(waiter, newcomer, { kinds, waiting });
         if (!isOvertaken) continue;
-        const rule =
-          ticket === undefined
-            ? 'newcomers wait behind those who wait'
-            : 'first come, first served';
+        const rule = place
+          ? 'who has the next turn is served first'
+          : 'newcomers wait behind those who wait';
         throw new Violation(rule, `${id} is approved before ${other}`);
       }
       if (after.waiting.has(id)) throw new Violation('who is approved waits no more', id);
@@ -69,7 +75,9 @@ export class QueueOrder {
   }
 
   /** Waiters from before Redis lost its memory come first, once it could know of them. */
-  #checkReturn({ run, after: { state, waiting }, approved, isTorn }: JudgedCall): void {
+  #checkReturn(call: JudgedCall): void {
+    const { run, approved, isTorn } = call;
+    const { state, waiting } = call.after;
     const wasKnown = this.#isLossKnown;
     if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + RECOVERY_MILLIS) {
       this.#isLossKnown = true;
@@ -78,11 +86,18 @@ export class QueueOrder {
     const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
     if (isTorn ? !this.#isQueueTorn : !isKnown) return;
     const rule = isTorn ? 'a torn queue keeps its order' : 'a loss changes no order';
+    const returning = [...this.world.waitersToReturn()].flatMap(({ id, ticket, list, approval }) =>
+      ticket === undefined || approval?.isForgotten === false ? [] : [{ id, ticket, list }],
+    );
+    const all = { kinds: undefined, waiting: [...returning, ...waiting.values()] };
     for (const id of approved) {
-      const { ticket = Infinity } = this.world.requestOf(id)!;
-      for (const other of this.world.waitersToReturn()) {
-        if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.id)) continue;
-        if (other.approval?.isForgotten === false) continue;
+      const { ticket, list } = this.world.requestOf(id)!;
+      for (const other of returning) {
+        const isOvertaken =
+          ticket === undefined
+            ? goesBeforeNewcomer(other, joiningNow(id, call), all)
+            : goesFirst(other, { ticket, list }, all);
+        if (!isOvertaken || waiting.has(other.id)) continue;
         throw new Violation(rule, `${id} is approved before ${other.id}`);
       }
     }

@@ -3,6 +3,7 @@ import type { FurtherLimit } from '../further-limits.js';
 import { windowEnd } from '../stored-state.js';
 import type { Random } from '../chaos/random.js';
 import { DrawnKeeps, ENDS_OF_CONNECTIONS } from './drawn-keeps.js';
+import { DrawnLists, MOVES_OF_WAITERS } from './drawn-lists.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
 import {
@@ -15,7 +16,7 @@ import {
   REPLICA_NAMES,
   WINDOWS,
 } from './shape.js';
-import { LOSSES, QUEUE_PARTS, type World } from './world.js';
+import { LOSSES, LOSSES_OF_HEADS, QUEUE_PARTS, type World } from './world.js';
 
 /** What may go wrong, or make things less simple. Each schedule has some of them. */
 const SLOW_FATES = ['lose', 'refuse', 'reorder', 'lose memory in part'] as const;
@@ -54,6 +55,9 @@ const NAMED = 'named';
 /** Their places outlive their connections. */
 const KEPT = 'kept';
 const KEPT_CHANCE = 0.5;
+/** Checks name lanes or groups. */
+const LISTS = 'lists';
+const LISTS_CHANCE = 0.25;
 export type Fate =
   | (typeof SLOW_FATES)[number]
   | (typeof FATES)[number]
@@ -61,7 +65,8 @@ export type Fate =
   | typeof ALGORITHMS
   | typeof REPORTS
   | typeof NAMED
-  | typeof KEPT;
+  | typeof KEPT
+  | typeof LISTS;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -86,6 +91,8 @@ export class Scheduler {
   readonly #namedRandom: Random;
   readonly #keptRandom: Random;
   readonly #keeps: DrawnKeeps;
+  readonly #listsRandom: Random;
+  readonly #lists: DrawnLists;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -103,6 +110,8 @@ export class Scheduler {
     this.#namedRandom = random.fork('named');
     this.#keptRandom = random.fork('kept');
     this.#keeps = new DrawnKeeps(this.#keptRandom, world);
+    this.#listsRandom = random.fork('lists');
+    this.#lists = new DrawnLists(this.#listsRandom.fork('drawn'));
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
@@ -112,6 +121,11 @@ export class Scheduler {
     if (this.#has(KEPT)) {
       for (const fate of ENDS_OF_CONNECTIONS)
         if (this.#keptRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
+    }
+    if (this.#listsRandom.chance(LISTS_CHANCE)) this.#fates.add(LISTS);
+    if (this.#has(LISTS)) {
+      for (const fate of MOVES_OF_WAITERS)
+        if (this.#listsRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
     }
     if (!this.#has(CLOCK_BACK)) return;
     for (const fate of TIMED_FATES)
@@ -145,6 +159,9 @@ export class Scheduler {
     if (this.#has('tear queue')) choices.push([0.4, `forget ${random.pick(QUEUE_PARTS)}`]);
     if (this.#has('lose memory in part')) {
       choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
+    }
+    if (this.#has(LISTS) && this.#has('tear queue')) {
+      choices.push([0.3, `forget ${this.#listsRandom.pick(Object.keys(LOSSES_OF_HEADS))}`]);
     }
     if (this.#has('lose memory in part') && this.#has(NAMED)) {
       // Not yet `records`: a replica with two checks of one place settles without end until the place is served.
@@ -443,6 +460,7 @@ export class Scheduler {
       if (this.#has('limited waits') && random.chance(0.3)) words.push(`limit=${this.#limit()}`);
       if (this.#has(KEPT)) words.push(...this.#keeps.words(newest));
     }
+    if (this.#has(LISTS)) words.push(...this.#lists.words());
     const choices: Choice[] = [[2.5, words.join(' ')]];
     if (this.#has('release'))
       choices.push([0.5, `release ${replica} ${random.pick(named.slice(-5)).id}`]);
@@ -466,6 +484,7 @@ export class Scheduler {
     if (this.#has('window override') && random.chance(0.2)) {
       words.push(`window=${random.pick(WINDOWS)}`);
     }
+    if (this.#has(LISTS)) words.push(...this.#lists.words());
     return words.join(' ');
   }
 }

@@ -1,8 +1,10 @@
 import { claimOf, parseClaim } from '../../../src/limiter/claims.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import { calendarsSaidIn, KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import { rulesIn } from '../rules-in.js';
+import { listOf } from '../stored-queue.js';
 
 const SHARED_ARGUMENTS = 6;
 const NO_CEILING = Infinity;
@@ -17,6 +19,8 @@ export interface CheckRun {
   readonly canWait: boolean;
   readonly noPlace: boolean;
   readonly maxWaitMillis: number;
+  /** Undefined without a lane or a group. */
+  readonly list: QueueList | undefined;
   /** `<replica>#<number>`; undefined if its caller has not chosen the id. */
   readonly owner: string | undefined;
 }
@@ -46,6 +50,7 @@ export interface WaiterRun extends Claimed {
   readonly hits: number;
   readonly holdMillis: number | undefined;
   readonly keepMillis: number | undefined;
+  readonly list: QueueList | undefined;
 }
 
 /** A script call as it arrives at Redis. */
@@ -138,11 +143,11 @@ function readSettle(
   const waiters = new Map<string, WaiterRun>();
   for (let i = 0; i < asked.length; i += 2) {
     const id = asked[i]!;
-    const [, ticket, hits, hold, keep, number] =
-      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:#(\d+))?$/.exec(asked[i + 1]!) ?? [];
+    const [, ticket, hits, hold, keep, number, list] =
+      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:#(\d+))?(?:\|(.*))?$/.exec(asked[i + 1]!) ?? [];
     const owner = ownerOf(replica, numberIn(number));
     waiters.set(claimOf(id, numberIn(number)) ?? id, {
-      ...{ id, owner, ticket: Number(ticket) },
+      ...{ id, owner, ticket: Number(ticket), list: listIn(list) },
       ...{ hits: numberIn(hits) ?? 1, holdMillis: numberIn(hold), keepMillis: numberIn(keep) },
     });
   }
@@ -198,8 +203,15 @@ function readCheck(replica: string, id: string, i: number, said: NamedValues): C
     canWait: waits !== '0',
     noPlace: waits === '2',
     maxWaitMillis: numberIn(said.longest_waits?.split(',')[i]) ?? Infinity,
+    list: listIn(said.lists?.split(',')[i]),
     owner: ownerOf(replica, numberIn(said.numbers?.split(',')[i])),
   };
+}
+
+/** A lane or a group as `encodeList` writes it; undefined for ''. */
+export function listIn(text = ''): QueueList | undefined {
+  const [, id = '', parameter, most] = /^([a-z]+:[^:]*):(\d+):?(\d*)$/.exec(text) ?? [];
+  return parameter === undefined ? undefined : listOf(id, Number(parameter), numberIn(most));
 }
 
 function ceilingsIn(text: string | undefined): KeyLimits['ceilings'] {

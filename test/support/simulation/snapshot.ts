@@ -1,5 +1,7 @@
 import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
-import { readQueue, type StoredQueue } from '../stored-queue.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
+import { readEntry, readQueue, type StoredQueue } from '../stored-queue.js';
+import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
 import { NOBODY_NAMED, type NamedRequests, readNamed } from './stored-requests.js';
 import { readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
@@ -21,6 +23,8 @@ export interface RawSnapshot {
   readonly recent: readonly (readonly string[] | Record<string, never>)[];
   /** The requests whose callers have chosen their ids: `records`, and the generations of `outcomes`. */
   readonly named: readonly (readonly string[] | Record<string, never>)[];
+  /** Of lanes and of groups: heads and their order keys by turns. */
+  readonly heads: readonly string[] | Record<string, never>;
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
@@ -52,6 +56,8 @@ export interface StoredWaiter {
   readonly holdMillis: number | undefined;
   /** For how long it is kept for its caller; undefined if it ends with the check. */
   readonly keepMillis: number | undefined;
+  /** Without the most that may wait in it. Undefined without a lane or a group. */
+  readonly list: QueueList | undefined;
 }
 
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
@@ -67,6 +73,7 @@ export interface Snapshot {
   readonly recent: readonly ReadonlyMap<string, RecentId>[];
   /** By their ids, in the order of their tickets. */
   readonly waiting: ReadonlyMap<string, StoredWaiter>;
+  readonly lists: StoredLists;
   readonly leases: Readonly<Record<string, number>>;
   readonly named: NamedRequests;
   /** Whether the three keys of the queue say the same. */
@@ -81,6 +88,7 @@ export const NOTHING_STORED: Snapshot = {
   limits: new Map(),
   recent: [],
   waiting: new Map(),
+  lists: NO_LISTS,
   leases: {},
   named: NOBODY_NAMED,
   isConsistent: true,
@@ -143,6 +151,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     limits: readLimits(raw.limits),
     recent: [],
     waiting: queue ? readWaiters(list(raw.queue), queue, named[0]!) : new Map(),
+    lists: readLists(fields, toRecord(list(raw.heads))),
     leases: queue?.leases ?? {},
     named,
     isConsistent: queue !== undefined,
@@ -215,14 +224,13 @@ function readWaiters(
   { waiting }: StoredQueue,
   records: NamedRequests[number],
 ): ReadonlyMap<string, StoredWaiter> {
+  const read = entries.map(readEntry);
   const waiters = waiting.map(([waiter, ticket]) => {
     const [id = '', countedAs = ''] = waiter.split('@');
-    const entry = entries.find((text) => text.startsWith(`${ticket}:`))!;
-    const [, hits = 1, hold] = /^\d+:[^@*~]*(?:\*(\d+))?(?:~(\d+))?@/.exec(entry) ?? [];
-    const holdMillis = hold === undefined ? undefined : Number(hold);
+    const { hits, holdMillis, list } = read.find((entry) => Number(entry.ticket) === ticket)!;
     const keepMillis = records.get(id)?.keepMillis;
     const place = { ticket, replica: replicaOf(countedAs), countedAs, keepMillis };
-    return [id, { ...place, hits: Number(hits), holdMillis }] as const;
+    return [id, { ...place, hits, holdMillis, list }] as const;
   });
   return new Map(waiters.sort(([, a], [, b]) => a.ticket - b.ticket));
 }
@@ -230,7 +238,7 @@ function readWaiters(
 function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {
   return new Map(
     Object.entries(texts).map(([id, text]) => {
-      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?$/.exec(text) ?? [];
+      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?(?:\/.*)?$/.exec(text) ?? [];
       return [id, { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits) }];
     }),
   );

@@ -6,6 +6,7 @@ import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { LIMIT_NAMES } from './shape.js';
+import { NO_LISTS } from './stored-lists.js';
 import type { StoredRequest } from './stored-requests.js';
 import {
   NOTHING_STORED,
@@ -46,6 +47,8 @@ const FIRST_LIMIT = 11;
 const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
 /** The number of the records of waiters; those of granted requests and of outcomes follow. */
 const RECORDS = FIRST_RECENT + 2 * (1 + LIMIT_NAMES.length);
+/** The number of the heads of lanes; those of groups follow. */
+const HEADS = RECORDS + 6;
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -82,17 +85,25 @@ for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
 end
 local limits, recent, named = {}, {}, {}
-for i = ${FIRST_LIMIT}, #KEYS do
+for i = ${FIRST_LIMIT}, ${HEADS} - 1 do
   local ids = i < ${FIRST_RECENT} and limits or i < ${RECORDS} and recent or named
   ids[#ids + 1] = redis.call('HGETALL', KEYS[i])
 end
+local heads = {}
+for i = ${HEADS}, #KEYS do
+  for _, value in ipairs(redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES')) do
+    heads[#heads + 1] = value
+  end
+end
+local has_lists = redis.call('TYPE', KEYS[3]).ok == 'zset'
+local queue = redis.call(has_lists and 'ZRANGE' or 'LRANGE', KEYS[3], 0, -1)
 local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
 return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
   hits = redis.call('HGETALL', KEYS[9]),
   holds = redis.call('HGETALL', KEYS[10]),
-  queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
+  queue = queue, heads = heads, waiting = redis.call('HGETALL', KEYS[4]),
   replicas = redis.call('HGETALL', KEYS[5]), limits = limits, recent = recent, named = named,
   expiry = expiry, sent = sent
 })`);
@@ -120,7 +131,9 @@ export class StoredKey {
     const limits = LIMIT_NAMES.map((name) => names.limit(name));
     const recent = [`${names.state}:ids`, ...limits].flatMap((name) => [`${name}:0`, `${name}:1`]);
     const named = [names.records, names.granted, ...names.outcomes];
-    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits, ...recent, ...named];
+    const heads = [names.headsOf('lane'), names.headsOf('group')];
+    const held = [names.hits, names.holds];
+    this.#keys = [...keysOf(names), ...held, ...limits, ...recent, ...named, ...heads];
   }
 
   /** What there was after the last command. */
@@ -188,6 +201,7 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
       ...(state && { state: undefined }),
       ...(requests && { requests: new Map() }),
       ...((state! || holds!) && { holds: new Map() }),
+      ...((state! || hasNoQueue) && { lists: NO_LISTS }),
       ...(hasNoQueue && { waiting: new Map(), leases: {} }),
       named: snapshot.named.map((records, i) =>
         expired.includes(RECORDS + i) ? new Map<string, StoredRequest>() : records,

@@ -41,7 +41,7 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: Array.from({ length: 27 }, (_, i) => i + 1),
+  everything: Array.from({ length: 29 }, (_, i) => i + 1),
   state: [1],
   requests: [2, 14, 15],
   queue: [3],
@@ -58,6 +58,13 @@ export const LOSSES_OF_NAMED: Readonly<Record<string, readonly number[]>> = {
   granted: [23],
   outcomes: [24, 25, 26, 27],
   'state-and-records': [1, 22, 23, 24, 25, 26, 27],
+};
+
+/** The heads of lists, which follow from the lists. */
+export const LOSSES_OF_HEADS: Readonly<Record<string, readonly number[]>> = {
+  'heads-of-lanes': [28],
+  'heads-of-groups': [29],
+  heads: [28, 29],
 };
 
 /** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
@@ -310,6 +317,10 @@ export class World {
 
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
+    if (what in LOSSES_OF_HEADS) {
+      await this.stored.lose(this.redisNow, LOSSES_OF_HEADS[what]!);
+      return;
+    }
     this.hasLostOwners ||= what in LOSSES_OF_NAMED;
     for (const request of this.requests.values()) request.keptUntil = -Infinity;
     const isWhole = what === 'everything';

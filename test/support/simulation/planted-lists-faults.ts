@@ -1,0 +1,131 @@
+import type { PlantedFault } from './planted-fault.js';
+import type { Aim } from './schedule.js';
+
+const LISTS: Aim = { fates: ['lists'] };
+const LISTS_LOST: Aim = { fates: ['lists', 'tear queue', 'lose memory'] };
+const LISTS_LEFT: Aim = { fates: ['lists', 'leave'] };
+
+/** Faults of lanes and groups, by the invariant that they break. */
+export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
+  'a lane has its turn by its head start': [
+    {
+      name: 'waiters who are served are those of the lane that began to wait first',
+      aim: LISTS,
+      lua: 'queue/turn-walk.is_before',
+      body: 'return one.rank < other.rank or (one.rank == other.rank and one.ticket < other.ticket)',
+    },
+    {
+      name: 'a head start does not count when a waiter joins',
+      aim: LISTS,
+      lua: 'queue/lists.key_of_lane',
+      body: 'return tonumber((entries.split(entry)))',
+    },
+    {
+      name: 'a newcomer passes the lanes that would be next',
+      firstSeed: 78,
+      aim: LISTS,
+      lua: 'queue/lists.is_before_newcomer',
+      body: 'return false',
+    },
+    {
+      name: 'those who joined by later rules are served first',
+      aim: LISTS,
+      lua: 'queue/lists.begin_kind',
+      body: `for i, other in ipairs(state.lists) do
+      if other == kind then
+        table.remove(state.lists, i)
+      end
+    end
+    table.insert(state.lists, 1, kind)
+    more.changed(state)`,
+    },
+  ],
+  'groups get their shares': [
+    {
+      name: 'the weight of a group does not count when it is served',
+      firstSeed: 31,
+      aim: LISTS,
+      lua: 'queue/turn-walk.key_after',
+      body: `if list.kind == 'group' and is_approved then
+      return list.key + following.hits
+    end
+    return original(list, entry, is_approved, following)`,
+    },
+    {
+      name: 'a group that comes back begins before those that have waited',
+      aim: LISTS,
+      lua: 'queue/lists.add_to',
+      body: `local virtual_time = state.virtual_time
+    state.virtual_time = 0
+    original(keys, state, id, new)
+    state.virtual_time = virtual_time`,
+    },
+    {
+      name: 'a group pays for a waiter that has left',
+      firstSeed: 43,
+      aim: LISTS_LEFT,
+      lua: 'queue/lists.key_of_changed',
+      body: `return kind == 'group' and key + share_of(now) or original(kind, key, before, now)`,
+    },
+    {
+      name: 'the virtual time goes on when nobody waits',
+      aim: LISTS,
+      lua: 'queue/lists.drop',
+      body: `local virtual_time = state.virtual_time
+    original(keys, state)
+    state.virtual_time = virtual_time`,
+    },
+    {
+      name: 'more may wait of a group than its rules say',
+      firstSeed: 259,
+      aim: LISTS,
+      lua: 'lib/checks.is_group_full',
+      body: 'return false',
+    },
+  ],
+  'lists and their heads stay as they are, whatever is lost': [
+    {
+      name: 'waiters come back without their lists to a key that was lost',
+      aim: LISTS_LOST,
+      lua: 'queue/queue.rejoin',
+      body: `for _, waiter in ipairs(waiters) do
+      waiter.list = nil
+    end
+    original(keys, state, call, waiters)`,
+    },
+    {
+      name: 'heads that were removed stay away',
+      firstSeed: 17,
+      aim: LISTS_LOST,
+      lua: 'queue/lists.repair',
+      body: '',
+    },
+    {
+      name: 'who leaves stays the head of its list',
+      aim: LISTS_LEFT,
+      lua: 'queue/lists.remove_from',
+      body: `for _, ticket in ipairs(tickets) do
+      local start = '[' .. id .. ' ' .. ticket
+      for _, entry in ipairs(redis.call('ZRANGE', keys.queue, start .. ':', start .. ';', 'BYLEX')) do
+        redis.call('ZREM', keys.queue, entry)
+      end
+    end`,
+    },
+    {
+      name: 'the next of a list is not its head once the first one is approved',
+      firstSeed: 31,
+      aim: LISTS,
+      lua: 'queue/turn-walk.write',
+      body: `for _, list in ipairs(self.touched) do
+      list.is_over = true
+    end
+    original(self, state)`,
+    },
+    {
+      name: 'places of the dead are taken away with their entries left',
+      aim: { fates: ['lists', 'kill'] },
+      lua: 'queue/queue.leave_lists',
+      body: '',
+    },
+  ],
+};

@@ -1,0 +1,97 @@
+import { listId } from '../stored-queue.js';
+import type { Snapshot, StoredWaiter } from './snapshot.js';
+import { Violation } from './violation.js';
+
+/** The head of a lane or of a group. */
+export interface StoredHead {
+  readonly ticket: number;
+  /** Of two heads of a kind, the one with the lower key goes first. */
+  readonly key: number;
+}
+
+/** What a key with several lists stores of them: lua/queue/lists.lua. */
+export interface StoredLists {
+  /** The kinds with waiters, the one first that is served first. None in a key with one list. */
+  readonly kinds: readonly string[];
+  /** The tag that was served last, 0 while no group waits. */
+  readonly virtualTime: number;
+  /** By the ids of the lanes and groups. */
+  readonly heads: ReadonlyMap<string, StoredHead>;
+}
+
+export const NO_LISTS: StoredLists = { kinds: [], virtualTime: 0, heads: new Map() };
+
+/** @param heads `<ticket>:<list>` and keys by turns */
+export function readLists(
+  fields: Readonly<Record<string, string>>,
+  heads: Readonly<Record<string, string>>,
+): StoredLists {
+  return {
+    kinds: (fields.lists ?? '').match(/[a-z]+/g) ?? [],
+    virtualTime: Number(fields.virtual_time ?? 0),
+    heads: new Map(
+      Object.entries(heads).map(([head, key]) => {
+        const [, ticket, id = ''] = /^(\d+):(.*)$/.exec(head) ?? [];
+        return [id, { ticket: Number(ticket), key: Number(key) }];
+      }),
+    ),
+  };
+}
+
+/** The id of a waiter's list. Without a lane or a group it is that of the one list of its kind. */
+export function listIdOf({ list }: Pick<StoredWaiter, 'list'>): string {
+  return list ? listId(list) : 'fifo:';
+}
+
+export function kindOf({ list }: Pick<StoredWaiter, 'list'>): string {
+  return list?.kind ?? 'fifo';
+}
+
+/** When a waiter of a lane has its turn: its ticket less its head start. 0 for others. */
+export function keyInLanes({ list, ticket }: Pick<StoredWaiter, 'list' | 'ticket'>): number {
+  return list?.kind === 'lane' ? ticket - 1000 * list.headStartMillis : 0;
+}
+
+/** The waiter whose turn comes next; undefined if nobody waits. */
+export function nextWaiter({
+  waiting,
+  lists,
+}: Pick<Snapshot, 'waiting' | 'lists'>): StoredWaiter | undefined {
+  const [kind] = lists.kinds;
+  const first = [...waiting.values()];
+  if (kind === undefined) return first[0];
+  if (kind === 'fifo') return first.find((waiter) => kindOf(waiter) === kind);
+  const heads = [...lists.heads].filter(([id]) => id.startsWith(`${kind}:`));
+  const [next] = heads.map(([, head]) => head).sort((a, b) => a.key - b.key || a.ticket - b.ticket);
+  return first.find(({ ticket }) => ticket === next?.ticket);
+}
+
+/**
+ * What is wrong with the heads: each lane and each group with waiters has its first one as its head, and no other has any. The
+ * kinds with waiters are known.
+ */
+export function headsFault({ waiting, lists }: Snapshot): Violation | undefined {
+  const places = [...waiting.values()];
+  const hasLists = places.some(({ list }) => list);
+  const { kinds, heads, virtualTime } = lists;
+  const kindsThere = hasLists || kinds.length > 0 ? new Set(places.map(kindOf)) : new Set();
+  if (kinds.length !== kindsThere.size || kinds.some((kind) => !kindsThere.has(kind))) {
+    return new Violation('the kinds of lists with waiters are known', kinds.join(' '));
+  }
+  const first = new Map<string, StoredWaiter>();
+  for (const place of places) {
+    if (place.list && !first.has(listIdOf(place))) first.set(listIdOf(place), place);
+  }
+  for (const id of new Set([...first.keys(), ...heads.keys()])) {
+    const [place, head] = [first.get(id), heads.get(id)];
+    const isLane = place?.list?.kind === 'lane';
+    const isRight = isLane ? head?.key === keyInLanes(place) : !Number.isNaN(head?.key);
+    if (place?.ticket === head?.ticket && isRight) continue;
+    const detail = `${id} has ${JSON.stringify(head)}, not ${place?.ticket}`;
+    return new Violation('the first of a list is its head', detail);
+  }
+  if (virtualTime !== 0 && !kindsThere.has('group')) {
+    return new Violation('groups begin again when none waits', `at ${virtualTime}`);
+  }
+  return undefined;
+}
