@@ -121,13 +121,19 @@ local function share_of(entry)
   return hits / of_group
 end
 
--- The order key of a list that has another head now, though nobody was approved. Equal shares must not change it by rounding.
-local function key_of_changed(kind, key, before, now)
+-- The tag of a group whose head has left without an approval. `share_before`, `share`: of that head, and of the one now. Equal
+-- shares must not change it by rounding. No tag is below the virtual time: while a large head waits and then leaves, its
+-- group saves up no turns.
+function lists.tag_of_changed(virtual_time, tag, share_before, share)
+  return share_before == share and tag or math.max(virtual_time, tag - share_before + share)
+end
+
+-- The order key of a list that has another head now, though nobody was approved.
+local function key_of_changed(state, kind, key, before, now)
   if kind == 'lane' then
     return key_of_lane(now)
   end
-  local share_before, share_now = share_of(before), share_of(now)
-  return share_before == share_now and key or key - share_before + share_now
+  return lists.tag_of_changed(state.virtual_time, key, share_of(before), share_of(now))
 end
 
 local function is_empty(keys, kind)
@@ -178,7 +184,7 @@ local function add_to(keys, state, id, new)
     local head = head_of(before, id)
     local key_before = tonumber(redis.call('ZSCORE', name, head)) or key
     redis.call('ZREM', name, head)
-    key = key_of_changed(kind, key_before, before, new[1])
+    key = key_of_changed(state, kind, key_before, before, new[1])
   end
   redis.call('ZADD', name, lists.format_key(key), head_of(new[1], id))
 end
@@ -249,7 +255,8 @@ local function remove_from(keys, state, id, tickets)
   local key = tonumber(redis.call('ZSCORE', name, before)) or state.virtual_time
   redis.call('ZREM', name, before)
   if first then
-    redis.call('ZADD', name, lists.format_key(key_of_changed(kind, key, head, first)), head_of(first, id))
+    key = key_of_changed(state, kind, key, head, first)
+    redis.call('ZADD', name, lists.format_key(key), head_of(first, id))
   end
 end
 

@@ -97,7 +97,7 @@ function turn_walk:next()
 end
 
 -- The order key of a list of which an entry has left.
-local function key_after(list, entry, is_approved, following)
+local function key_after(virtual_time, list, entry, is_approved, following)
   if list.kind == 'fifo' then
     return list.key
   elseif list.kind == 'lane' then
@@ -107,7 +107,7 @@ local function key_after(list, entry, is_approved, following)
   if is_approved then
     return list.key + share
   end
-  return share_before == share and list.key or list.key - share_before + share
+  return lists.tag_of_changed(virtual_time, list.key, share_before, share)
 end
 
 -- The next waiter leaves the queue.
@@ -125,7 +125,7 @@ function turn_walk:take(is_approved)
   local following = first_left(self, list)
   if following then
     list.ticket = following.ticket
-    list.key = key_after(list, entry, is_approved, following)
+    list.key = key_after(self.virtual_time, list, entry, is_approved, following)
     put(self.open, list)
   else
     list.is_over = true

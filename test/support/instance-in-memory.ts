@@ -32,7 +32,7 @@ export class InstanceInMemory {
   /** In milliseconds. */
   now = 0;
   readonly instance: Instance;
-  /** Who was approved from the queue, in order. */
+  /** The names of the requests that were approved from the queue, in order. */
   readonly granted: string[] = [];
   readonly #policy: { current: KeyLimits };
   #numbers = 0;
@@ -90,7 +90,7 @@ export class InstanceInMemory {
     return [...this.granted];
   }
 
-  /** Who is approved in windows of this length from now on, in their order, until one approves nobody. */
+  /** The requests that are approved in windows of this length from now on, in their order, until one approves nobody. */
   servedInWindowsOf(millis: number): string[] {
     const served: string[] = [];
     for (;;) {

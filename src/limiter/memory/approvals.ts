@@ -143,8 +143,8 @@ export class Approvals {
   }
 
   /**
-   * Returns whom a waiter stops that lacks room; undefined if it does not: each list that a limit counts in which it lacks
-   * room. One that needs more than a maximum, which was lowered since, gets a window for itself.
+   * Returns the waiters that one stops that lacks room: those of each list that a limit counts in which it lacks room.
+   * Undefined if it has room. One that needs more than a maximum, which was lowered since, gets a window for itself.
    */
   stoppedBy(terms: Terms): Stopped | undefined {
     if (this.areFull(terms)) return 'all';
@@ -169,7 +169,7 @@ export class Approvals {
   /**
    * Approves a waiter if it fits. Without memory for its id it keeps waiting, as in a full window.
    * @param keepMillis how long the approval is held until its caller has got it; undefined: its caller gets it at once
-   * @returns undefined if it is approved, and otherwise whom it stops
+   * @returns undefined if it is approved, and otherwise the waiters that it stops
    */
   addWaiter(
     now: number,

@@ -16,7 +16,7 @@ const NO_CHECK = 0;
  * latest of them. The checks have numbers, as in their claims.
  */
 export class KnownRequests {
-  /** @param queue returns that of the key, which may have another one later */
+  /** @param queue returns the queue of the key, which may have another one later */
   constructor(
     private approvals: Approvals,
     private queue: () => WaitingQueue,

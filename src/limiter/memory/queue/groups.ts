@@ -16,10 +16,12 @@ class Group extends WaitingList {
  * The lists of groups, which are served by self-clocked fair queueing (Golestani 1994). The group goes first whose head has the
  * smallest tag. The virtual time is the tag that was served last. The tag of a group is the virtual time at which its
  * head became the head, and the share of that: its hits divided by the weight of its group. Only an approval advances the
- * tag of a group. `lua/queue/lists.lua` has the same rules, and the same arithmetic.
+ * tag of a group, and no tag is below the virtual time: while a large head waits and then leaves, its group saves up no
+ * turns. `lua/queue/lists.lua` has the same rules, and the same arithmetic.
  *
- * While two groups wait, the shares of what each gets differ by at most the largest share of a request of each. A group
- * without waiters is forgotten, since its tag is not above the virtual time then. When no group waits, neither is.
+ * While two groups wait, the shares of what each gets differ by at most the largest share of a request of each, unless the
+ * one that gets less withdraws its head. A group without waiters is forgotten, since its tag is not above the virtual time
+ * then. When no group waits, the virtual time is forgotten as well.
  */
 export class Groups extends ListsOfKind<Group> {
   #virtualTime = 0;
@@ -65,7 +67,7 @@ export class Groups extends ListsOfKind<Group> {
     const [before, now] = [shareOf(gone), shareOf(group.head)];
     if (isApproved) group.tag += now;
     // Rounding must not change it if the shares are the same.
-    else if (before !== now) group.tag = group.tag - before + now;
+    else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
     this.#turns.update(group);
   }
 }

@@ -8,7 +8,7 @@ export class IndexedHeap<Item extends { index: number }> {
     return this.#items[0];
   }
 
-  /** In no order but that of the heap. */
+  /** In the order of the heap. */
   get all(): readonly Item[] {
     return this.#items;
   }

@@ -18,7 +18,7 @@ export class Lanes extends ListsOfKind {
   }
 
   /**
-   * Whether a newcomer of a lane would be the next of those in lanes that are not stopped for lack of room that it does not
+   * Whether a newcomer of a lane would be the next, if the lanes are left out that wait for room which the newcomer does not
    * need.
    */
   isNext(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {

@@ -15,7 +15,7 @@ export class OrderedQueue implements WaitingQueue {
   #waiters = new Map<string, Entry>();
   /** Those with waiters, in the order in which they began to have some. */
   #kinds: ListsOfKind[] = [];
-  /** Whether it is a copy, in which those who were taken are still among the waiters. */
+  /** Whether it is a copy, which still has the waiters that were taken from it. */
   #isCopy = false;
   /** Whether the kinds are those of the queue of which this is a copy, which has taken none yet. */
   #isShared = false;
@@ -151,7 +151,7 @@ export class OrderedQueue implements WaitingQueue {
 
   /**
    * Visits the heads in the order of their turns, without those that are stopped.
-   * @param visit returns whom a head stops; undefined if it was taken
+   * @param visit returns the waiters that a head stops; undefined if it was taken
    */
   #visit(visit: (list: WaitingList, head: Queued) => Stopped | undefined): void {
     const stoppedLanes = new Set<string>();

@@ -15,5 +15,5 @@ export type Joining = Omit<Queued, 'ticket'>;
 /** A waiter or a check, as far as the order of turns goes. */
 export type Ordered = Pick<Queued, 'list' | 'ticket'>;
 
-/** Who waits on behind a head that lacks room: all, or those in some lanes, its own among these. */
+/** The waiters that a head stops which lacks room: all, or the waiters in some lanes, of which its own is one. */
 export type Stopped = 'all' | readonly string[];

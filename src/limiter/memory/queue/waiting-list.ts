@@ -59,7 +59,7 @@ export class WaitingList {
     this.#size -= 1;
   }
 
-  /** Those who were taken are no longer kept in memory. No copy may be used any more. */
+  /** Frees the entries that were taken. No copy may be used any more. */
   forgetTaken(): void {
     if (this.#head) this.#head.previous = undefined;
   }

@@ -5,7 +5,7 @@ import type { WaitingList } from './waiting-list.js';
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
 export interface WaitingQueue {
   readonly size: number;
-  /** That of the waiter that joined last; before, when the key was created, in microseconds. */
+  /** The ticket of the waiter that joined last; before, when the key was created, in microseconds. */
   readonly lastTicket: number;
   /** Returns a copy from which requests may be taken. It is valid until this queue changes. */
   copy(): WaitingQueue;
@@ -19,14 +19,14 @@ export interface WaitingQueue {
   remove(requestId: string): boolean;
   /**
    * Takes requests, each when it is the next, until all are stopped.
-   * @param approve returns undefined if it approves a request, and otherwise whom this stops
+   * @param approve returns undefined if it approves a request, and otherwise the waiters that the request stops
    * @returns their ids, in this order
    */
   takeNext(approve: (waiter: Queued) => Stopped | undefined): string[];
   /**
    * Returns the requests that would be approved next if they had room: the head of the queue, and behind it the heads of
    * lists that are not stopped.
-   * @param stoppedBy says whom a head stops
+   * @param stoppedBy returns the waiters that a head stops
    */
   stoppedHeads(stoppedBy: (head: Queued) => Stopped): Queued[];
   /**
@@ -38,7 +38,7 @@ export interface WaitingQueue {
   isNext(now: number, list: QueueList | undefined, stoppedBy: (head: Queued) => Stopped): boolean;
   /** Returns the position of a request in its list, as in `PlaceInQueue`; undefined if it does not wait. */
   positionOf(requestId: string): number | undefined;
-  /** How many wait in a list. @param list undefined: the list of those without a lane or a group */
+  /** How many wait in a list. @param list undefined: the list of the waiters without a lane or a group */
   countIn(list: QueueList | undefined): number;
   /** Returns the requests whose turns come first, in this order. */
   first(most: number): Queued[];

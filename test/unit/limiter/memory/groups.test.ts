@@ -139,3 +139,19 @@ test('a thousand groups that join and leave have their turns in the order of the
   const expected = left.toSorted((a, b) => sharesOf(names.indexOf(b)) - sharesOf(names.indexOf(a)));
   expect(key.servedInWindowsOf(1000)).toEqual(expected);
 });
+
+test('a large request that leaves gives its group no more than its next turn', () => {
+  const key = new InstanceInMemory({ ...ONE, maxRequests: 6 });
+  // One hit is left of each window.
+  key.check('held', A, { hits: 5, holdMillis: 1_000_000 });
+  key.check('first', A);
+  key.wait('large', A, { hits: 6 });
+  for (const name of ['a1', 'a2', 'a3']) key.wait(name, A);
+  for (let i = 1; i <= 8; i += 1) key.wait(`b${i}`, B);
+  for (let i = 1; i <= 4; i += 1) expect(key.settleAt(i * 1000)).toEqual([`b${i}`]);
+  key.withdraw('large');
+  for (const name of ['c1', 'c2', 'c3']) key.wait(name, C);
+  expect(key.servedInWindowsOf(1000)).toEqual([
+    ...['a1', 'a2', 'b5', 'c1', 'a3', 'b6', 'c2', 'b7', 'c3', 'b8'],
+  ]);
+});

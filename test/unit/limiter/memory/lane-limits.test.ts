@@ -279,7 +279,7 @@ test('no limit has more than its maximum, and nothing is left unused while a hea
         expectWorkDone();
       }
     }),
-    { numRuns: extent(150, 3000) },
+    { numRuns: extent(100, 1000) },
   );
   expect(stopsOfOneLane).toBeGreaterThan(0);
 });

@@ -98,7 +98,7 @@ describe('a newcomer', () => {
   });
 });
 
-test('those who leave are passed at once, wherever they wait', () => {
+test('waiters that leave are passed at once, wherever they wait', () => {
   const key = fullKey();
   for (const name of ['b1', 'b2', 'b3']) key.wait(name, BATCH);
   for (const name of ['i1', 'i2', 'i3']) key.wait(name, INTERACTIVE);
