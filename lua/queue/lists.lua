@@ -285,7 +285,7 @@ function lists.split_waiting(value)
   return ticket, id ~= '' and id or lists.FIFO
 end
 
--- Finds the heads again from the entries. All groups begin again. `tickets`: of those who wait, as a set. Without the state,
+-- Finds the heads again from the entries. All groups begin again. `tickets`: of the waiters, as a set. Without the state,
 -- a withdrawal leaves its entry here.
 local function restore_heads(keys, state, tickets)
   local left = {}
