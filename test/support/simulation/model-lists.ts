@@ -95,7 +95,7 @@ function tagOf(
   if (!head) return virtualTime + shareOf(first);
   const before = [...waiting.values()].find(({ ticket }) => ticket === head.ticket) ?? first;
   if (shareOf(before) === shareOf(first)) return head.key;
-  return head.key - shareOf(before) + shareOf(first);
+  return Math.max(virtualTime, head.key - shareOf(before) + shareOf(first));
 }
 
 function shareOf({ hits, list }: Place): number {

@@ -49,7 +49,7 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
       body: `if list.kind == 'group' and is_approved then
       return list.key + following.hits
     end
-    return original(list, entry, is_approved, following)`,
+    return original(virtual_time, list, entry, is_approved, following)`,
     },
     {
       name: 'a group that comes back begins before those that have waited',
@@ -65,7 +65,7 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
       firstSeed: 43,
       aim: LISTS_LEFT,
       lua: 'queue/lists.key_of_changed',
-      body: `return kind == 'group' and key + share_of(now) or original(kind, key, before, now)`,
+      body: `return kind == 'group' and key + share_of(now) or original(state, kind, key, before, now)`,
     },
     {
       name: 'the virtual time goes on when nobody waits',
