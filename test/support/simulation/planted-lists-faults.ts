@@ -95,7 +95,7 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
     },
     {
       name: 'heads that were removed stay away',
-      firstSeed: 17,
+      firstSeed: 107,
       aim: LISTS_LOST,
       lua: 'queue/lists.repair',
       // Without a state that names the lists, scripts would fail.
