@@ -36,9 +36,9 @@ export class Groups extends ListsOfKind<Group> {
     return this.#turns.first;
   }
 
+  /** In a copy no group begins to wait, so that it needs no virtual time. */
   override copy(): Groups {
     const copy = this.copyTo(new Groups());
-    copy.#virtualTime = this.#virtualTime;
     // In the order of a heap, so that each stays where it is added.
     for (const { name, tag } of this.#turns.all) {
       const group = copy.find(name);
