@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -14,6 +16,8 @@ import { useRedis } from '../support/use-redis.js';
 const CONFIGURATION = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
 const TIMEOUT_MILLIS = 10 * 60 * 1000;
 const TOKEN = 'token-for-everything';
+/** Checks may name groups. Those that name lanes are errors. */
+const RULES = { keys: [{ key_pattern: '.*', key_pattern_is_regex: true, queue: { fair: true } }] };
 
 const run = promisify(execFile);
 const program = provided('SLUICE_TEST_SCHEMATHESIS');
@@ -30,7 +34,9 @@ describeWithSchemathesis('valid and invalid requests generated from the document
     settings: Readonly<Record<string, string>>,
     ...options: string[]
   ): Promise<unknown> {
-    const { url } = await startReplica(settings);
+    const config = join(folder, 'rules.json');
+    await writeFile(config, JSON.stringify(RULES));
+    const { url } = await startReplica({ ...settings, CONFIG_FILE: config });
     const words = ['--no-color', `--config-file=${CONFIGURATION}`, 'run', ...options];
     const report = await run(program, [...words, `${url}/openapi.json`], { cwd: folder }).catch(
       (error: unknown) => error as { stdout: string },
