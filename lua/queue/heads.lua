@@ -189,12 +189,11 @@ function heads.is_next_in_lane(keys, state, call, tally, walk, left, list)
   end
 end
 
--- The waiters whose turns come first, at most this number: of each its replica, its arrival in ms since 1970, its hits, its
--- hold, and for how many ms its place is kept.
+-- The waiters whose turns come first, at most this number: of each its replica, and its arrival in ms since 1970.
 -- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
 function heads.first_waiters(keys, state, tally, now_ms, most, looked_at)
   local first = {}
-  if tally.places == 0 then
+  if tally.places == 0 or most == 0 then
     return first
   end
   local walk = heads.walk(keys, state, tally, most, looked_at)

@@ -15,7 +15,7 @@ end
 -- The lists of a kind: of each its id and the ticket of its head. And how many there are.
 local function of_kind(keys, kind)
   if kind == 'fifo' then
-    local first = lists.all_of(keys, lists.FIFO)[1]
+    local first = lists.first(keys, lists.FIFO)
     local rest = first and string.sub(first, #lists.FIFO + 2)
     return rest and { { id = lists.FIFO, ticket = ticket_of(rest) } } or {}, rest and 1 or 0
   end

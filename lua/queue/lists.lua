@@ -228,6 +228,11 @@ function lists.all(keys)
   return weight.add(redis.call('ZRANGE', keys.queue, 0, -1), 1)
 end
 
+-- The first entry of one list; nil if it has none.
+function lists.first(keys, id)
+  return first_of(keys, id, 1)[1]
+end
+
 -- All entries of one list.
 function lists.all_of(keys, id)
   return first_of(keys, id, -1)

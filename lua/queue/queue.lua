@@ -133,22 +133,37 @@ local function leave_lists(keys, state, ids)
   end
 end
 
--- Removes the waiters of dead replicas among these entries of lists.
-local function remove_dead(keys, state, now_ms, texts)
-  local tally, owners, dead = state.tally, named_requests.replicas(keys, state), {}
-  for _, text in ipairs(texts) do
+-- Forgets waiters that have left the queue without an approval. Returns how many of the ids waited.
+local function forget(keys, state, ids)
+  leave_lists(keys, state, ids)
+  local count = chunks.call('HDEL', keys.waiting, ids)
+  if count > 0 then
+    named_requests.forget_waiting(keys, state, ids)
+    holders.forget_waiting(keys, state, ids)
+    state.changed = true
+  end
+  return count
+end
+
+-- Removes the waiters of dead replicas from a list, or, without one, from all lists. While all replicas live, nothing is read:
+-- each of many checks that are denied asks for it.
+local function remove_dead(keys, state, now_ms, list)
+  local tally, waiters, dead = state.tally, {}, {}
+  if tally.living == tally.places then
+    return
+  end
+  for i, text in ipairs(list and lists.all_of(keys, list) or lists.all(keys)) do
     local _, request_id, replica_id = entries.split(text)
-    replica_id = owners[request_id] or replica_id
-    if not replicas.is_alive(replicas.of(tally, replica_id), now_ms) then
-      dead[#dead + 1] = request_id
-      replicas.add_places(tally, replica_id, -1, now_ms)
+    waiters[i] = { request_id = request_id, replica_id = replica_id }
+  end
+  named_requests.resolve(keys, state, waiters)
+  for _, waiter in ipairs(waiters) do
+    if not replicas.is_alive(replicas.of(tally, waiter.replica_id), now_ms) then
+      dead[#dead + 1] = waiter.request_id
+      replicas.add_places(tally, waiter.replica_id, -1, now_ms)
     end
   end
-  leave_lists(keys, state, dead)
-  chunks.call('HDEL', keys.waiting, dead)
-  named_requests.forget_waiting(keys, state, dead)
-  holders.forget_waiting(keys, state, dead)
-  state.changed = true
+  forget(keys, state, dead)
 end
 
 -- Removes withdrawn entries if they are more than half of the list. It also removes the waiters of dead replicas if
@@ -161,7 +176,7 @@ function queue.compact(keys, state, now_ms)
   local removes_dead = tally.places > 2 * state.queue_max + DEAD_SLACK
   if state.lists then
     if removes_dead then
-      remove_dead(keys, state, now_ms, lists.all(keys))
+      remove_dead(keys, state, now_ms)
     end
     return
   end
@@ -188,9 +203,8 @@ function queue.compact(keys, state, now_ms)
     replicas.add_places(tally, replica_id, -1, now_ms)
     return false
   end)
-  chunks.call('HDEL', keys.waiting, dead)
-  named_requests.forget_waiting(keys, state, dead)
-  holders.forget_waiting(keys, state, dead)
+  forget(keys, state, dead)
+  -- The list that is written again has no expiry.
   state.changed = true
 end
 
@@ -201,7 +215,7 @@ function queue.count_in_list(keys, state, call, list, most)
   end
   local count = lists.count(keys, list)
   if most and count >= most and not recovery.is_on(state) then
-    remove_dead(keys, state, call.now_ms, lists.all_of(keys, list))
+    remove_dead(keys, state, call.now_ms, list)
     count = lists.count(keys, list)
   end
   return count
@@ -312,15 +326,11 @@ function queue.withdraw(keys, state, call, ids, replica_id)
   if tally.places == 0 then
     return 0
   end
-  leave_lists(keys, state, ids)
-  local withdrawn = chunks.call('HDEL', keys.waiting, ids)
+  local withdrawn = forget(keys, state, ids)
   if withdrawn == 0 then
     return 0
   end
   replicas.add_places(tally, replica_id, -withdrawn, call.now_ms)
-  named_requests.forget_waiting(keys, state, ids)
-  holders.forget_waiting(keys, state, ids)
-  state.changed = true
   if tally.living == 0 then
     key_limits.end_serving(state)
     state.stopped_heads = nil

@@ -171,3 +171,30 @@ test('waiters that need no hold are served in few steps where no more approvals 
   expect(await key.counted()).toEqual({ approved: 201, held: 1 });
   expect(await key.queued()).toEqual([]);
 });
+
+test('a look that names no waiter reads none, in one list and in several', async () => {
+  await fill();
+  expect(await elementsRead(redis.client, key.names.state, () => replica.examine(0))).toBeLessThan(
+    10,
+  );
+  const list = { kind: 'lane', name: 'batch', headStartMillis: 0 } as const;
+  await replica.checkBatch([{ requestId: 'lane', canWait: true, list }], {
+    maxRequestsInQueue: MANY + 1,
+  });
+  expect(await elementsRead(redis.client, key.names.state, () => replica.examine(0))).toBeLessThan(
+    10,
+  );
+});
+
+test('a check of a group whose places are taken reads no waiter while all replicas live', async () => {
+  const list = { kind: 'group', name: 'busy', weight: 1, maxRequests: 1000 } as const;
+  await replica.check(['first']);
+  for (const requestId of waiters.slice(0, 1000)) {
+    await replica.checkBatch([{ requestId, canWait: true, list }]);
+  }
+  const read = await elementsRead(redis.client, key.names.state, async () => {
+    const denied = await replica.checkBatch([{ requestId: 'late', canWait: true, list }]);
+    expect(denied).toEqual(['queue full of group']);
+  });
+  expect(read).toBeLessThan(10);
+});
