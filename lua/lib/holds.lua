@@ -129,6 +129,15 @@ function holds.read(keys, state, id)
   end
 end
 
+-- The lane of a held approval; nil if it has none.
+function holds.lane_of(keys, state, id)
+  if not held.has_lanes(state) then
+    return nil
+  end
+  local _, _, _, lane = holds.read(keys, state, id)
+  return lane
+end
+
 -- `hits_before`: of the same hold, if it is held already.
 function holds.write(keys, state, call, id, lapses, millis, hits, lane, hits_before)
   if hits_before and hits_before ~= hits then

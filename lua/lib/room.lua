@@ -53,8 +53,8 @@ local function at_for(state, call, hits, list)
   return at_of_all(state, call, hits, list)
 end
 
--- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: those who would be next, if each needs more than
--- is free.
+-- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
+-- more than is free.
 function room.at(state, call)
   local time = math.huge
   for _, head in ipairs(state.stopped_heads or {}) do

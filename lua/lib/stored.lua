@@ -10,8 +10,8 @@
 --                                         more than one hit or is held, in a pause, while a vendor's report is in
 --                                         force or a request has set the next window's length, while requests with ids
 --                                         of their callers are remembered, while a check has said who holds its
---                                         approval, while a waiter has a lane or a group, and in a key with further limits or a calendar. A field that says
---                                         nothing is 0
+--                                         approval, while a waiter has a lane or a group, and in a key with further
+--                                         limits or a calendar. A field that says nothing is 0
 
 local digits = require 'lib/digits'
 local held = require 'limits/held'

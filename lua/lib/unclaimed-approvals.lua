@@ -40,8 +40,7 @@ function unclaimed_approvals.claim(keys, state, call, record, owner)
     holds.renew(keys, state, call, id, hold, nil, math.huge)
   else
     -- First, since a limit gives back no more than a vendor's report allows.
-    local _, _, _, lane = holds.read(keys, state, id)
-    key_limits.take_from_hold(keys, state, call, id, hits, lane)
+    key_limits.take_from_hold(keys, state, call, id, hits, holds.lane_of(keys, state, id))
     holds.release(keys, state, id)
   end
   note_end(state, record)

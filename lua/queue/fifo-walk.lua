@@ -6,7 +6,7 @@ local fifo_list = require 'queue/fifo-list'
 local fifo_walk = {}
 fifo_walk.__index = fifo_walk
 
--- Begins a walk of at most `most` entries. `read_entries(texts)`: from queue/queue.
+-- Begins a walk of at most `most` entries. `read_entries(texts)`: from queue/heads.
 function fifo_walk.begin(keys, most, read_entries)
   return setmetatable({
     keys = keys, entries = read_entries(fifo_list.first(keys, most)), taken = 0,

@@ -108,7 +108,7 @@ function heads.take(keys, state, call, room, most, approve)
     if not entry then
       break
     end
-    local counts = entry.is_waiting and replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms)
+    local counts = heads.counts(state, tally, entry, now_ms)
     local stops = counts and heads.stops_of(state, room, entry)
     if stops then
       stopped[#stopped + 1] = entry
@@ -155,7 +155,7 @@ end
 
 -- The order key of a check of a lane that joined now.
 function heads.key_of_newcomer(keys, state, call, list)
-  return math.max(call.now_us, queue.last_ticket(keys, state) + 1) - list.parameter * 1000
+  return lists.key_in_lane(math.max(call.now_us, queue.last_ticket(keys, state) + 1), list.parameter)
 end
 
 -- Whether a check of a lane that joined now would have its turn before each waiter that is not stopped by a limit which does not

@@ -109,10 +109,15 @@ local function head_of(entry, id)
   return ticket_in(entry, id) .. ':' .. id
 end
 
--- The order key of a lane by its first entry.
+-- The order key of a lane by the ticket of its head, and the head start in ms that this came with.
+function lists.key_in_lane(ticket, head_start)
+  return tonumber(ticket) - head_start * 1000
+end
+
+-- The same by the first entry of the lane.
 local function key_of_lane(entry)
   local ticket, _, _, _, _, _, head_start = entries.split(entry)
-  return tonumber(ticket) - head_start * 1000
+  return lists.key_in_lane(ticket, head_start)
 end
 
 -- What an entry of a group adds to its tag.

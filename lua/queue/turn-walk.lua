@@ -54,7 +54,7 @@ local function open_kind(self, keys, rank, kind, most)
   return #heads < 2 * most
 end
 
--- Begins a walk of at most `most` waiters. `read_entries(texts)`: from queue/queue.
+-- Begins a walk of at most `most` waiters. `read_entries(texts)`: from queue/heads.
 function turn_walk.begin(keys, state, most, read_entries)
   local self = setmetatable({
     keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
@@ -82,7 +82,7 @@ local function first_left(self, list)
   return list.entries[list.position]
 end
 
--- The next waiter that is not stopped, and the order key of its list; nil if there is none.
+-- The next waiter that is not stopped, and its list; nil if there is none.
 function turn_walk:next()
   while #self.open > 0 do
     local list = self.open[#self.open]
@@ -101,7 +101,7 @@ local function key_after(virtual_time, list, entry, is_approved, following)
   if list.kind == 'fifo' then
     return list.key
   elseif list.kind == 'lane' then
-    return tonumber(following.ticket) - following.list.parameter * 1000
+    return lists.key_in_lane(following.ticket, following.list.parameter)
   end
   local share_before, share = entry.hits / entry.list.parameter, following.hits / following.list.parameter
   if is_approved then

@@ -151,9 +151,10 @@ function listNamedIn(
   for (const { name, order, value } of LIST_ENTRIES) {
     const at = entries.findIndex(({ key }) => key === name);
     const entry = entries[at];
-    const ofKey = entries.filter(({ key }) => key !== name);
     // Nearly all descriptors name none.
-    if (!entry || ofKey.length === 0) continue;
+    if (!entry) continue;
+    const ofKey = entries.filter(({ key }) => key !== name);
+    if (ofKey.length === 0) continue;
     const key = keyIn(ofKey);
     if (policyOf(key).queueOrder?.kind !== order) continue;
     if (entries.length - ofKey.length > 1) throw invalid(path, `have ${name} once`);

@@ -248,8 +248,9 @@ export function hasTerms(check: BatchedCheck): boolean {
   return hasHits(check) || isHeld(check) || hasNumber(check) || hasList(check);
 }
 
-function hasList({ list }: BatchedCheck): boolean {
-  return list !== undefined;
+/** No limit counts a group apart, and it passes nobody, so that a check of a group says so only if it may wait there. */
+function hasList({ list, canWait }: BatchedCheck): boolean {
+  return list !== undefined && (canWait || list.kind === 'lane');
 }
 
 function hasNumber({ number }: BatchedCheck): boolean {

@@ -174,7 +174,13 @@ describe('the account finds scripts in which', () => {
     to: string,
   ])[] = [
     ['a lane is never before another', lanes, 'queue/lists', '- head_start * 1000', ''],
-    ['a lane starves', lanes, 'queue/turn-walk', 'parameter * 1000', 'parameter * 9000'],
+    [
+      'a lane starves',
+      lanes,
+      'queue/turn-walk',
+      'following.list.parameter)',
+      '9 * following.list.parameter)',
+    ],
     [
       'a newcomer passes those who are before it',
       lanes,

@@ -30,3 +30,16 @@ test('a key with other limits than the first has them in its text', () => {
   expect(shapesOf(batch('a'), batch('other'), batch('b'))).toBe('1 1=5000:7:0 1');
   expect(shapesOf(batch('other'), batch('another'), batch('b', 2))).toBe('1 1=1000:2:3 2=1000:2:3');
 });
+
+test('a check says its lane, and its group only if it may wait there', () => {
+  const lane = { kind: 'lane', name: 'a', headStartMillis: 5 } as const;
+  const group = { kind: 'group', name: 'b c', weight: 2, maxRequests: 9 } as const;
+  const shapeOf = (...checks: CheckBatch['checks']): unknown =>
+    shapesOf(checkBatchOf(naming.namesOf('key'), checks));
+  const check = { requestId: 'id', canWait: false };
+  expect(shapeOf({ ...check, list: group })).toBe('');
+  expect(shapeOf({ ...check, list: lane })).toBe('1/lists=lane:a:5;');
+  expect(shapeOf({ ...check, list: group, canWait: true })).toBe(
+    '1/waits=1;lists=group:b%20c:2:9;',
+  );
+});
