@@ -1,55 +1,35 @@
+import { Heap } from './heap.js';
+
 export interface Moment {
   readonly id: string;
   readonly at: number;
 }
 
-/** Moments, of which the first is known: a binary heap. */
+/** Moments, of which the first is known. */
 export class Moments {
-  readonly #heap: Moment[] = [];
+  readonly #heap = new Heap<Moment>(isBefore);
 
   get size(): number {
-    return this.#heap.length;
+    return this.#heap.size;
   }
 
   get first(): Moment | undefined {
-    return this.#heap[0];
+    return this.#heap.first;
   }
 
   add(moment: Moment): void {
-    const heap = this.#heap;
-    let index = heap.length;
-    heap.push(moment);
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      const above = heap[parent];
-      if (!above || above.at <= moment.at) break;
-      heap[index] = above;
-      index = parent;
-    }
-    heap[index] = moment;
+    this.#heap.add(moment);
   }
 
   removeFirst(): void {
-    const heap = this.#heap;
-    const last = heap.pop();
-    if (!last || heap.length === 0) return;
-    let index = 0;
-    for (;;) {
-      const left = heap[2 * index + 1];
-      const right = heap[2 * index + 2];
-      const next = right && left && right.at < left.at ? right : left;
-      if (!next || next.at >= last.at) break;
-      heap[index] = next;
-      index = 2 * index + (next === right ? 2 : 1);
-    }
-    heap[index] = last;
+    this.#heap.removeAt(0);
   }
 
   /** Visits the moments up to a time, in any order, and looks at few others. */
   visitUntil(time: number, visit: (moment: Moment) => void): void {
     const indices = [0];
     for (let index = indices.pop(); index !== undefined; index = indices.pop()) {
-      const moment = this.#heap[index];
+      const moment = this.#heap.all[index];
       if (!moment || moment.at > time) continue;
       visit(moment);
       indices.push(2 * index + 1, 2 * index + 2);
@@ -57,6 +37,10 @@ export class Moments {
   }
 
   clear(): void {
-    this.#heap.length = 0;
+    this.#heap.clear();
   }
+}
+
+function isBefore(one: Moment, other: Moment): boolean {
+  return one.at < other.at;
 }

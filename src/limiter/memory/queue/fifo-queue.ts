@@ -1,11 +1,9 @@
 import type { QueueList } from '../../queue-order.js';
 import type { WaitingList } from './waiting-list.js';
 import { nextTicket } from './tickets.js';
+import { positionIn } from './position.js';
 import type { Joining, Queued, Stopped } from './queued.js';
 import type { WaitingQueue } from './waiting-queue.js';
-
-/** As many positions are exact: those behind them count waiters that have left the queue. */
-const EXACT_POSITIONS = 1000;
 
 interface Entry {
   readonly waiter: Queued;
@@ -52,14 +50,7 @@ export class FifoQueue implements WaitingQueue {
 
   positionOf(requestId: string): number | undefined {
     const wanted = this.#waiters?.get(requestId);
-    if (!wanted) return undefined;
-    let position = 0;
-    for (const entry of this.#waiters?.values() ?? []) {
-      position += 1;
-      if (entry === wanted) break;
-      if (position === EXACT_POSITIONS) return position + wanted.number - entry.number;
-    }
-    return position;
+    return wanted && positionIn(this.#waiters?.values() ?? [], wanted);
   }
 
   remove(requestId: string): boolean {

@@ -1,5 +1,5 @@
 import { DEFAULT_WEIGHT } from '../../queue-order.js';
-import { IndexedHeap } from './indexed-heap.js';
+import { Heap } from '../heap.js';
 import { ListsOfKind } from './lists-of-kind.js';
 import { WaitingList } from './waiting-list.js';
 import type { Queued } from './queued.js';
@@ -25,7 +25,7 @@ class Group extends WaitingList {
  */
 export class Groups extends ListsOfKind<Group> {
   #virtualTime = 0;
-  readonly #turns = new IndexedHeap<Group>(isBefore);
+  readonly #turns = new Heap<Group>(isBefore, noteIndex);
 
   constructor() {
     super('group');
@@ -61,15 +61,19 @@ export class Groups extends ListsOfKind<Group> {
   protected override headLeft(group: Group, gone: Queued, isApproved: boolean): void {
     if (isApproved) this.#virtualTime = group.tag;
     if (!group.head) {
-      this.#turns.remove(group);
+      this.#turns.removeAt(group.index);
       return;
     }
     const [before, now] = [shareOf(gone), shareOf(group.head)];
     if (isApproved) group.tag += now;
     // Rounding must not change it if the shares are the same.
     else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
-    this.#turns.update(group);
+    this.#turns.update(group.index);
   }
+}
+
+function noteIndex(group: Group, index: number): void {
+  group.index = index;
 }
 
 function isBefore(one: Group, other: Group): boolean {

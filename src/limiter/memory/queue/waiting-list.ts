@@ -1,8 +1,6 @@
 import type { QueueListState } from '../../queue-order.js';
+import { positionIn } from './position.js';
 import type { Queued } from './queued.js';
-
-/** As many positions are exact: those behind them count waiters that have left the list. */
-const EXACT_POSITIONS = 1000;
 
 /** A waiter in a list, between its neighbours. */
 export interface Entry {
@@ -71,12 +69,7 @@ export class WaitingList {
 
   /** Returns the position of an entry, as in `PlaceInQueue`. */
   positionOf(wanted: Entry): number {
-    let position = 1;
-    for (let entry = this.#head; entry && entry !== wanted; entry = entry.next) {
-      if (position === EXACT_POSITIONS) return position + wanted.number - entry.number;
-      position += 1;
-    }
-    return position;
+    return positionIn(this.#entries(), wanted);
   }
 
   /** Makes another list the same as this. Heads may be taken from it, until an entry is added here or removed. */
@@ -86,5 +79,9 @@ export class WaitingList {
     copy.#size = this.#size;
     copy.#lastNumber = this.#lastNumber;
     return copy;
+  }
+
+  *#entries(): Iterable<Entry> {
+    for (let entry = this.#head; entry; entry = entry.next) yield entry;
   }
 }
