@@ -102,7 +102,7 @@ test('a peek says what a check gets, also before anybody has served the queue, a
     }),
     { numRuns: extent(100, 400) },
   );
-}, 300_000);
+});
 
 test('a peek at a key that does not exist creates none', async () => {
   expect(await peek(key.replica('r1'))).toBe('approved');

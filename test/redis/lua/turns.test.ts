@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
+import { jest } from '@jest/globals';
 import fc from 'fast-check';
 
 import type { QueueList } from '../../../src/limiter/queue-order.js';
@@ -10,6 +11,7 @@ import { TurnsAccount } from '../../support/turns-account.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
+jest.setTimeout(600_000);
 const key = useScriptHarness(redis);
 
 const WINDOW = 1000;
@@ -143,18 +145,14 @@ const busySteps = fc.array(busyStep, { minLength: 80, maxLength: 120, size: 'max
 test.each([
   ['lanes', lanes],
   ['groups', groups],
-])(
-  'turns of %s are as promised',
-  async (_, lists) => {
-    await fc.assert(
-      fc.asyncProperty(fc.oneof({ weight: 4, arbitrary: anySteps }, busySteps), async (steps) => {
-        expect(await violationsAfter(steps, lists)).toEqual([]);
-      }),
-      { numRuns: extent(20, 40) },
-    );
-  },
-  600_000,
-);
+])('turns of %s are as promised', async (_, lists) => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof({ weight: 4, arbitrary: anySteps }, busySteps), async (steps) => {
+      expect(await violationsAfter(steps, lists)).toEqual([]);
+    }),
+    { numRuns: extent(20, 40) },
+  );
+});
 
 const LUA = new URL('../../../lua/', import.meta.url);
 
@@ -226,7 +224,7 @@ describe('the account finds scripts in which', () => {
       fc.asyncProperty(fc.oneof(anySteps, busySteps), async (steps) => {
         return (await violationsAfter(steps, lists, replacements)).length === 0;
       }),
-      { numRuns: 100, seed: 1, endOnFailure: true },
+      { numRuns: 100, seed: 3, endOnFailure: true },
     );
     expect(found.failed).toBe(true);
   });

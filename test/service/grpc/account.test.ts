@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))(
         }),
         { numRuns: extent(60, 300) },
       );
-    }, 300_000);
+    });
   },
 );
 

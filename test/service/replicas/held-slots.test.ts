@@ -50,5 +50,4 @@ test.each([
       return NumHeld === 0 && NumWaiting === 0;
     });
   },
-  60_000,
 );
