@@ -1,9 +1,12 @@
 import type { QueueList } from '../../src/limiter/queue-order.js';
 
+/** A lane, a group, or the list of waiters without either. */
+export type ListOfWaiter = QueueList | { readonly kind: 'fifo'; readonly name: string };
+
 /** A waiter as its caller knows it. */
 export interface AccountedWaiter {
   readonly id: string;
-  readonly list: QueueList;
+  readonly list: ListOfWaiter;
   readonly hits: number;
   /** In milliseconds of the clock that gives turns. */
   readonly arrival: number;
@@ -32,6 +35,12 @@ export class TurnsAccount {
   readonly #waiting = new Map<string, AccountedWaiter>();
   /** By the names of two groups. */
   readonly #together = new Map<string, Together>();
+
+  /** @param mayPass whether a limit may stop the lane of the other one, and not that of the waiter */
+  constructor(
+    private readonly mayPass: (waiter: AccountedWaiter, other: AccountedWaiter) => boolean = () =>
+      false,
+  ) {}
 
   get waiting(): readonly AccountedWaiter[] {
     return [...this.#waiting.values()];
@@ -98,18 +107,20 @@ export class TurnsAccount {
 
   #judge(waiter: AccountedWaiter, other: AccountedWaiter): void {
     if (other.id === waiter.id) return;
-    const isEarlier = [...this.#waiting.keys()].indexOf(other.id) < this.#orderOf(waiter);
-    if (nameOf(waiter) === nameOf(other) && isEarlier) {
+    if (nameOf(waiter) === nameOf(other) && this.#isEarlier(other, waiter)) {
       this.violations.push(`${waiter.id} passed ${other.id} in its list`);
     }
     if (waiter.list.kind !== 'lane' || other.list.kind !== 'lane') return;
-    if (keyInLanes(other) < keyInLanes(waiter)) {
+    if (keyInLanes(other) < keyInLanes(waiter) && !this.mayPass(waiter, other)) {
       this.violations.push(`${waiter.id} passed ${other.id}, which came too early for that`);
     }
   }
 
-  #orderOf(waiter: AccountedWaiter): number {
-    return [...this.#waiting.keys()].indexOf(waiter.id);
+  /** Waiters that arrived at the same time are in the order in which they joined. */
+  #isEarlier(one: AccountedWaiter, other: AccountedWaiter): boolean {
+    if (one.arrival !== other.arrival) return one.arrival < other.arrival;
+    const ids = [...this.#waiting.keys()];
+    return ids.indexOf(one.id) < ids.indexOf(other.id);
   }
 
   #pairsOf(name: string): { readonly key: string; readonly names: string[] }[] {

@@ -22,6 +22,9 @@ export interface Entry {
   /** Of a check or an amendment. */
   readonly hits?: number | undefined;
   readonly holdMillis?: number | undefined;
+  /** Of a check: what it names. */
+  readonly lane?: string | undefined;
+  readonly group?: string | undefined;
   /** Of a pause. */
   readonly pauseMillis?: number | undefined;
   /** Of a report: what remains of the key's own limit. */

@@ -50,7 +50,13 @@ export const KEYS = {
   released: ['released-1', 'released-2', 'released-3', 'released-4'],
   /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
   limited: ['limited-1', 'limited-2', 'limited-3', 'limited-4'],
+  /** Checks with hits that name lanes, by most rules of the first and the third, or groups. */
+  ordered: ['ordered-1', 'ordered-2', 'ordered-3', 'ordered-4'],
 } as const;
+
+/** The lanes that the rules of a key may have, and the greatest head start of each in milliseconds. */
+export const LANES: Readonly<Record<string, number>> = { interactive: 2000, normal: 700, batch: 0 };
+export const GROUPS: readonly string[] = ['gold', 'a', 'b', 'c'];
 
 /** What is the same of a further limit in all rules, but that a calendar has windows of its own. */
 export type FurtherKind = Omit<LimitInForce, 'maximum' | 'algorithm'> & { readonly name: string };
@@ -60,6 +66,11 @@ export const FURTHER: readonly FurtherKind[] = [
   { name: 'tokens', windowMillis: 900, counts: 'hits', keepsReleased: false },
   { name: 'starts', windowMillis: 1500, counts: 'requests', keepsReleased: true },
 ];
+
+/** The further limit of keys with lanes: it counts some of them. */
+export const SHARE: FurtherKind = {
+  ...{ name: 'share', windowMillis: 900, counts: 'hits', keepsReleased: false },
+};
 
 /** Returns the name of a limit among the limits of all keys. The key's own limit has no name of its own. */
 export function limitOf(key: string, name: string | undefined): string {

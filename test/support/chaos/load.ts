@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { begin, type PendingRequest, ratePath } from '../http-client.js';
 import type { Fleet } from './fleet.js';
 import type { Ended, Entry, Ledger } from './ledger.js';
-import { KEYS, LONGEST_REPORT_MILLIS, MOST_HITS } from './limits.js';
+import { GROUPS, KEYS, LANES, LONGEST_REPORT_MILLIS, MOST_HITS } from './limits.js';
 import type { Random } from './random.js';
 
 /** How many clients of each sort there are. Each has at most one request under way. */
@@ -14,6 +14,7 @@ const CLIENTS = {
   disconnecters: 8,
   releasers: 8,
   users: 6,
+  listed: 36,
   pausers: 1,
   reporters: 1,
 };
@@ -29,11 +30,14 @@ interface LoadParts {
   readonly headers?: () => OutgoingHttpHeaders;
 }
 
-type Target = Pick<Entry, 'key' | 'replica' | 'limitMillis' | 'hits' | 'holdMillis'>;
+type Target = Pick<
+  Entry,
+  'key' | 'replica' | 'limitMillis' | 'hits' | 'holdMillis' | 'lane' | 'group'
+>;
 
 /**
- * Clients that ask for permission, wait for it, disconnect, release, correct and hold approvals, pause keys, and
- * report what remains of them. The seed alone decides what each of them does. The speed of its answers decides when. Nothing is asked twice.
+ * Clients that ask for permission, wait for it, also in lanes and groups, disconnect, release, correct and hold approvals,
+ * pause keys, and report what remains of them. The seed alone decides what each of them does. The speed of its answers decides when. Nothing is asked twice.
  */
 export class Load {
   readonly #clients: Promise<void>[];
@@ -50,6 +54,7 @@ export class Load {
       ),
       ...several(CLIENTS.releasers, 'releaser', (random) => this.#useAndRelease(random)),
       ...several(CLIENTS.users, 'user', (random) => this.#useLimited(random)),
+      ...several(CLIENTS.listed, 'listed', (random) => this.#waitInList(random)),
       ...several(CLIENTS.pausers, 'pauser', (random) => this.#pause(random)),
       ...several(CLIENTS.reporters, 'reporter', (random) => this.#report(random)),
     ];
@@ -141,6 +146,33 @@ export class Load {
     if (isReleased) await this.#release({ key, replica }, requestId);
   }
 
+  /** In a lane or a group, if the rules have not changed since, or in that of checks that name none. */
+  async #waitInList(random: Random): Promise<void> {
+    const index = random.whole(0, KEYS.ordered.length - 1);
+    const replica = random.pick(this.parts.fleet.indexes);
+    const name = random.pick(index % 2 === 0 ? Object.keys(LANES) : GROUPS);
+    const target = {
+      key: KEYS.ordered[index]!,
+      replica,
+      ...(random.chance(0.9) && { [index % 2 === 0 ? 'lane' : 'group']: name }),
+      hits: random.chance(0.3) ? random.whole(2, MOST_HITS) : undefined,
+      limitMillis: random.chance(0.2) ? random.whole(50, 3000) : undefined,
+    };
+    const kind = random.pick(['check', 'disconnect', 'wait', 'wait', 'wait', 'wait'] as const);
+    const stays = random.whole(0, 1500);
+    const [pause, uses] = [random.whole(0, 300), random.whole(0, 100)];
+    const isReleased = random.chance(0.2);
+    await delay(pause);
+    const requestId = await this.#request(
+      kind,
+      { ...target, limitMillis: kind === 'check' ? undefined : target.limitMillis },
+      kind === 'disconnect' ? stays : undefined,
+    );
+    if (requestId === undefined || !isReleased) return;
+    await delay(uses);
+    await this.#release({ key: target.key, replica }, requestId);
+  }
+
   async #pause(random: Random): Promise<void> {
     const { key, replica } = this.#target(random, KEYS.limited);
     const pauseMillis = random.chance(0.2) ? 0 : random.whole(100, 800);
@@ -173,9 +205,9 @@ export class Load {
     target: Target,
     disconnectsAfterMillis?: number,
   ): Promise<string | undefined> {
-    const { limitMillis: maxWaitMillis, hits, holdMillis } = target;
+    const { limitMillis: maxWaitMillis, hits, holdMillis, lane, group } = target;
     const canWait = kind === 'check' ? undefined : true;
-    const query = queryOf({ canWait, maxWaitMillis, hits, holdMillis });
+    const query = queryOf({ canWait, maxWaitMillis, hits, holdMillis, lane, group });
     const ended = this.parts.ledger.sent({ ...target, kind, requestId: undefined });
     const request = begin(
       this.parts.fleet.urlOf(target.replica),
@@ -226,7 +258,9 @@ export class Load {
   }
 }
 
-function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
+function queryOf(
+  parameters: Readonly<Record<string, number | boolean | string | undefined>>,
+): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   if (given.length === 0) return '';
   return `?${given.map(([name, value]) => `${name}=${String(value)}`).join('&')}`;

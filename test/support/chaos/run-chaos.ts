@@ -13,6 +13,7 @@ import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
+import { passedByNewcomers } from './checks/newcomers.js';
 import { misbehaviour } from './checks/replicas.js';
 import { approvedInPauses } from './checks/pauses.js';
 import { outOfPeriods } from './checks/periods.js';
@@ -236,6 +237,7 @@ function report(
     },
     approvalsInSpans: spans.approvals,
     observedApprovals: evidence.account.judged,
+    turnsInLists: evidence.account.turnsInLists,
     excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     excessInSpans: spans.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     violations: [
@@ -246,6 +248,7 @@ function report(
       ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
       ...outOfPeriods(evidence),
       ...overtakenInRedis(evidence),
+      ...passedByNewcomers(evidence),
       ...lateAnswers(evidence),
       ...lateNews(evidence),
       ...wrongAnswers(evidence),

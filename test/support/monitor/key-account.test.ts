@@ -24,6 +24,7 @@ function openAccount() {
         windows.push([...limits]);
       },
       onJoined: () => undefined,
+      onTurns: () => undefined,
       onWindow: () => undefined,
       onLimits: ({ limits: [{ maximum }] }) => limits.push(maximum),
       onViolation: (violation) => violations.push(violation),
@@ -80,7 +81,7 @@ test('a key that is made again with the limits that it had is told', () => {
 
 test('limits that a key was given before its state was known are told', () => {
   const { account, limits } = openAccount();
-  const reply = ['0', [], [], -2, [], '500:5:0', '', [], '7', ''];
+  const reply = ['0', [], [], -2, [], '500:5:0', '', [], '7', '', []];
   account.doubt();
   account.adopt(parseSnapshot(reply));
   expect(limits).toEqual([5]);
@@ -91,7 +92,7 @@ test.each([
   ['changed', '3', '7'],
   ['made again after a loss', '7', '3'],
 ])('a snapshot tells when the limits of a key came that was %s', (_, born, changed) => {
-  const reply = ['0', [], [], -2, [], '500:5:0', '', [], born, changed];
+  const reply = ['0', [], [], -2, [], '500:5:0', '', [], born, changed, []];
   expect(parseSnapshot(reply).limitsSince).toBe(7);
 });
 
@@ -202,6 +203,24 @@ test('a waiter that is served before an earlier one is found', () => {
   follow(1, waits('first', 1), waits('second', 2));
   follow(2, ['sadd', names.requests, 'second'], withdraws('second'));
   expect(violations).toEqual([expect.stringContaining('approved second before 1')]);
+});
+
+test('an approval at once while groups wait is found, but not one while lanes wait', () => {
+  const { violations, follow } = openAccount();
+  follow(1, ['hset', names.waiting, 'tenant', '1:group:a']);
+  follow(2, ['sadd', names.requests, 'newcomer']);
+  expect(violations).toEqual([expect.stringContaining('newcomer')]);
+  follow(3, withdraws('tenant'), ['hset', names.waiting, 'user', '2:lane:batch']);
+  follow(4, ['sadd', names.requests, 'another']);
+  expect(violations).toHaveLength(1);
+});
+
+test('a waiter that is put back in a lane keeps its ticket', () => {
+  const { violations, follow } = openAccount();
+  const entry = 'lane:batch 0000000000000005:returned^0@r';
+  follow(1, ['hset', names.waiting, 'newcomer', '10:lane:batch']);
+  follow(2, ['hset', names.waiting, 'returned', '5:lane:batch'], ['zadd', names.queue, '0', entry]);
+  expect(violations).toEqual([]);
 });
 
 test('checks of one call may be approved while there is room, and the others wait', () => {

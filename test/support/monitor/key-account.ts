@@ -7,7 +7,9 @@ import {
 } from '../../../src/limiter/limits.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
+import { idOfEntry, ListedTurns } from './listed-turns.js';
 import type { MonitoredCommand } from './server-monitor.js';
+import type { AccountedWaiter } from '../turns-account.js';
 
 /** A window by Redis's time. */
 export interface Window {
@@ -26,6 +28,8 @@ export interface ObservedApproval {
   /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
   readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
+  /** Who waited in lanes when it was approved at once, or was served just before. */
+  readonly waited: readonly AccountedWaiter[];
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
 }
@@ -49,6 +53,14 @@ export interface ObservedLimits {
   readonly areOther: boolean;
 }
 
+/** A waiter in a queue. */
+interface Waiter {
+  readonly id: string;
+  readonly ticket: number;
+  /** Its lane or group; '' for none. */
+  readonly list: string;
+}
+
 /** The state of a key on a server. */
 export interface Snapshot {
   readonly start: number | undefined;
@@ -62,7 +74,9 @@ export interface Snapshot {
   readonly held?: readonly string[];
   /** Remembered approvals of windows that have ended. */
   readonly approvedBefore: readonly string[];
-  readonly queue: readonly { readonly id: string; readonly ticket: number }[];
+  readonly queue: readonly Waiter[];
+  /** The entries of the queue, if it has several lists. */
+  readonly entries?: readonly string[];
   /** When Redis removes the queue by itself; negative if it does not. */
   readonly queueExpiresAt: number;
 }
@@ -70,7 +84,9 @@ export interface Snapshot {
 export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
   /** A request took a place in the queue, for the first time on this server. */
-  onJoined(id: string, ticket: number): void;
+  onJoined(id: string, ticket: number, list: string): void;
+  /** So many waiters with lanes or groups had their turns while the state on the server was known. */
+  onTurns(count: number): void;
   onWindow(): void;
   /** A script has changed the limits of the key, or has made it again, perhaps before the state was known. */
   onLimits(limits: ObservedLimits): void;
@@ -95,7 +111,7 @@ interface ApprovalUnderWay {
 /** Commands that change a key. */
 const WRITES = new Set([
   ...['sadd', 'srem', 'rename', 'rpush', 'ltrim', 'sort', 'hset', 'hdel', 'unlink', 'del'],
-  ...['restore', 'restore-asking'],
+  ...['restore', 'restore-asking', 'zadd', 'zrem'],
 ]);
 
 /**
@@ -119,7 +135,8 @@ export class KeyAccount {
    * When each request was approved, and for how long that must be remembered: a second approval before that is a violation.
    */
   readonly #remembered = new Map<string, { readonly at: number; readonly millis: number }>();
-  #queue: { id: string; ticket: number }[] = [];
+  #queue: Waiter[] = [];
+  #turns: ListedTurns;
   #queueExpiresAt = Infinity;
   /** The approvals of the script under way, and the waiters before it began. */
   #script:
@@ -128,17 +145,23 @@ export class KeyAccount {
         at: number | undefined;
         readonly approved: ApprovalUnderWay[];
         readonly queued: Set<string>;
+        readonly joined: (Waiter & { readonly isPutBack: boolean })[];
+        /** Waiters that it added to a queue with several lists. */
+        readonly listed: Set<string>;
       }
     | undefined;
   #lastTicket = 0;
   #putsBack = false;
-  readonly #tickets = new Map<string, number>();
+  /** All who have had a place. */
+  readonly #waiters = new Map<string, Waiter>();
 
   constructor(
     readonly names: KeyNames,
     private readonly bounds: KeyAccountBounds,
     private readonly events: KeyAccountEvents,
-  ) {}
+  ) {
+    this.#turns = new ListedTurns(names);
+  }
 
   /** How many approvals of this window have not been released. */
   get inWindow(): number {
@@ -185,8 +208,9 @@ export class KeyAccount {
     this.#queue = [...queue];
     this.#queueExpiresAt = queueExpiresAt < 0 ? Infinity : queueExpiresAt;
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
-    this.#tickets.clear();
-    for (const { id, ticket } of queue) this.#tickets.set(id, ticket);
+    this.#waiters.clear();
+    for (const waiter of queue) this.#waiters.set(waiter.id, waiter);
+    this.#turns = new ListedTurns(this.names, snapshot.entries);
     // A lowered maximum does not remove approvals from the window.
     this.#expectRoom('in a snapshot', this.bounds.highestMaximum);
   }
@@ -198,7 +222,8 @@ export class KeyAccount {
   }
 
   /** Follows a command of a script. The commands of a script come together. */
-  follow({ at, name, args }: MonitoredCommand): void {
+  follow(command: MonitoredCommand): void {
+    const { at, name, args } = command;
     const [key, ...rest] = args;
     // MONITOR does not show names that expire, for example on a primary that hung.
     if (at >= this.#queueExpiresAt) this.#forgetQueue();
@@ -206,7 +231,10 @@ export class KeyAccount {
       at: undefined,
       approved: [],
       queued: new Set(this.#queue.map(({ id }) => id)),
+      joined: [],
+      listed: new Set(),
     };
+    for (const id of this.#turns.follow(command)) this.#script.listed.add(id);
     if (name === 'time') this.#script.at ??= at;
     else if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset')
@@ -223,16 +251,22 @@ export class KeyAccount {
 
   /** The script of the last commands has ended: judges its result as a whole. */
   endOfScript(): void {
-    const { approved = [], queued } = this.#script ?? {};
+    const { approved = [], queued, listed } = this.#script ?? {};
+    this.#judgeTickets();
     this.#tellApproved();
+    this.#judgeTurns(approved);
     this.#script = undefined;
     this.#putsBack = false;
-    if (approved.length === 0 || !queued) return;
+    if (approved.length === 0 || !queued || !listed) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
+    // In which lane an approval at once is, only its caller knows: see `newcomersBeforeOthers`.
+    const hasLanes = stillWaiting.some(({ list }) => list.startsWith('lane:'));
     for (const { id, at } of approved) {
-      const isFromQueue = queued.has(id);
-      const ticket = this.#tickets.get(id) ?? Infinity;
-      const overtaken = stillWaiting.filter((waiter) => !isFromQueue || waiter.ticket < ticket);
+      const isFromQueue = queued.has(id) || listed.has(id);
+      const { ticket, list } = this.#waiters.get(id) ?? { ticket: Infinity, list: '' };
+      const overtaken = stillWaiting.filter((waiter) =>
+        isFromQueue ? waiter.list === list && waiter.ticket < ticket : !hasLanes,
+      );
       if (this.#isKnown && overtaken.length > 0) {
         this.#violates(
           isFromQueue
@@ -247,9 +281,31 @@ export class KeyAccount {
     this.#expectRoom(when, Math.min(maximum, this.bounds.highestMaximum), approved[0]?.at);
   }
 
+  /** Only put-backs have lower tickets. In a queue with several lists, they can't be told from others. */
+  #judgeTickets(): void {
+    const { joined = [], listed } = this.#script ?? {};
+    for (const { id, ticket, isPutBack } of joined) {
+      const isOrdered = isPutBack || listed?.has(id) === true || ticket > this.#lastTicket;
+      if (this.#isKnown && !isOrdered) {
+        this.#violates(`${id} was given ticket ${ticket} after ${this.#lastTicket}`);
+      }
+      this.#lastTicket = Math.max(this.#lastTicket, ticket);
+    }
+  }
+
+  #judgeTurns(approved: readonly ApprovalUnderWay[]): void {
+    const ids = new Set(approved.map(({ id }) => id));
+    const { turns, violations } = this.#turns.endOfScript(ids, this.#limits);
+    if (!this.#isKnown) return;
+    if (turns > 0) this.events.onTurns(turns);
+    for (const violation of violations) this.#violates(violation, approved[0]?.at);
+  }
+
   #tellApproved(): void {
-    const { approved = [], queued, at: scriptAt } = this.#script ?? {};
+    const { approved = [], queued, listed, at: scriptAt } = this.#script ?? {};
+    const waited = approved.length > 0 && this.#isKnown ? this.#turns.inLanes : [];
     for (const { id, at, mayBeRenewal } of approved) {
+      const isFromQueue = queued?.has(id) === true || listed?.has(id) === true;
       this.events.onApproved({
         id,
         at: scriptAt ?? at,
@@ -257,7 +313,8 @@ export class KeyAccount {
         window: this.#window,
         limits: this.#limitStarts,
         inForce: this.#inForce,
-        isFromQueue: queued?.has(id) ?? false,
+        isFromQueue,
+        waited: isFromQueue ? [] : waited,
       });
     }
   }
@@ -271,6 +328,7 @@ export class KeyAccount {
 
   #forgetQueue(): void {
     this.#queue = [];
+    this.#turns.forget();
     this.#queueExpiresAt = Infinity;
     this.#lastTicket = 0;
   }
@@ -334,9 +392,7 @@ export class KeyAccount {
 
   #onWaiting(name: string, args: readonly string[]): void {
     if (name === 'hset') {
-      for (let i = 0; i < args.length; i += 2) {
-        this.#onJoined(args[i] ?? '', Number(args[i + 1]), this.#putsBack);
-      }
+      for (let i = 0; i < args.length; i += 2) this.#onJoined(waiterIn(args[i]!, args[i + 1]!));
     } else if (name === 'hdel') {
       this.#queue = this.#queue.filter(({ id }) => !args.includes(id));
     } else if (name === 'pexpireat') {
@@ -344,23 +400,21 @@ export class KeyAccount {
     }
   }
 
-  #onJoined(id: string, ticket: number, isPutBack: boolean): void {
-    const known = this.#tickets.get(id);
+  #onJoined(waiter: Waiter): void {
+    const { id, ticket, list } = waiter;
+    const known = this.#waiters.get(id);
     if (known === undefined) {
-      this.#tickets.set(id, ticket);
-      this.events.onJoined(id, ticket);
+      this.#waiters.set(id, waiter);
+      this.events.onJoined(id, ticket, list);
     }
-    if (this.#isKnown && known !== undefined && known !== ticket) {
-      this.#violates(`${id} was put back with ticket ${ticket} and not ${known}`);
+    if (this.#isKnown && known !== undefined && known.ticket !== ticket) {
+      this.#violates(`${id} was put back with ticket ${ticket} and not ${known.ticket}`);
     }
-    if (this.#isKnown && !isPutBack && ticket <= this.#lastTicket) {
-      this.#violates(`${id} was given ticket ${ticket} after ${this.#lastTicket}`);
-    }
-    this.#lastTicket = Math.max(this.#lastTicket, ticket);
-    if (this.#queue.some((waiter) => waiter.id === id)) return;
-    if (isPutBack) this.#script?.queued.add(id);
-    this.#queue.push({ id, ticket });
-    this.#queue.sort((a, b) => a.ticket - b.ticket);
+    this.#script?.joined.push({ ...waiter, isPutBack: this.#putsBack });
+    if (this.#queue.some((other) => other.id === id)) return;
+    if (this.#putsBack) this.#script?.queued.add(id);
+    this.#queue.push(waiter);
+    this.#queue.sort((one, other) => one.ticket - other.ticket);
   }
 
   #remember(id: string, at: number): void {
@@ -393,7 +447,7 @@ export class KeyAccount {
   }
 }
 
-/** A limit goes on as long as limits have its name, whatever its algorithm and its maximum become. */
+/** A limit goes on as long as limits have its name and its lanes, whatever its algorithm and its maximum become. */
 function inForceSince(
   at: number,
   limits: readonly Limit[],
@@ -402,7 +456,10 @@ function inForceSince(
   return new Map(
     limits.map((limit) => {
       const { name } = limit;
-      const { since = at, countsSince = at, limit: earlier } = before.get(name) ?? {};
+      const ofName = before.get(name);
+      // With other lanes, it begins with nothing approved.
+      const goesOn = ofName && isDeepStrictEqual(ofName.limit.lanes, limit.lanes);
+      const { since = at, countsSince = at, limit: earlier } = goesOn ? ofName : {};
       const isSame = earlier !== undefined && isSameAlgorithm(limit, earlier);
       return [name, { limit, since, countsSince: isSame ? countsSince : at }];
     }),
@@ -416,18 +473,19 @@ return {
   redis.call('SMEMBERS', KEYS[2]),
   redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
-  redis.call('SUNION', unpack(KEYS, 5)),
+  redis.call('SUNION', unpack(KEYS, 6)),
   redis.call('HGET', KEYS[1], 'limits') or '',
   redis.call('HGET', KEYS[1], 'further') or '',
   redis.call('HKEYS', KEYS[4]),
   redis.call('HGET', KEYS[1], 'born') or '',
   redis.call('HGET', KEYS[1], 'changed') or '',
+  redis.call('TYPE', KEYS[5]).ok == 'zset' and redis.call('ZRANGE', KEYS[5], 0, -1) or {},
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
 export function keysOfSnapshot(names: KeyNames): string[] {
-  const { state, requests, waiting, holds, pastRequests } = names;
-  return [state, requests, waiting, holds, ...pastRequests];
+  const { state, requests, waiting, holds, queue, pastRequests } = names;
+  return [state, requests, waiting, holds, queue, ...pastRequests];
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
@@ -440,26 +498,35 @@ export function parseSnapshot(reply: unknown): Snapshot {
     limits,
     further,
     held,
-    ...since
+    born,
+    changed,
+    entries,
   ] = reply as [
     ...[string, string[], string[], number, string[], string, string, string[]],
-    ...[born: string, changed: string],
+    ...[born: string, changed: string, entries: string[]],
   ];
-  const queue = waiting.flatMap((id, i) =>
-    i % 2 === 0 ? [{ id, ticket: Number(waiting[i + 1]) }] : [],
-  );
+  const queue = waiting.flatMap((id, i) => (i % 2 === 0 ? [waiterIn(id, waiting[i + 1]!)] : []));
+  const ids = new Set(queue.map(({ id }) => id));
   return {
     start: start === '' ? undefined : Number(start),
     limits: limits === '' ? undefined : limitsIn(limits).limits,
     // A lost key that is made again has limits that came into force before.
-    limitsSince: Math.max(...since.map(Number)),
+    limitsSince: Math.max(Number(born), Number(changed)),
     furtherStarts: startsIn(further),
     approved,
     held,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),
+    // Without the state, a withdrawal leaves its entry.
+    entries: entries.filter((entry) => ids.has(idOfEntry(entry))),
     queueExpiresAt,
   };
+}
+
+/** @param value `<ticket>`, and for a waiter with a lane or a group `:<list>` after it */
+function waiterIn(id: string, value: string): Waiter {
+  const [, ticket, list = ''] = /^(\d+):?(.*)$/.exec(value) ?? [];
+  return { id, ticket: Number(ticket), list };
 }
 
 /** When windows began, from the field `further` of a state. */

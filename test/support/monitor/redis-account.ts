@@ -21,7 +21,7 @@ const COMMANDS_KEPT = 1_500_000;
 const CHARACTERS_KEPT = 300;
 /** These change nothing, and are most of all commands. */
 const READS = new Set(
-  'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists zcard zrange'.split(
+  'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists zcard zrange zscore zlexcount'.split(
     ' ',
   ),
 );
@@ -43,6 +43,8 @@ export class RedisAccount {
   readonly approvals = new Map<string, ObservedApproval[]>();
   /** The last ticket of each request that has had a place in a queue. */
   readonly tickets = new Map<string, number>();
+  /** The lane or group of each of these; '' for none. */
+  readonly lists = new Map<string, string>();
   /** How many windows of each key have begun. */
   readonly windows = new Map<string, number>();
   /** All changes of limits by scripts. */
@@ -52,6 +54,8 @@ export class RedisAccount {
   readonly commands: string[] = [];
   /** How often scripts approved while the whole state on the server was known. */
   judged = 0;
+  /** How many turns of waiters with lanes or groups were judged. */
+  turnsInLists = 0;
   readonly #servers: ServerAccount[];
 
   constructor(
@@ -115,7 +119,11 @@ class ServerAccount {
           if (others) others.push(approval);
           else whole.approvals.set(approval.id, [approval]);
         },
-        onJoined: (id, ticket) => whole.tickets.set(id, ticket),
+        onJoined: (id, ticket, list) => {
+          whole.tickets.set(id, ticket);
+          whole.lists.set(id, list);
+        },
+        onTurns: (count) => (whole.turnsInLists += count),
         onWindow: () => whole.windows.set(key, (whole.windows.get(key) ?? 0) + 1),
         onLimits: (limits) => whole.limits.push({ key, ...limits }),
         onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),

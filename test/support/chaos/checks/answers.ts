@@ -1,6 +1,6 @@
 import { describeEntry, type Entry, isApproval, type RequestKind } from '../ledger.js';
 import { NAME_OF_RULES } from '../declared/rules-text.js';
-import { FURTHER, KEYS } from '../limits.js';
+import { FURTHER, KEYS, SHARE } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 const STATUSES_OF_CHECKS = [200, 429, 503];
@@ -16,6 +16,9 @@ const STATUSES: Readonly<Record<RequestKind, readonly number[]>> = {
 };
 /** While a key is turned off, several hits are more than its maximum. */
 const TOO_MANY_HITS = 'hits must be at most 0, the maximum of ';
+/** Rules may have given its key other lists. */
+const OTHER_LISTS =
+  /"(lane must be left out: the key has no lanes|lane must be one of|group must be left out)/;
 /** Rules may have given its key another algorithm. */
 const NO_FIXED_WINDOW =
   /limit must name a fixed window; default is a (sliding_window|token_bucket)/;
@@ -34,11 +37,12 @@ export function wrongAnswers({ ledger }: Pick<Evidence, 'ledger'>): string[] {
 }
 
 function wrongIn(entry: Entry): string[] {
-  const { kind, status = 0, requestId, retryAfter, body, hits = 1 } = entry;
+  const { kind, status = 0, requestId, retryAfter, body, hits = 1, lane, group } = entry;
   const wrong = (what: string): string[] => [`${describeEntry(entry)}: ${what}: ${body}`];
   if (status === 400 && hits > 1 && body.includes(TOO_MANY_HITS)) return [];
   if (status === 403 && kind === 'amend' && NO_MORE_HITS.test(body)) return [];
   if (status === 400 && kind === 'report' && NO_FIXED_WINDOW.test(body)) return [];
+  if (status === 400 && (lane ?? group) !== undefined && OTHER_LISTS.test(body)) return [];
   if (!STATUSES[kind].includes(status)) return wrong('unexpected status');
   if (kind === 'report' && status === 200 && !leavesNoMore(entry)) return wrong('too much is left');
   if (isApproval(entry) && requestId === undefined) return wrong('an approval without an id');
@@ -59,7 +63,11 @@ function isDeniedByOwnLimit({ key, body }: Entry): boolean {
   const { limit } = JSON.parse(body || '{}') as { limit?: string };
   if (limit === undefined) return true;
   const isLimited = KEYS.limited.some((each) => each === key);
-  return isLimited && (NAME_OF_RULES.test(limit) || FURTHER.some(({ name }) => name === limit));
+  const isOrdered = KEYS.ordered.some((each) => each === key);
+  const further = isLimited ? FURTHER : isOrdered ? [SHARE] : [];
+  // With one limit, a denial names none.
+  if (further.length === 0) return false;
+  return NAME_OF_RULES.test(limit) || further.some(({ name }) => name === limit);
 }
 
 function givenTwice(entries: readonly Entry[]): Entry[] {

@@ -12,7 +12,14 @@ export interface Evidence {
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,
-    'violations' | 'approvals' | 'tickets' | 'wasWatched' | 'judged' | 'limits'
+    | 'violations'
+    | 'approvals'
+    | 'tickets'
+    | 'lists'
+    | 'wasWatched'
+    | 'judged'
+    | 'turnsInLists'
+    | 'limits'
   >;
   readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];

@@ -58,6 +58,14 @@ describe('a waiter', () => {
     expect(kept(670)).toEqual([]);
   });
 
+  test('in another lane has a list of its own', () => {
+    const lists = [
+      ['first', 'lane:batch'],
+      ['second', 'lane:interactive'],
+    ] as const;
+    expect(overtakenInRedis(evidenceOf({ ...overtaking, lists }))).toEqual([]);
+  });
+
   test('of another key has a queue of its own', () => {
     const entries = [first, { ...second, key: 'other' }];
     expect(overtakenInRedis(evidenceOf({ ...overtaking, entries }))).toEqual([]);

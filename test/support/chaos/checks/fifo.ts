@@ -4,16 +4,17 @@ import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
-/** The waiters that were approved, by key. */
-function waitersByKey({ ledger }: Evidence): Approval[][] {
-  const byKey = new Map<string, Approval[]>();
+/** The waiters that were approved, by key, and by lane or group. */
+function waitersByList({ ledger, account }: Evidence): Approval[][] {
+  const byList = new Map<string, Approval[]>();
   for (const approval of ledger.approvals) {
     if (approval.kind === 'check') continue;
-    const others = byKey.get(approval.key);
+    const list = `${approval.key} ${account.lists.get(approval.requestId) ?? ''}`;
+    const others = byList.get(list);
     if (others) others.push(approval);
-    else byKey.set(approval.key, [approval]);
+    else byList.set(list, [approval]);
   }
-  return [...byKey.values()];
+  return [...byList.values()];
 }
 
 /** A replica renews its lease when a third of it is over. With the machine, it may miss the rest. */
@@ -22,7 +23,7 @@ const LEASE_OUTLASTING_MILLIS = (REPLICA_LEASE_MILLIS * 2) / 3;
 const WITHHELD_MILLIS = LEASE_OUTLASTING_MILLIS / 2;
 
 /** Whether a replica was so out of touch while a request waited that others may go before it. */
-function mayBePassedOver(
+export function mayBePassedOver(
   { faults, standstills, withheld }: Evidence,
   { key, replica, sentAt, endedAt }: Approval,
 ): boolean {
@@ -38,10 +39,10 @@ function mayBePassedOver(
   });
 }
 
-/** Describes the waiters that another waiter overtook, by the order in which Redis queued and approved them. */
+/** Describes the waiters that another waiter of their list overtook, by the order in which Redis queued and approved them. */
 export function overtakenInRedis(evidence: Evidence): string[] {
   const { tickets, approvals } = evidence.account;
-  return waitersByKey(evidence).flatMap((waiters) => {
+  return waitersByList(evidence).flatMap((waiters) => {
     const queued = waiters
       .flatMap((approval) => {
         const ticket = tickets.get(approval.requestId);
@@ -64,7 +65,8 @@ export function overtakenInRedis(evidence: Evidence): string[] {
   });
 }
 
-function firstServed(
+/** When a waiter was approved from the queue for the first time. */
+export function firstServed(
   approvals: readonly ObservedApproval[] | undefined,
 ): ObservedApproval | undefined {
   return approvals?.find(({ isFromQueue }) => isFromQueue);

@@ -36,6 +36,7 @@ export function observed(
   {
     mayBeRenewal = false,
     isFromQueue = true,
+    waited = [],
     starts = {},
     limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
     since = 0,
@@ -48,12 +49,13 @@ export function observed(
     limits: new Map<string, number>(Object.entries(starts)),
     inForce: new Map(limits.map((limit) => [limit.name, { limit, since, countsSince }])),
   };
-  return [id, [{ id, at, isFromQueue, mayBeRenewal, ...inWindows }]];
+  return [id, [{ id, at, isFromQueue, waited, mayBeRenewal, ...inWindows }]];
 }
 
 interface Observed {
   readonly mayBeRenewal?: boolean;
   readonly isFromQueue?: boolean;
+  readonly waited?: ObservedApproval['waited'];
   /** When the window of each further limit began. */
   readonly starts?: Readonly<Record<string, number>>;
   readonly limits?: readonly LimitInForce[];
@@ -68,6 +70,7 @@ interface Sample {
   readonly faults?: readonly FaultRecord[];
   readonly approvals?: readonly (readonly [string, ObservedApproval[]])[];
   readonly tickets?: readonly (readonly [string, number])[];
+  readonly lists?: readonly (readonly [string, string])[];
   readonly given?: Evidence['account']['limits'];
   readonly limits?: DeclaredLimits;
   /** How long the machine stood still at a time. */
@@ -83,6 +86,7 @@ export function evidenceOf(sample: Sample): Evidence {
     faults = [],
     approvals = [],
     tickets = [],
+    lists = [],
     given = [],
     stoodStillMillis = 0,
     withheldMillis = 0,
@@ -102,7 +106,9 @@ export function evidenceOf(sample: Sample): Evidence {
       violations: [],
       approvals: new Map(approvals),
       tickets: new Map(tickets),
+      lists: new Map(lists),
       judged: 0,
+      turnsInLists: 0,
       limits: given,
       wasWatched: () => true,
     },

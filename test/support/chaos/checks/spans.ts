@@ -8,7 +8,7 @@ import { lossesIn } from '../faults/fault.js';
 import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
 import { highestMaximum } from './kept-limits.js';
-import { observedOf } from './observed-of.js';
+import { countsApproval, observedOf } from './observed-of.js';
 
 /** What a bucket approves besides where waiters are served, as a part of its rate: docs/how-it-works.md. */
 export const CREDIT_MILLIS = 30;
@@ -87,7 +87,8 @@ function approvalsOf(evidence: Evidence, algorithm: JudgedName): Taken[][] {
     if (!observed || observed.mayBeRenewal) continue;
     const { key, requestId, sentAt, hits = 1, holdMillis = Infinity } = approval;
     for (const { limit, since } of observed.inForce.values()) {
-      if (limit.algorithm.name !== algorithm) continue;
+      if (limit.algorithm.name !== algorithm || !countsApproval(evidence, limit, approval))
+        continue;
       const name = limitOf(key, limit.name);
       const others = byLimit.get(name) ?? [];
       byLimit.set(name, others);

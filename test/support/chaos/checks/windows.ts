@@ -7,11 +7,11 @@ import {
   type LimitInForce as Limit,
   ownLimit,
 } from '../../../../src/limiter/limits.js';
-import { FURTHER, KEYS, LONGEST_REPORT_MILLIS, WINDOW_MILLIS } from '../limits.js';
+import { FURTHER, KEYS, LONGEST_REPORT_MILLIS, SHARE, WINDOW_MILLIS } from '../limits.js';
 import type { LimitInForce, ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 import { highestMaximum } from './kept-limits.js';
-import { observedOf } from './observed-of.js';
+import { countsApproval, observedOf } from './observed-of.js';
 
 /** A window in which more was approved than may be. */
 export interface Overfull {
@@ -43,7 +43,7 @@ export function judgeByRedis(evidence: Evidence): Judgement {
 
 /** The same for the windows of each further limit. */
 export function judgeFurtherByRedis(evidence: Evidence): Judgement {
-  const judgements = FURTHER.map((limit) =>
+  const judgements = [...FURTHER, SHARE].map((limit) =>
     judge(evidence, limit, ({ limits }) => limits.get(limit.name)),
   );
   return {
@@ -84,6 +84,7 @@ function judge(
     const inForce = observed?.inForce.get(limit.name);
     const start = observed && startOf(observed);
     if (start === undefined || inForce?.limit.algorithm.name !== 'fixed_window') return undefined;
+    if (!countsApproval(evidence, inForce.limit, approval)) return undefined;
     const { key } = approval;
     const calendar = calendarOf(inForce.limit);
     const end = calendar ? periodAt(calendar, start).end : start + limit.windowMillis;

@@ -8,16 +8,29 @@ import {
   type NamedAlgorithm,
   ownLimit,
 } from '../../../../src/limiter/limits.js';
-import { ALL_KEYS, FURTHER, limitOf, KEYS, MOST_HITS, WINDOW_MILLIS } from '../limits.js';
+import {
+  ALL_KEYS,
+  FURTHER,
+  GROUPS,
+  KEYS,
+  LANES,
+  limitOf,
+  MOST_HITS,
+  SHARE,
+  WINDOW_MILLIS,
+} from '../limits.js';
 import type { Random } from '../random.js';
 import type { DeclaredLimits } from './limits-in-force.js';
 import { LONGEST_MILLIS, TIME_ZONES } from './short-calendars.js';
 
 /** A rule, as the file has it. */
-type Rule = Readonly<Record<string, string | number | boolean | readonly LimitRule[]>>;
+type Rule = Readonly<Record<string, string | number | boolean | QueueRule | readonly LimitRule[]>>;
+
+/** The order of a queue, as the file has it. */
+type QueueRule = Readonly<Record<string, number | boolean | object>>;
 
 /** A further limit, as the file has it. */
-type LimitRule = Readonly<Record<string, string | number | boolean>>;
+type LimitRule = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** What a rules file declares. */
 export interface DeclaredRules {
@@ -35,11 +48,16 @@ const SINGLE_KEY = 0.4;
 const TURNED_OFF = 0.2;
 const FURTHER_LIMIT = 0.8;
 const UNUSUAL_ALGORITHM = 0.25;
+const UNUSUAL_ORDER = 0.2;
+const EACH_LANE = 0.8;
 const STEPS = [2, 10];
 const DEFAULT_TIME_ZONE = 'UTC';
 
 const KINDS = [...ALGORITHM_NAMES, 'calendar'] as const;
 type KindName = (typeof KINDS)[number];
+
+/** A further limit. */
+type NamedLimit = LimitInForce & { readonly name: string };
 
 /** How the approvals of a limit count. */
 type Kind = Pick<LimitInForce, 'algorithm' | 'windowMillis'>;
@@ -71,7 +89,7 @@ export function drawRules(random: Random, number: number): DeclaredRules {
     for (const [i, key] of keys.entries()) {
       const isSingle = random.chance(SINGLE_KEY);
       const maximum = isSingle ? draw() : ofSort;
-      const mostHits = sort === 'limited' ? MOST_HITS : 1;
+      const mostHits = sort === 'limited' || sort === 'ordered' ? MOST_HITS : 1;
       const kind = drawKind(random, WINDOW_MILLIS, [mostHits, maximum], KINDS[i]);
       declared[key] = ownLimit(kind.windowMillis, maximum, kind.algorithm);
       rules.push({
@@ -95,7 +113,39 @@ export function drawRules(random: Random, number: number): DeclaredRules {
     requests_can_pause: true,
     limits: limits.map(limitRule),
   });
+  for (const [i, key] of KEYS.ordered.entries()) {
+    const { rule, share } = drawOrder(random, i % 2 === 0 ? 'lanes' : 'fair', draw());
+    rules.push({ key_pattern: key, ...rule });
+    if (share) declared[limitOf(key, share.name)] = share;
+  }
   return { rules, limits: declared };
+}
+
+/**
+ * @param maximum of the limit that counts only some lanes, if there is one
+ * @returns the fields of a rule, and this limit
+ */
+function drawOrder(
+  random: Random,
+  usual: 'lanes' | 'fair',
+  maximum: number,
+): { readonly rule: Rule; readonly share?: NamedLimit } {
+  const kind = random.chance(UNUSUAL_ORDER) ? random.pick(['lanes', 'fair', 'list']) : usual;
+  const weights = Object.fromEntries(GROUPS.map((name) => [name, random.whole(1, 4)]));
+  const places = random.whole(10, 30);
+  const lanes = random
+    .shuffled(Object.keys(LANES))
+    .filter(() => random.chance(EACH_LANE))
+    .map((name) => ({ name, head_start_millis: Math.round(LANES[name]! / random.whole(1, 2)) }));
+  const counted = lanes.slice(0, random.whole(1, 2)).map(({ name }) => name);
+  const kindOfShare = drawKind(random, SHARE.windowMillis, [MOST_HITS, maximum]);
+  if (kind === 'list') return { rule: { queue: {} } };
+  if (kind === 'fair' || lanes.length === 0) {
+    return { rule: { queue: { fair: true, max_requests_in_queue_per_group: places, weights } } };
+  }
+  if (!random.chance(FURTHER_LIMIT)) return { rule: { queue: { lanes } } };
+  const share = { ...SHARE, maximum, ...kindOfShare, lanes: counted };
+  return { rule: { queue: { lanes }, limits: [limitRule(share)] }, share };
 }
 
 /**
@@ -131,14 +181,15 @@ function algorithmFields(algorithm: NamedAlgorithm): Record<string, string | num
   return { calendar: unit, ...(timeZone !== DEFAULT_TIME_ZONE && { time_zone: timeZone }) };
 }
 
-function limitRule(limit: LimitInForce & { readonly name: string }): LimitRule {
-  const { name, windowMillis, counts, keepsReleased, maximum, algorithm } = limit;
+function limitRule(limit: NamedLimit): LimitRule {
+  const { name, windowMillis, counts, keepsReleased, maximum, algorithm, lanes } = limit;
   return {
     name,
     ...algorithmFields(algorithm),
     ...(!calendarOf(limit) && { window_millis: windowMillis }),
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
+    ...(lanes && { lanes }),
   };
 }
 

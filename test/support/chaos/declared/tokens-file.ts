@@ -62,7 +62,7 @@ export class TokensFile {
       name: 'clients',
       token,
       scopes: ['check', 'release'],
-      key_patterns: ['counted-\\d', '(queued|released|limited)-\\d'],
+      key_patterns: ['counted-\\d', '(queued|released|limited|ordered)-\\d'],
     };
     return JSON.stringify([OBSERVER, client]);
   }
