@@ -36,7 +36,7 @@ export class TurnsAccount {
   /** By the names of two groups. */
   readonly #together = new Map<string, Together>();
 
-  /** @param mayPass whether a limit may stop the lane of the other one, and not that of the waiter */
+  /** @param mayPass whether a limit may stop the lane of the other one, and not the lane of the waiter */
   constructor(
     private readonly mayPass: (waiter: AccountedWaiter, other: AccountedWaiter) => boolean = () =>
       false,

@@ -146,7 +146,7 @@ export class Load {
     if (isReleased) await this.#release({ key, replica }, requestId);
   }
 
-  /** In a lane or a group, if the rules have not changed since, or in that of checks that name none. */
+  /** In a lane or a group, if the rules have not changed since, or naming none. */
   async #waitInList(random: Random): Promise<void> {
     const index = random.whole(0, KEYS.ordered.length - 1);
     const replica = random.pick(this.parts.fleet.indexes);

@@ -2,9 +2,11 @@ import {
   BURST,
   type Caller,
   type Declared,
+  LANES,
   MAXIMUM,
   type Scope,
   sortOf,
+  type Treatment,
   TREATMENTS,
 } from './declared.js';
 
@@ -52,7 +54,8 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
 /** The statuses of the first check of a key. */
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
-  const { isOff, algorithm } = sort === undefined ? {} : TREATMENTS[sort];
+  const { isOff, algorithm, order } = sort === undefined ? {} : TREATMENTS[sort];
+  if (!hasLists(query, order)) return [400];
   const given = ruledIn(query);
   if (algorithm && given.has('windowMillis')) return [400];
   if (algorithm) {
@@ -64,6 +67,15 @@ export function firstAnswer(key: string, query: string): readonly number[] {
   // A length of the window leaves the maximum as it is.
   given.delete('windowMillis');
   return [isOff && !setsLimit(given) ? 429 : 200];
+}
+
+/** Whether a key has the lane or the group that a check names. */
+function hasLists(query: string, order: Treatment['order']): boolean {
+  const given = new URLSearchParams(query);
+  const [lane, group] = [given.get('lane'), given.get('group')];
+  if (lane !== null && (order !== 'lanes' || LANES.every(({ name }) => name !== lane)))
+    return false;
+  return group === null || order === 'fair';
 }
 
 /** The statuses of a report that a key may get. Only fixed windows take reports. */

@@ -20,7 +20,8 @@ const PARAMETERS = [
   {}, {}, {}, { maxRequests: 10 }, { maxRequests: 11 }, { maxRequestsInQueue: 5 }, { maxRequestsInQueue: 6 },
   { maxRequests: 10, maxRequestsInQueue: 0 }, { holdMillis: 7_200_000 }, { holdMillis: 7_200_001 },
   { maxRequests: 10, hits: 1, holdMillis: 7_200_000 }, { windowMillis: 14_400_000 }, { windowMillis: 14_400_001 },
-  { maxRequests: 10, windowMillis: 14_400_000 },
+  { maxRequests: 10, windowMillis: 14_400_000 }, { lane: 'batch' }, { lane: 'interactive' }, { lane: 'unknown' }, { group: 'gold' },
+  { group: 'a:b^2' },
 ]; // prettier-ignore
 /** Unknown fields of an element, and wrong values. */
 const WRONG: readonly object[] = [
@@ -29,6 +30,7 @@ const WRONG: readonly object[] = [
   { maxRequests: 1.5 }, { maxRequests: null }, { maxRequestsInQueue: -1 }, { maxRequestsInQueue: 1e99 },
   { holdMillis: 999 }, { holdMillis: '7200000' }, { holdMillis: null }, { holdMillis: 86_400_001 }, { hits: 0 },
   { windowMillis: 0 }, { windowMillis: '14400000' }, { windowMillis: null }, { windowMillis: 31_622_400_001 },
+  { lane: null }, { lane: ['batch'] }, { lane: 5 }, { group: '' }, { group: 7 }, { group: '\0' }, { group: 'x'.repeat(65) },
   { pauseMillis: 0 }, { constructor: 1 }, { toString: [] }, { request_id: 'x' }, { '': {} }, { key: '' }, { key: null }, { key: {} },
   { key: 'x'.repeat(513) }, { key: '\udfff' },
 ]; // prettier-ignore

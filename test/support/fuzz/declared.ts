@@ -20,6 +20,8 @@ export const SORTS = [
   'bucket',
   'mixed',
   'daily',
+  'laned',
+  'fair',
   'stranger',
 ] as const;
 export type Sort = (typeof SORTS)[number];
@@ -45,6 +47,8 @@ export interface Treatment {
   /** Of the own limit, if it has no fixed windows of the length in the settings. */
   readonly algorithm?: NamedAlgorithm;
   readonly further?: readonly FurtherLimit[];
+  /** Whether its checks may name lanes, or groups. */
+  readonly order?: 'lanes' | 'fair';
 }
 
 type FurtherLimit = LimitInForce & { readonly name: string };
@@ -118,6 +122,16 @@ const WEEKLY = {
   algorithm: calendar('week'),
 } as const;
 
+/** Checks that name no lane are in the last one. During a run, nobody waits as long as a head start. */
+export const LANES = [
+  { name: 'interactive', head_start_millis: 7_200_000 },
+  { name: 'normal', head_start_millis: 3_600_000 },
+  { name: 'batch' },
+] as const;
+/** The limit of laned keys that counts some lanes. */
+const SHARE = { ...TOKENS, name: 'share', maximum: 500, lanes: ['batch', 'normal'] } as const;
+export const WEIGHTS: Readonly<Record<string, number>> = { gold: 4, 'é\u{1F6B0}': 2 };
+
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
   fixed: { canBeSet: false },
@@ -130,6 +144,8 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   bucket: { algorithm: { name: 'token_bucket', burst: BURST }, ceilings: CEILINGS },
   mixed: { further: [SPAN, PACE] },
   daily: { algorithm: calendar('day'), further: [MONTHLY, WEEKLY] },
+  laned: { further: [SHARE], order: 'lanes' },
+  fair: { order: 'fair' },
   stranger: {},
 };
 
@@ -219,10 +235,13 @@ export function rulesText(...more: readonly object[]): string {
       rule('~shadow~', { name: 'tried', shadow: true }),
       rule('~off~', { max_requests_per_window: 0 }),
       ...SORTS.flatMap((sort) => {
-        const { algorithm, further } = TREATMENTS[sort];
+        const { algorithm, further, order } = TREATMENTS[sort];
+        const queue = order === 'lanes' ? { lanes: LANES } : { fair: true, weights: WEIGHTS };
+        // Their lanes are those of the same rule.
+        const limits = further && { limits: further.map(limitRule) };
         return [
           ...(algorithm ? [rule(markOf(sort), algorithmFields(algorithm))] : []),
-          ...(further ? [rule(markOf(sort), { limits: further.map(limitRule) })] : []),
+          ...(limits || order ? [rule(markOf(sort), { ...limits, ...(order && { queue }) })] : []),
         ];
       }),
       ...more,
@@ -236,13 +255,14 @@ function algorithmFields({ name, ...parameter }: NamedAlgorithm): object {
 }
 
 function limitRule(limit: FurtherLimit): object {
-  const { name, windowMillis, maximum, algorithm, counts, keepsReleased } = limit;
+  const { name, windowMillis, maximum, algorithm, counts, keepsReleased, lanes } = limit;
   return {
     name,
     ...algorithmFields(algorithm),
     ...(!calendarOf(limit) && { window_millis: windowMillis }),
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
+    ...(lanes && { lanes }),
   };
 }
 

@@ -58,6 +58,8 @@ const WRONG_QUERIES = [
   'holdMillis=5000&holdMillis=5000', 'holdmillis=5000', 'hits=1&holdMillis=0',
   'windowMillis=0', 'windowMillis=31622400001', 'windowMillis=1.5', 'windowMillis=', 'windowmillis=5000',
   'windowMillis=5000&windowMillis=5000', 'pauseMillis=0', 'canWait=true&pauseMillis=5000',
+  'lane=a&lane=b', 'lane[]=a', 'Lane=batch', 'group=', 'group=%00', 'group=%0A', `group=${'x'.repeat(65)}`,
+  `group=${'%C3%A9'.repeat(33)}`, 'group=a&group=a', 'group[a]=b', 'group=%FF',
   'requestId=', 'requestId=7', 'requestId=%00', `requestId=${'x'.repeat(36)}`, 'requestId[]=1', 'requestid=1', 'request_id=1',
   'peek=yes', 'Peek=true', 'peek=1&peek=1', 'peek=true&maxRequests=5', 'peek=1&windowMillis=5000',
   'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1', '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '=', '?', 'a=%00',
@@ -106,6 +108,13 @@ const ALGORITHM_PARAMETERS = [
   `hits=${BURST}`, `hits=${BURST + 1}`, 'hits=1000000000', `maxRequests=10&hits=${BURST}`, `maxRequests=2&hits=${BURST}`,
   'maxRequests=2&hits=2', 'maxRequests=1', 'windowMillis=14400000', 'windowMillis=1', `hits=${BURST + 1}&windowMillis=5000`,
   `hits=${BURST}&holdMillis=7200000`, `canWait=true&hits=${BURST}`, `canWait=true&hits=${BURST + 1}`,
+]; // prettier-ignore
+/** Lanes and groups, which only some keys have. */
+const LIST_PARAMETERS = [
+  'lane=interactive', 'lane=batch', 'lane=%62atch', 'lane=normal&hits=1', 'canWait=true&lane=interactive', 'lane=unknown', 'lane=',
+  'lane=Batch', 'lane=batch&holdMillis=7200000', 'lane=__proto__', 'lane=%F0%9F%9A%B0',
+  'group=gold', 'group=a', 'group=%C3%A9%F0%9F%9A%B0', 'group=__proto__', 'group=%20', 'group=%7B%7D%3A%2C%2A%5E~%40', 'canWait=1&group=a',
+  `group=${'x'.repeat(64)}`, 'group=a&holdMillis=7200000', 'group=a&lane=batch',
 ]; // prettier-ignore
 /** None of these ends during a run. */
 const RIGHT_REPORTS = [
@@ -358,6 +367,9 @@ export class RequestGenerator {
       }
       default: {
         const isRuled = this.declared !== undefined && random.chance(0.5);
+        if (random.chance(isRuled && TREATMENTS[sort].order ? 0.8 : 0.1)) {
+          return this.#firstCheck(key, random.pick(LIST_PARAMETERS));
+        }
         if (isRuled && TREATMENTS[sort].algorithm) {
           return this.#firstCheck(key, random.pick(ALGORITHM_PARAMETERS));
         }

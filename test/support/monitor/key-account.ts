@@ -28,7 +28,7 @@ export interface ObservedApproval {
   /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
   readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
-  /** Who waited in lanes when it was approved at once, or was served just before. */
+  /** The waiters in lanes when it was approved at once, or was served just before. */
   readonly waited: readonly AccountedWaiter[];
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
@@ -85,7 +85,7 @@ export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number, list: string): void;
-  /** So many waiters with lanes or groups had their turns while the state on the server was known. */
+  /** This number of waiters with lanes or groups had their turns while the state on the server was known. */
   onTurns(count: number): void;
   onWindow(): void;
   /** A script has changed the limits of the key, or has made it again, perhaps before the state was known. */

@@ -48,7 +48,7 @@ test('a lane may pass another by its head start, and by no more', () => {
   expect(late.violations).toEqual([expect.stringContaining('late passed user')]);
 });
 
-test('the order of turns is that of the wake, also when a script removes an empty queue', () => {
+test('turns have the order of the wake, also when a script removes an empty queue', () => {
   const entries = [batch('early', 0), interactive('user', 1)];
   const inTurn = script(
     new ListedTurns(names, entries),
