@@ -44,8 +44,14 @@ function heads.read_entries(keys, state, texts, has_withdrawn)
   return read
 end
 
-local function stops_all()
-  return true
+-- Whether any of the limits counts the checks of all lanes.
+local function counts_all(limits)
+  for _, limit in ipairs(limits) do
+    if not limit.lanes then
+      return true
+    end
+  end
+  return false
 end
 
 -- Whether a waiter fits into what is left of the limits and the holds, which it takes. If it does not, returns a function
@@ -54,14 +60,14 @@ end
 function heads.stops_of(state, left, entry)
   local is_held = entry.hold ~= nil
   if is_held and left.holds <= 0 then
-    return stops_all
+    return turn_walk.all
   end
   local lacking, lacks_ids = key_limits.take_left(state, left.limits, entry.hits, is_held, entry.list and entry.list.id)
   if not lacking then
     left.holds = left.holds - (is_held and 1 or 0)
     return nil
-  elseif lacks_ids then
-    return stops_all
+  elseif lacks_ids or counts_all(lacking) then
+    return turn_walk.all
   end
   return function(list)
     for _, limit in ipairs(lacking) do

@@ -9,6 +9,8 @@ local turn_walk = {}
 turn_walk.__index = turn_walk
 
 local MOST_READ_AT_ONCE = 500
+-- As many lanes as a rule may have.
+local LEAST_OPENED = 5
 
 -- Whether the head of a list has its turn before the head of another.
 local function is_before(one, other)
@@ -38,34 +40,67 @@ local function new_list(rank, kind, id, key, ticket)
   return { rank = rank, kind = kind, id = id, key = key, ticket = ticket, entries = {}, position = 1, size = 2 }
 end
 
--- Opens the lists of a kind, at most `most` groups. Returns whether these are all.
-local function open_kind(self, keys, rank, kind, most)
-  if kind == 'fifo' then
-    put(self.open, new_list(rank, kind, lists.FIFO, 0, ''))
-    return true
-  end
-  local heads = weight.add(redis.call('ZRANGE', lists.heads_name(keys, kind), 0, most - 1, 'WITHSCORES'), 2)
-  for i = 1, #heads, 2 do
-    local ticket, id = string.match(heads[i], '^(%d+):(.*)$')
-    local list = new_list(rank, kind, id, tonumber(heads[i + 1]), ticket)
-    list.head = heads[i]
-    put(self.open, list)
-  end
-  return #heads < 2 * most
+-- Begins a walk that is to take `most` waiters: so many lists are opened first, and more as they are needed, since others
+-- may be stopped or have only dead waiters. `read_entries(texts)`: from queue/heads.
+--   open     the open lists, the next one last
+--   kinds    the kinds of lists, the first one first
+--   rank     of the kind whose lists are being opened
+--   opened   how many lists of this kind have been opened: in the order of their turns as the walk began
+--   last     where the last of these was in the order
+--   stops    what the walk has been told to stop
+function turn_walk.begin(keys, state, most, read_entries)
+  return setmetatable({
+    keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
+    kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {},
+  }, turn_walk)
 end
 
--- Begins a walk of at most `most` waiters. `read_entries(texts)`: from queue/heads.
-function turn_walk.begin(keys, state, most, read_entries)
-  local self = setmetatable({
-    keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
-  }, turn_walk)
-  for rank, kind in ipairs(state.lists) do
-    -- Later ones have their turns only when this kind has none left.
-    if not open_kind(self, keys, rank, kind, most) then
-      break
+local function is_stopped(self, id)
+  for _, stops in ipairs(self.stops) do
+    if stops(id) then
+      return true
     end
   end
-  return self
+  return false
+end
+
+local function open_list(self, list)
+  if not is_stopped(self, list.id) then
+    put(self.open, list)
+  end
+end
+
+-- Opens the next lists in the order of turns.
+local function open_more(self)
+  local kind, heads = self.kinds[self.rank], {}
+  if kind == 'fifo' then
+    open_list(self, new_list(self.rank, kind, lists.FIFO, 0, ''))
+  else
+    local from, to = self.opened, self.opened + self.at_once - 1
+    heads = weight.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), from, to, 'WITHSCORES'), 2)
+  end
+  for i = 1, #heads, 2 do
+    local ticket, id = string.match(heads[i], '^(%d+):(.*)$')
+    local list = new_list(self.rank, kind, id, tonumber(heads[i + 1]), ticket)
+    list.head = heads[i]
+    self.last = { rank = list.rank, key = list.key, ticket = list.ticket }
+    open_list(self, list)
+  end
+  self.opened = self.opened + #heads / 2
+  if #heads < 2 * self.at_once then
+    self.rank, self.opened, self.last = self.rank + 1, 0, nil
+  end
+end
+
+-- Whether a list that is not open may have its turn before those that are.
+local function may_miss_one(self)
+  local first = self.open[#self.open]
+  if not self.kinds[self.rank] then
+    return false
+  elseif not first then
+    return true
+  end
+  return first.rank == self.rank and is_before(self.last, first)
 end
 
 -- The first waiter of a list that is not taken; nil if there is none. At first, two are read, since the second one is the head
@@ -84,8 +119,14 @@ end
 
 -- The next waiter that is not stopped, and its list; nil if there is none.
 function turn_walk:next()
-  while #self.open > 0 do
+  while true do
+    while may_miss_one(self) do
+      open_more(self)
+    end
     local list = self.open[#self.open]
+    if not list then
+      return nil
+    end
     local entry = first_left(self, list)
     if entry then
       return entry, list
@@ -132,9 +173,20 @@ function turn_walk:take(is_approved)
   end
 end
 
--- The heads of these lists wait on, and nobody passes them in their lists. `stops(id)`: whether a list is stopped.
+-- Stops all lists.
+function turn_walk.all()
+  return true
+end
+
+-- The heads of these lists wait on, and nobody passes them in their lists. `stops(id)`: whether a list is stopped, or
+-- `turn_walk.all`.
 function turn_walk:stop(stops)
+  if stops == turn_walk.all then
+    self.open, self.kinds = {}, {}
+    return
+  end
   local left = {}
+  table.insert(self.stops, stops)
   for _, list in ipairs(self.open) do
     if not stops(list.id) then
       left[#left + 1] = list

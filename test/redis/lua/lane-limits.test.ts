@@ -92,6 +92,23 @@ test('a head that only the limit of its lane stops does not stop the others', as
   expect(await replica.settle()).toMatchObject({ granted: ['b2'], waiting: 1 });
 });
 
+test('lanes behind a stopped one have their turns in order, with less room than there are lanes', async () => {
+  const limits = withShare(2, share(1, { windowMillis: 10_000, lanes: ['interactive'] }));
+  const replica = key.replica('r1', { limits, leaseMillis: 60_000 });
+  const normal: QueueList = { kind: 'lane', name: 'normal', headStartMillis: 400 };
+  await ask(replica, 'i1', INTERACTIVE, { hits: 1 });
+  await ask(replica, 'n1', normal);
+  await ask(replica, 'b1', BATCH, WAITS);
+  await ask(replica, 'stopped', INTERACTIVE, WAITS);
+  await key.setTime(500);
+  await ask(replica, 'b2', BATCH, WAITS);
+  await key.setTime(600);
+  expect(await ask(replica, 'n2', normal, WAITS)).toEqual(PLACE);
+
+  await key.setTime(1000);
+  expect(await replica.settle()).toMatchObject({ granted: ['b1', 'n2'], waiting: 2 });
+});
+
 test('a head that the own limit stops stops all lanes', async () => {
   const replica = key.replica('r1', { limits: withShare(4, share(1)) });
   await ask(replica, 'x', INTERACTIVE, { hits: 3 });
