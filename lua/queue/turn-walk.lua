@@ -40,7 +40,7 @@ local function new_list(rank, kind, id, key, ticket)
   return { rank = rank, kind = kind, id = id, key = key, ticket = ticket, entries = {}, position = 1, size = 2 }
 end
 
--- Begins a walk that is to take `most` waiters: so many lists are opened first, and more as they are needed, since others
+-- Begins a walk that is to take `most` waiters: as many lists are opened first, and more as they are needed, since others
 -- may be stopped or have only dead waiters. `read_entries(texts)`: from queue/heads.
 --   open     the open lists, the next one last
 --   kinds    the kinds of lists, the first one first
