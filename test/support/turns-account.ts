@@ -27,7 +27,7 @@ const keyInLanes = ({ list, arrival }: AccountedWaiter): number =>
 /**
  * An account of who waits and who gets turns, which knows nothing of how turns are given, only what is promised:
  * - in a list, turns come in the order of arrival
- * - of two waiters in different lanes, the one goes first that came earlier, less the head start of its lane
+ * - of the heads of two lanes, the one goes first that came earlier, less its head start
  * - for two groups that both wait, what each gets, by weight, never differs by more than the largest request of each
  */
 export class TurnsAccount {
@@ -81,7 +81,9 @@ export class TurnsAccount {
   get heads(): AccountedWaiter[] {
     const heads = new Map<string, AccountedWaiter>();
     for (const each of this.#waiting.values()) {
-      if (!heads.has(nameOf(each))) heads.set(nameOf(each), each);
+      const head = heads.get(nameOf(each));
+      // One that is put back may have arrived before those that wait.
+      if (!head || each.arrival < head.arrival) heads.set(nameOf(each), each);
     }
     return [...heads.values()];
   }
@@ -92,7 +94,8 @@ export class TurnsAccount {
       this.violations.push(`${id} got a turn and did not wait`);
       return;
     }
-    for (const other of this.#waiting.values()) this.#judge(waiter, other);
+    for (const other of this.#waiting.values()) this.#judgeInList(waiter, other);
+    if (waiter.list.kind === 'lane') this.#judgeHeads(waiter);
     for (const [key, { got, largest }] of this.#together) {
       const i = (JSON.parse(key) as string[]).indexOf(nameOf(waiter));
       if (i < 0) continue;
@@ -105,14 +108,20 @@ export class TurnsAccount {
     this.left(id);
   }
 
-  #judge(waiter: AccountedWaiter, other: AccountedWaiter): void {
+  #judgeInList(waiter: AccountedWaiter, other: AccountedWaiter): void {
     if (other.id === waiter.id) return;
     if (nameOf(waiter) === nameOf(other) && this.#isEarlier(other, waiter)) {
       this.violations.push(`${waiter.id} passed ${other.id} in its list`);
     }
-    if (waiter.list.kind !== 'lane' || other.list.kind !== 'lane') return;
-    if (keyInLanes(other) < keyInLanes(waiter) && !this.mayPass(waiter, other)) {
-      this.violations.push(`${waiter.id} passed ${other.id}, which came too early for that`);
+  }
+
+  /** Behind the head of its lane, a waiter with a greater head start, by other rules, has no turn. */
+  #judgeHeads(waiter: AccountedWaiter): void {
+    for (const head of this.heads) {
+      if (head.list.kind !== 'lane' || nameOf(head) === nameOf(waiter)) continue;
+      if (keyInLanes(head) < keyInLanes(waiter) && !this.mayPass(waiter, head)) {
+        this.violations.push(`${waiter.id} passed ${head.id}, which came too early for that`);
+      }
     }
   }
 

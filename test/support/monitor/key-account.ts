@@ -28,7 +28,7 @@ export interface ObservedApproval {
   /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
   readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
-  /** The waiters in lanes when it was approved at once, or was served just before. */
+  /** The heads of lanes when it was approved at once, or was served just before. */
   readonly waited: readonly AccountedWaiter[];
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
@@ -303,7 +303,7 @@ export class KeyAccount {
 
   #tellApproved(): void {
     const { approved = [], queued, listed, at: scriptAt } = this.#script ?? {};
-    const waited = approved.length > 0 && this.#isKnown ? this.#turns.inLanes : [];
+    const waited = approved.length > 0 && this.#isKnown ? this.#turns.headsOfLanes : [];
     for (const { id, at, mayBeRenewal } of approved) {
       const isFromQueue = queued?.has(id) === true || listed?.has(id) === true;
       this.events.onApproved({

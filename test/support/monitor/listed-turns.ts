@@ -27,9 +27,9 @@ export class ListedTurns {
     this.#join(entries);
   }
 
-  /** Those in lanes, before the script under way. */
-  get inLanes(): readonly AccountedWaiter[] {
-    return this.#turns.waiting.filter(({ list }) => list.kind === 'lane');
+  /** The heads of lanes, before the script under way. */
+  get headsOfLanes(): readonly AccountedWaiter[] {
+    return this.#turns.heads.filter(({ list }) => list.kind === 'lane');
   }
 
   /** Follows a command of a script. @returns the ids of waiters that it adds */

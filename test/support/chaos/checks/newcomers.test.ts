@@ -49,6 +49,17 @@ test('nobody is passed that had a turn before, or that a limit of its lane stops
   expect(passed(2001, { limits: [own, ofBoth] })).toHaveLength(1);
 });
 
+test('a check that passes a waiter of its own lane is found', () => {
+  const ofBatch = { ...newcomer, lane: 'batch' };
+  const entries = [waiter, ofBatch];
+  const waited = [{ id: 'waiter', hits: 1, arrival: 4999, list }];
+  const approvals = [
+    observed('waiter', 8000),
+    observed('newcomer', 5000, { isFromQueue: false, waited }),
+  ];
+  expect(passedByNewcomers(evidenceOf({ entries, approvals }))).toHaveLength(1);
+});
+
 test('a waiter whose replica has no Redis may be passed', () => {
   expect(passed(2001, { faults: [fault({ isolates: [0] })] })).toEqual([]);
 });

@@ -6,8 +6,8 @@ import { firstServed, mayBePassedOver } from './fifo.js';
 import { observedOf } from './observed-of.js';
 
 /**
- * Describes the waiters in lanes that a check passed which was approved at once, though it came too late for that: by more
- * than the difference of the head starts.
+ * Describes the heads of lanes that a check passed which was approved at once, though it came too late for that: by more
+ * than the difference of the head starts. In its own lane it passes nobody.
  */
 export function passedByNewcomers(evidence: Evidence): string[] {
   const waiters = new Map(evidence.ledger.approvals.map((each) => [each.requestId, each]));
@@ -20,7 +20,8 @@ export function passedByNewcomers(evidence: Evidence): string[] {
     return observed.waited.flatMap(({ id, arrival, list }) => {
       const waiter = waiters.get(id);
       if (!waiter || list.kind !== 'lane' || !isServedAfter(evidence, id, observed.at)) return [];
-      const isBefore = arrival - list.headStartMillis < observed.at - headStart;
+      const isBefore =
+        list.name === newcomer.lane || arrival - list.headStartMillis < observed.at - headStart;
       if (!isBefore || isCountedAlone(limits, list.name, newcomer.lane!)) return [];
       return mayBePassedOver(evidence, waiter) ? [] : [describe(newcomer, waiter, list.name)];
     });
