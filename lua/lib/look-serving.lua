@@ -99,18 +99,19 @@ end
 -- Whether a check of a lane or a group, or without either, would pass those who still wait if it fits. `served`: from
 -- `look_serving.serve`.
 function look_serving.is_next(keys, state, call, tally, served, list)
-  if not list or list.kind ~= 'lane' or not state.lists or not served.walk then
+  local walk = served.walk
+  if not state.lists or not walk then
     return false
   end
-  local key = heads.key_of_newcomer(keys, state, call, list)
-  local has_waiters = lists.count(keys, list.id) > (served.by_list[list.id] or 0)
+  local place = heads.place_of_newcomer(keys, state, call, walk, list)
   for _, stopped in ipairs(served.stops) do
-    local is_before = has_waiters or lists.is_before_newcomer(state, list.kind, key, stopped.of)
-    if is_before and stopped.stops(list.id) then
+    if heads.is_before_newcomer(place, stopped.of) and stopped.stops(place.id) then
       return false
     end
   end
-  return heads.is_next_in_lane(keys, state, call, tally, served.walk, served.left, list)
+  -- The waiters of its own list, which another list may have stopped, may all be of dead replicas.
+  walk:resume(place.id)
+  return heads.is_next(state, call, tally, walk, served.left, place)
 end
 
 -- How many still wait before a check in its list. `list`: its lane or group, or nil. `waiting`: how many wait in all.

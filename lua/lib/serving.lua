@@ -29,19 +29,20 @@ function serving.note_waiters(state)
   end
 end
 
--- Whether a check that joined the queue now would be the next to be approved, if it fits. `list`: its lane or group, or nil. A
--- check of a group never passes one that waits: its group starts no earlier.
+-- Whether a check that joined the queue now would be the next to be approved, if it fits. `list`: its lane or group, or nil.
 function serving.is_next(keys, state, call, list)
   if room.is_closed(state) then
     return false
   elseif state.serving == 0 then
     return true
-  elseif not list or list.kind ~= 'lane' or not state.lists then
+  elseif not state.lists or state.lists[1] ~= 'lane' then
+    -- Only lanes let others pass.
     return false
   end
   local tally = queue.read(keys, state, call)
   local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
-  return heads.is_next_in_lane(keys, state, call, tally, heads.walk(keys, state, tally, MOST_SERVED, MOST_TAKEN), left, list)
+  local walk = heads.walk(keys, state, tally, MOST_SERVED, MOST_TAKEN)
+  return heads.is_next(state, call, tally, walk, left, heads.place_of_newcomer(keys, state, call, walk, list))
 end
 
 -- Approves waiters from the head of the queue while the limits have room. One call serves a limited number, so that

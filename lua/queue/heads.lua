@@ -159,32 +159,43 @@ function heads.counts(state, tally, entry, now_ms)
     and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
 end
 
--- The order key of a check of a lane that joined now.
-function heads.key_of_newcomer(keys, state, call, list)
-  return lists.key_in_lane(math.max(call.now_us, queue.last_ticket(keys, state) + 1), list.parameter)
+-- The place of a check that joined now, as queue/turn-walk has those of lists. `walk`: over the waiters. `list`: its lane or group,
+-- or nil.
+function heads.place_of_newcomer(keys, state, call, walk, list)
+  local id = list and list.id or lists.FIFO
+  local kind = lists.kind_of(id)
+  local ticket = kind == 'lane' and math.max(call.now_us, queue.last_ticket(keys, state) + 1)
+  return { rank = walk:rank_of(kind), kind = kind, id = id, key = ticket and lists.key_in_lane(ticket, list.parameter) }
 end
 
--- Whether a check of a lane that joined now would have its turn before each waiter that is not stopped by a limit which does not
--- count the check. It passes no waiter of its own lane, which may have a lesser head start by earlier rules. `walk`: over the
--- waiters. `left`: of the limits, which this takes.
-function heads.is_next_in_lane(keys, state, call, tally, walk, left, list)
-  local key = heads.key_of_newcomer(keys, state, call, list)
+-- Whether a list has its turn before a check that joined now: a group starts no earlier than those that wait.
+function heads.is_before_newcomer(place, list)
+  if list.kind == place.kind then
+    return place.kind ~= 'lane' or list.key <= place.key
+  end
+  return list.rank < place.rank
+end
+
+-- Whether a check that joined now would have its turn before each waiter that is not stopped by a limit which does not
+-- count the check. It passes no waiter of its own list: in a lane, this may have a lesser head start by earlier rules.
+-- `left`: of the limits, which this takes. `place`: of the check.
+function heads.is_next(state, call, tally, walk, left, place)
   while true do
     local entry, of = walk:next()
-    local is_own = entry and of.id == list.id
+    local is_own = entry and of.id == place.id
     if not entry then
       return true
-    elseif is_own or lists.is_before_newcomer(state, list.kind, key, of) then
+    elseif is_own or heads.is_before_newcomer(place, of) then
       if not heads.counts(state, tally, entry, call.now_ms) then
         walk:take(false)
       else
         local stops = not is_own and heads.stops_of(state, left, entry)
-        if not stops or stops(list.id) then
+        if not stops or stops(place.id) then
           return false
         end
         walk:stop(stops)
       end
-    elseif of.kind ~= list.kind then
+    elseif of.kind ~= place.kind then
       return true
     else
       -- The list of the check may come later.

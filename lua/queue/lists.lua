@@ -327,18 +327,4 @@ function lists.repair(keys, state, waiting_tickets)
   end
 end
 
--- Whether a list has its turn before a check of another one that joined now. `kind`: of the check. `key`: its order key.
--- `other`: from queue/turn-walk.
-function lists.is_before_newcomer(state, kind, key, other)
-  if other.kind == kind then
-    return other.key <= key
-  end
-  for rank, earlier in ipairs(state.lists) do
-    if earlier == kind then
-      return other.rank < rank
-    end
-  end
-  return true
-end
-
 return lists

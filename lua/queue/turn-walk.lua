@@ -48,10 +48,11 @@ end
 --   opened   how many lists of this kind have been opened: in the order of their turns as the walk began
 --   last     where the last of these was in the order
 --   stops    what the walk has been told to stop
+--   stopped  lists that are stopped: id -> list
 function turn_walk.begin(keys, state, most, read_entries)
   return setmetatable({
     keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
-    kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {},
+    kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {}, stopped = {},
   }, turn_walk)
 end
 
@@ -65,7 +66,9 @@ local function is_stopped(self, id)
 end
 
 local function open_list(self, list)
-  if not is_stopped(self, list.id) then
+  if is_stopped(self, list.id) then
+    self.stopped[list.id] = list
+  else
     put(self.open, list)
   end
 end
@@ -181,18 +184,52 @@ end
 -- The heads of these lists wait on, and nobody passes them in their lists. `stops(id)`: whether a list is stopped, or
 -- `turn_walk.all`.
 function turn_walk:stop(stops)
-  if stops == turn_walk.all then
-    self.open, self.kinds = {}, {}
-    return
-  end
   local left = {}
-  table.insert(self.stops, stops)
   for _, list in ipairs(self.open) do
-    if not stops(list.id) then
+    if stops(list.id) then
+      self.stopped[list.id] = list
+    else
       left[#left + 1] = list
     end
   end
   self.open = left
+  if stops == turn_walk.all then
+    self.rank = #self.kinds + 1
+  else
+    table.insert(self.stops, stops)
+  end
+end
+
+-- A list is not stopped any more.
+function turn_walk:resume(id)
+  if self.stopped[id] then
+    put(self.open, self.stopped[id])
+    self.stopped[id] = nil
+  end
+end
+
+local function has_left(self, kind)
+  for _, some in ipairs({ self.open, self.stopped }) do
+    for _, list in pairs(some) do
+      if list.kind == kind then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- When a kind has its turn that has waiters left: the kind with the least rank goes first. Others come last.
+function turn_walk:rank_of(kind)
+  for rank, each in ipairs(self.kinds) do
+    if each == kind then
+      while self.rank == rank and not has_left(self, kind) do
+        open_more(self)
+      end
+      return (self.rank < rank or has_left(self, kind)) and rank or math.huge
+    end
+  end
+  return math.huge
 end
 
 -- Removes those who were taken from the queue.

@@ -15,7 +15,14 @@ export interface WatchedCheck {
 /** What a check that waits may ask for. */
 export type WaitTerms = Pick<
   CheckRequest,
-  'maxWaitMillis' | 'hits' | 'holdMillis' | 'holder' | 'requestId' | 'keepMillis' | 'answerMillis'
+  | 'maxWaitMillis'
+  | 'hits'
+  | 'holdMillis'
+  | 'holder'
+  | 'requestId'
+  | 'keepMillis'
+  | 'answerMillis'
+  | 'list'
 >;
 
 export function startCheck(

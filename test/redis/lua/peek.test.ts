@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { PeekRequest } from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { extent } from '../../support/extent.js';
+import { group, lane } from '../../support/instance-in-memory.js';
 import { contentsOfKey } from '../../support/key-contents.js';
 import { type TestReplica, useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -34,7 +36,17 @@ interface Step {
   readonly afterMillis: number;
   readonly hits: number;
   readonly holdMillis: number | undefined;
+  /** Of the lists of the scene. */
+  readonly list: number;
 }
+
+/** What the rules of a key say now and then, the first one most often. */
+const LISTS: readonly (readonly (QueueList | undefined)[])[] = [
+  [undefined],
+  [lane('a'), lane('b', 700), lane('c', 30_000)],
+  [group('x'), group('y', 3)],
+  [lane('a'), lane('b', 700), undefined, lane('a', 900), group('x')],
+];
 
 const hits = fc.constantFrom(1, 1, 1, 2, 3);
 const holdMillis = fc.constantFrom(undefined, undefined, undefined, 700, 2500);
@@ -44,6 +56,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   afterMillis: fc.constantFrom(0, 0, 1, 90, 400, 1000, 1700),
   hits,
   holdMillis,
+  list: fc.nat({ max: 4 }),
 });
 const algorithm: fc.Arbitrary<Algorithm> = fc.constantFrom<Algorithm>(
   FIXED_WINDOW,
@@ -55,11 +68,13 @@ const scene = fc.record({
   algorithm,
   further: algorithm,
   hasFurther: fc.boolean(),
+  lanes: fc.constantFrom(undefined, ['a'], ['a', 'b']),
+  lists: fc.constantFrom(...LISTS),
   maxRequests: fc.integer({ min: 1, max: 4 }),
   steps: fc.array(step, { maxLength: 12, size: 'max' }),
   /** Also so long that the waiters of silent replicas count no longer, or that the key is idle. */
   afterMillis: fc.constantFrom(0, 1, 350, 999, 1000, 1001, 2600, 4000, 6000, 12_000, 90_000, -600),
-  asked: fc.record({ hits, holdMillis }),
+  asked: fc.record({ hits, holdMillis, list: fc.nat({ max: 4 }) }),
 });
 
 test('a peek says what a check gets, also before anybody has served the queue, and writes nothing', async () => {
@@ -74,7 +89,9 @@ test('a peek says what a check gets, also before anybody has served the queue, a
         algorithm: further,
         counts: 'hits',
         keepsReleased: true,
+        ...(drawn.lanes && { lanes: drawn.lanes }),
       } as const;
+      const listOf = (each: Pick<Step, 'list'>) => drawn.lists[each.list % drawn.lists.length];
       const limits = {
         algorithm: drawn.algorithm,
         maxRequests,
@@ -90,15 +107,16 @@ test('a peek says what a check gets, also before anybody has served the queue, a
         const replica = replicas[each.replica]!;
         // After the clock has gone back, only a script that writes makes holds shorter.
         const holdMillis = drawn.afterMillis < 0 ? undefined : each.holdMillis;
-        const terms = { requestId: `${i}`, hits: each.hits, holdMillis };
+        const terms = { requestId: `${i}`, hits: each.hits, holdMillis, list: listOf(each) };
         if (each.kind === 'withdraw') await withdraw(Math.floor(i / 2));
         else if (each.kind === 'settle') await replica.settle();
         else if (each.kind === 'pause') await replica.pause(i % 2 === 0 ? 0 : 600);
         else await replica.checkBatch([{ ...terms, canWait: each.kind === 'wait' }]);
       }
       await key.setTimeInSilence(now + drawn.afterMillis);
-      const said = await peek(replicas[0], drawn.asked);
-      expect(await check(replicas[0], drawn.asked)).toBe(said);
+      const asked = { ...drawn.asked, list: listOf(drawn.asked) };
+      const said = await peek(replicas[0], asked);
+      expect(await check(replicas[0], asked)).toBe(said);
     }),
     { numRuns: extent(100, 400) },
   );
@@ -131,6 +149,57 @@ test('while more wait than a call serves, a check is denied', async () => {
   expect(await peek(replica)).toBe('turn in 0 ms');
   await replica.withdraw(['w0']);
   expect(await peek(replica)).toBe('approved');
+});
+
+describe('with several lists', () => {
+  const [A, B, OTHER] = [lane('a'), lane('b', 30_000), lane('other', 60_000)];
+  const withLimit = (maxRequests: number, ...lanes: string[]) => {
+    const ofLanes = { name: 'of lanes', windowMillis: 9000, maximum: 2, counts: 'hits' } as const;
+    return { maxRequests, further: [{ ...ofLanes, keepsReleased: false, lanes }] };
+  };
+  const join = (replica: TestReplica, requestId: string, hits: number, list?: QueueList) =>
+    replica.checkBatch([{ requestId, canWait: true, hits, list }]);
+  const expectTold = async (replica: TestReplica, list: QueueList | undefined, said: string) => {
+    expect(await peek(replica, { list })).toBe(said);
+    expect(await check(replica, { list })).toBe(said);
+  };
+
+  test('a check passes nobody who waits by other rules once the lanes before them are served', async () => {
+    const replica = key.replica('r1', { limits: { maxRequests: 2 } });
+    await join(replica, 'first', 2, A);
+    await join(replica, 'of lane', 1, A);
+    await join(replica, 'large', 2);
+    await key.setTime(1000);
+    await expectTold(replica, A, 'turn in 1000 ms');
+  });
+
+  test.each([
+    ['without a lane', undefined],
+    ['of a group', group('x')],
+    ['of another lane', B],
+  ])(
+    'a check %s passes lanes that only a limit of theirs stops, once those before them are served',
+    async (_, list) => {
+      const replica = key.replica('r1', { limits: withLimit(5, 'a') });
+      await join(replica, 'first', 5, B);
+      await join(replica, 'none', 1);
+      await join(replica, 'a1', 2, A);
+      await join(replica, 'a2', 1, A);
+      await key.setTime(1000);
+      await expectTold(replica, list, 'approved');
+    },
+  );
+
+  test('the waiters of a dead replica in the lane of a check stop it no longer', async () => {
+    const limits = withLimit(9, 'a', 'other');
+    const replica = key.replica('r1', { limits });
+    const dead = key.replica('dead', { limits, leaseMillis: 100 });
+    await join(replica, 'first', 1, A);
+    await join(replica, 'large', 2, A);
+    await join(dead, 'of dead', 2, OTHER);
+    await key.setTime(500);
+    await expectTold(replica, OTHER, 'approved');
+  });
 });
 
 test('a key that recovers denies until then', async () => {

@@ -182,11 +182,17 @@ describe('the account finds scripts in which', () => {
     [
       'a newcomer passes those who are before it',
       lanes,
-      'queue/lists',
-      'other.key <= key',
+      'queue/heads',
+      'list.key <= place.key',
       'false',
     ],
-    ['a newcomer waits behind those who are not', lanes, 'queue/lists', 'other.key <= key', 'true'],
+    [
+      'a newcomer waits behind those who are not',
+      lanes,
+      'queue/heads',
+      'list.key <= place.key',
+      'true',
+    ],
     [
       'a tag is not advanced',
       groups,

@@ -17,18 +17,15 @@ export class Lanes extends ListsOfKind {
     return next;
   }
 
-  /**
-   * Whether a newcomer of a lane would be the next, if the lanes are left out that wait for room which the newcomer does not
-   * need.
-   */
-  isNext(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {
-    const lane = newcomer.list?.name ?? '';
-    if (this.find(lane)) return false;
+  /** It passes lanes that wait for room which it does not need. If it has a lane, the lanes behind it let it pass as well. */
+  override letPass(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {
+    const lane = newcomer.list?.kind === 'lane' ? newcomer.list.name : undefined;
+    if (lane !== undefined && this.find(lane)) return false;
     const stoppedLanes = new Set<string>();
     for (let list = this.next(stoppedLanes); list?.head; list = this.next(stoppedLanes)) {
-      if (isBefore(newcomer, list.head)) return true;
+      if (lane !== undefined && isBefore(newcomer, list.head)) return true;
       const stopped = stoppedBy(list.head);
-      if (stopped === 'all' || stopped.includes(lane)) return false;
+      if (stopped === 'all' || stopped.some((each) => each === lane)) return false;
       for (const each of stopped) stoppedLanes.add(each);
     }
     return true;

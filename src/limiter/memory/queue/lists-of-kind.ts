@@ -1,6 +1,6 @@
 import type { QueueListState } from '../../queue-order.js';
 import { type Entry, WaitingList } from './waiting-list.js';
-import type { Queued } from './queued.js';
+import type { Ordered, Queued, Stopped } from './queued.js';
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
@@ -26,6 +26,16 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
 
   /** Returns the list whose head has its turn next; undefined if all are stopped. */
   abstract next(stoppedLanes: ReadonlySet<string>): List | undefined;
+
+  /**
+   * Whether a check that joined now would pass all who wait in these lists: they would wait behind it, or for room that it does
+   * not need. By default it passes nobody: a group starts no earlier than those that wait, and a head without a lane stops all
+   * lists.
+   * @param stoppedBy as in `WaitingQueue`
+   */
+  letPass(_newcomer: Ordered, _stoppedBy: (head: Queued) => Stopped): boolean {
+    return false;
+  }
 
   /** Returns a copy from which heads may be taken. It is valid until a waiter is added here or removed. */
   abstract copy(): ListsOfKind;

@@ -86,12 +86,14 @@ export class OrderedQueue implements WaitingQueue {
     return heads;
   }
 
-  /** A newcomer of a group starts no earlier than one that waits. */
   isNext(now: number, list: QueueList | undefined, stoppedBy: (head: Queued) => Stopped): boolean {
-    const [first] = this.#kinds;
-    if (!first) return true;
-    if (list?.kind !== 'lane' || !(first instanceof Lanes)) return false;
-    return first.isNext({ list, ticket: nextTicket(now, this.lastTicket) }, stoppedBy);
+    const newcomer = { list, ticket: nextTicket(now, this.lastTicket) };
+    for (const kind of this.#kinds) {
+      if (!kind.letPass(newcomer, stoppedBy)) return false;
+      // The kinds behind its own have their turns later.
+      if (kind.kind === kindOf(list)) return true;
+    }
+    return true;
   }
 
   positionOf(requestId: string): number | undefined {
