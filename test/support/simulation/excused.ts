@@ -5,7 +5,6 @@ import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, idsOf, isIdle, type Snapshot } from './snapshot.js';
 import { headsFault } from './stored-lists.js';
-import { hasLimitOfLanes } from './turn-order.js';
 import { requestsKnown } from './stored-requests.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
@@ -56,9 +55,6 @@ export function isExcused(call: JudgedCall): boolean {
 function hasUntoldTurns(call: JudgedCall): boolean {
   const { run, stored, after } = call;
   const { kinds, virtualTime } = stored.lists;
-  // Behind lanes that only their limits stop, a newcomer of another kind joins, and is served by the next call that serves.
-  const hasKinds = [stored, after].some(({ lists }) => lists.kinds.length > 1);
-  if (hasKinds && hasLimitOfLanes(call)) return true;
   if (kinds.length === 0) return false;
   if (headsFault(stored) || (virtualTime > 0 && kinds[0] !== 'group')) return true;
   if ((after.state?.holdUntil ?? 0) > run.now) return false;

@@ -10,7 +10,7 @@ export type Place = Pick<StoredWaiter, 'ticket' | 'list'>;
 interface Waiting {
   /** The kinds of lists, the one first that is served first; undefined if that is not known. */
   readonly kinds: readonly string[] | undefined;
-  /** Whether a waiter of a lane may pass those of another, whose limit is full. */
+  /** Whether others may pass a waiter of a lane, since a limit of that is full. */
   readonly mayPass: boolean;
   readonly waiting: Iterable<Place>;
 }
@@ -25,7 +25,7 @@ export function goesFirst(
   { kinds, mayPass, waiting }: Waiting,
 ): boolean {
   if (listIdOf(waiter) === listIdOf(other)) return waiter.ticket < other.ticket;
-  if (mayPass) return false;
+  if (mayPass && kindOf(waiter) === 'lane') return false;
   if (kindOf(waiter) !== kindOf(other)) {
     const [rank, rankOfOther] = [waiter, other].map((each) => kinds?.indexOf(kindOf(each)) ?? -1);
     return rank! >= 0 && rank! < rankOfOther!;
@@ -34,14 +34,15 @@ export function goesFirst(
   return keyInLanes(waiter) < keyInLanes(other);
 }
 
-/** The same of a check that joins now. It passes only lanes, and kinds that are served later. */
+/** The same of a check that joins now. If it has no lane, it passes only lanes whose limit is full. */
 export function goesBeforeNewcomer(
   waiter: Place,
   newcomer: Place,
   { kinds, mayPass, waiting }: Waiting,
 ): boolean {
-  if (kindOf(newcomer) !== 'lane' || listIdOf(waiter) === listIdOf(newcomer)) return true;
-  if (mayPass) return false;
+  if (listIdOf(waiter) === listIdOf(newcomer)) return true;
+  if (mayPass && kindOf(waiter) === 'lane') return false;
+  if (kindOf(newcomer) !== 'lane') return true;
   if (kindOf(waiter) !== 'lane') {
     if (!kinds) return false;
     const [rank, rankOfLanes] = [kindOf(waiter), 'lane'].map((kind) => kinds.indexOf(kind));
