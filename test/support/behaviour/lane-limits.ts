@@ -43,6 +43,18 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
     });
 
     test.each<[string, QueueList | undefined]>([
+      ['of another lane', lane('other')],
+      ['without a lane', undefined],
+      ['of a group', group('batch')],
+    ])('room for one is given to a waiter %s, not kept for the share', async (_, list) => {
+      limits = withShare(1);
+      await fillShare();
+      const waits = await wait({ list });
+      await harness.advance(1000);
+      expect((await waits.decision).outcome).toBe('approved');
+    });
+
+    test.each<[string, QueueList | undefined]>([
       ['without a lane', undefined],
       ['of a group', group('a')],
     ])('a check %s passes no lane that lacks room in a limit of all', async (_, list) => {
