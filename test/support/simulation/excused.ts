@@ -4,7 +4,6 @@ import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, idsOf, isIdle, type Snapshot } from './snapshot.js';
-import { headsFault } from './stored-lists.js';
 import { requestsKnown } from './stored-requests.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
@@ -37,7 +36,7 @@ export function isExcused(call: JudgedCall): boolean {
   // The first check that joins the queue renews the lease of its replica, whose other waiters count for the next check.
   const hasLapsed = idsOf(stored, run.replica).some((id) => stored.leases[id]! <= now);
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
-  if (hasUntoldTurns(call)) return true;
+  if (hasDeadInLists(call)) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
   const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
@@ -48,16 +47,9 @@ export function isExcused(call: JudgedCall): boolean {
   return [...approved, ...renewed.map(([{ id }]) => id)].some((id) => known.includes(id));
 }
 
-/**
- * Whether the order of turns in several lists is not known from what is stored: heads are lost; places of dead replicas count
- * until their turns; or groups that have been served wait for another kind, as after a loss of heads.
- */
-function hasUntoldTurns(call: JudgedCall): boolean {
-  const { run, stored, after } = call;
-  const { kinds, virtualTime } = stored.lists;
-  if (kinds.length === 0) return false;
-  if (headsFault(stored) || (virtualTime > 0 && kinds[0] !== 'group')) return true;
-  if ((after.state?.holdUntil ?? 0) > run.now) return false;
+/** Whether places of dead replicas wait in one of several lists: they count there until their turns. */
+function hasDeadInLists({ run, stored, after }: JudgedCall): boolean {
+  if (stored.lists.kinds.length === 0 || (after.state?.holdUntil ?? 0) > run.now) return false;
   return [...stored.waiting.values()].some((place) => !countsAt(stored, place, run.now));
 }
 

@@ -5,7 +5,7 @@ import type { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-que
 import { listId } from '../stored-queue.js';
 import { idOf, uuidOf } from './model-ids.js';
 import type { Snapshot, StoredWaiter } from './snapshot.js';
-import { kindOf, listIdOf } from './stored-lists.js';
+import { kindOf, listIdOf, shareOf } from './stored-lists.js';
 
 /** A waiter, as far as its turn goes. */
 type Place = Pick<StoredWaiter, 'ticket' | 'list' | 'hits'>;
@@ -67,7 +67,10 @@ function beginGroups(
   if (virtualTime > 0) {
     const list = { kind: 'group', name: OTHER_GROUP, weight: 1, maxRequests: undefined } as const;
     join(queue, SERVED, { list }, virtualTime);
-    queue.takeNext(({ requestId }) => (requestId === SERVED ? undefined : 'all'));
+    queue.takeNext(({ requestId, list: of }) => {
+      if (requestId === SERVED) return undefined;
+      return of?.kind === 'lane' ? [of.name] : 'all';
+    });
   }
   for (const [i, { place, waiter }] of firsts.entries()) {
     join(queue, waiter.requestId, place, tagOf(place, stored));
@@ -96,10 +99,6 @@ function tagOf(
   const before = [...waiting.values()].find(({ ticket }) => ticket === head.ticket) ?? first;
   if (shareOf(before) === shareOf(first)) return head.key;
   return Math.max(virtualTime, head.key - shareOf(before) + shareOf(first));
-}
-
-function shareOf({ hits, list }: Place): number {
-  return hits / (list?.kind === 'group' ? list.weight : 1);
 }
 
 /** Of each list its waiters in their order, and the tag of a group. */

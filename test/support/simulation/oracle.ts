@@ -27,6 +27,7 @@ import { numberOf } from './model-ids.js';
 import type { CheckRun, ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
 import { Violation } from './violation.js';
 import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
@@ -143,7 +144,12 @@ class Comparison {
     this.#waiting = this.#waitersFound();
     this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
     this.#model = state
-      ? Model.restored({ ...stored, state }, this.#waiting, now + this.#closedMillis, this.#known)
+      ? Model.restored(
+          { ...withRestoredHeads(stored), state },
+          this.#waiting,
+          now + this.#closedMillis,
+          this.#known,
+        )
       : Model.begun(now, run.batches[0]?.rules ?? run.rules, this.#known);
     if (state) this.#model.rules = this.#rulesThatCount(state);
   }
@@ -484,7 +490,7 @@ class Comparison {
       'approvals are held': this.#heldIds.map((id) => [id, after.holds.get(id)?.hits]),
       'holds lapse': this.#lapses.map((at) => live.filter((hold) => hold.lapsesAt > at).length),
       'requests are': this.#namedIds.map((id) => [id, ownedBy(known.get(id))]),
-      'lists are': storedLists(after),
+      'lists are': storedLists(withRestoredHeads(after)),
       'who waits': [...after.waiting].flatMap(([id, waiter]) =>
         this.#counts(id) ? shown(id, waiter) : [],
       ),

@@ -19,6 +19,9 @@ export interface StoredLists {
   readonly heads: ReadonlyMap<string, StoredHead>;
 }
 
+/** In the order of their names. */
+const KINDS = ['fifo', 'group', 'lane'];
+
 export const NO_LISTS: StoredLists = { kinds: [], virtualTime: 0, heads: new Map() };
 
 /** @param heads `<ticket>:<list>` and keys by turns */
@@ -50,6 +53,34 @@ export function kindOf({ list }: Pick<StoredWaiter, 'list'>): string {
 /** When a waiter of a lane has its turn: its ticket less its head start. 0 for others. */
 export function keyInLanes({ list, ticket }: Pick<StoredWaiter, 'list' | 'ticket'>): number {
   return list?.kind === 'lane' ? ticket - 1000 * list.headStartMillis : 0;
+}
+
+/** What the turn of a waiter adds to the tag of its group. */
+export function shareOf({ list, hits }: Pick<StoredWaiter, 'list' | 'hits'>): number {
+  return hits / (list?.kind === 'group' ? list.weight : 1);
+}
+
+/** The lists as the next script finds them that looks at the queue: if a kind has lost its heads, all are found again. */
+export function withRestoredHeads<Stored extends Pick<Snapshot, 'waiting' | 'lists'>>(
+  stored: Stored,
+): Stored {
+  const { waiting, lists } = stored;
+  const places = [...waiting.values()];
+  const hasHead = (kind: string): boolean =>
+    kind === 'fifo'
+      ? places.some((place) => kindOf(place) === kind)
+      : [...lists.heads.keys()].some((id) => id.startsWith(`${kind}:`));
+  if (lists.kinds.every(hasHead)) return stored;
+  const kinds = KINDS.filter((kind) => places.some((place) => kindOf(place) === kind));
+  const heads = new Map<string, StoredHead>();
+  for (const place of places) {
+    const id = listIdOf(place);
+    if (!place.list || heads.has(id)) continue;
+    const tag = lists.virtualTime + shareOf(place);
+    const key = kindOf(place) === 'lane' ? keyInLanes(place) : tag;
+    heads.set(id, { ticket: place.ticket, key });
+  }
+  return { ...stored, lists: { ...lists, kinds, heads } };
 }
 
 /** The waiter whose turn comes next; undefined if nobody waits. */
