@@ -7,6 +7,7 @@ import { limitFillOf, limitText, noteRow, SPARKS, usageText } from './keys-view.
 import { showLists } from './lists-view.js';
 import { drawSpark } from './spark.js';
 import { ago, algorithmText, count, duration, moment, plural, rate, reason } from './text.js';
+import { offerLists } from './try-view.js';
 
 const WINDOW_STEP_MILLIS = 100;
 
@@ -37,6 +38,7 @@ export function showDetail(detail) {
   byId('detail-holders').hidden = !detail.found;
   byId('detail-names').hidden = !detail.found || detail.names.length === 0;
   showLimits(detail);
+  offerLists(detail.explained);
   clearInterval(windowTimer);
   if (!detail.found) return;
   noteRow(detail);
@@ -45,13 +47,7 @@ export function showDetail(detail) {
   showLists(detail);
   showWaiting(detail);
   showHolders(detail);
-  keepList(
-    byId('names'),
-    detail.names,
-    ({ name }) => name,
-    makeName,
-    () => undefined,
-  );
+  keepList(byId('names'), detail.names, ({ name }) => name, makeName);
 }
 
 function stateText({ found, recentDenials: run, isRecovering, pausedMillis }) {

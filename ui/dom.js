@@ -38,7 +38,7 @@ export function setBar(bar, part) {
  * @param create an element for a new item
  * @param update fills an element
  */
-export function keepList(parent, items, nameOf, create, update) {
+export function keepList(parent, items, nameOf, create, update = () => undefined) {
   parent.kept ??= new Map();
   const before = parent.kept;
   const after = new Map();

@@ -1,6 +1,6 @@
 // A check, a wait and a release by hand.
 
-import { byId, make, setText } from './dom.js';
+import { byId, keepList, make, setText } from './dom.js';
 import { attempt, AnswerError } from './service.js';
 import { duration } from './text.js';
 
@@ -20,9 +20,24 @@ export function watchTrying(keyNow, onTried) {
 
 export function forgetTried() {
   byId('tried').replaceChildren();
+  offerLists({ lanes: [], hasGroups: false });
 }
 
-async function check(key, limits, canWait) {
+/** Offers the lanes of the key, or a field for a group. A check that names no lane is in the last one. */
+export function offerLists({ lanes, hasGroups }) {
+  offer(byId('try-lane'), lanes.length > 0);
+  offer(byId('try-group'), hasGroups);
+  const makeOption = (lane) => make('option', lane === lanes.at(-1) ? { selected: '' } : {}, lane);
+  keepList(byId('try-lane'), lanes, (lane) => lane, makeOption);
+}
+
+/** The form leaves out what is disabled. */
+function offer(field, isOffered) {
+  field.disabled = !isOffered;
+  field.parentElement.hidden = !isOffered;
+}
+
+async function check(key, fields, canWait) {
   const line = addLine();
   const leave = new AbortController();
   const begun = performance.now();
@@ -30,7 +45,7 @@ async function check(key, limits, canWait) {
   const waiting = canWait && showWaiting(line, elapsed, leave);
   try {
     const ofWait = canWait ? { canWait: 'true' } : { maxWaitMillis: undefined };
-    const query = { key, ...limits, ...ofWait };
+    const query = { key, ...fields, ...ofWait };
     const { body, headers } = await attempt('try/check', query, leave.signal);
     setText(line.firstElementChild, `Approved after ${elapsed()}${leftText(headers)}`);
     line.append(releaseButton(key, body.request_id));

@@ -1,3 +1,5 @@
+import type { Page } from 'playwright-core';
+
 import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
@@ -6,14 +8,20 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 import { violationsOf } from './axe.js';
-import { untilText } from './seen.js';
+import { unfold, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const PHONE = { width: 390, height: 844 };
 const LONGEST_NAME = 'a tenant with a name of as many bytes as the name of a group has';
 const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
 
+const LANES = { lanes: [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }] };
+
 const redis = useRedis();
+
+function triedKey(lists: 'lanes' | 'groups' | 'plain'): string {
+  return `tried/${lists}/${uniqueKey()}`;
+}
 
 describeInBrowser('the lists of a key in the dashboard', () => {
   const open = useBrowser();
@@ -23,11 +31,14 @@ describeInBrowser('the lists of a key in the dashboard', () => {
       {
         key_pattern: lanes,
         ...HOUR,
-        queue: { lanes: [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }] },
+        queue: LANES,
         limits: [{ ...HOUR, name: 'batch-share', lanes: ['batch'] }],
       },
       { key_pattern: groups, ...HOUR, queue: { fair: true } },
       { key_pattern: plain, ...HOUR },
+      { key_pattern: 'tried/.*', key_pattern_is_regex: true, ...HOUR },
+      { key_pattern: 'tried/lanes/.*', key_pattern_is_regex: true, queue: LANES },
+      { key_pattern: 'tried/groups/.*', key_pattern_is_regex: true, queue: { fair: true } },
     ],
   });
   const pending: PendingRequest[] = [];
@@ -89,5 +100,55 @@ describeInBrowser('the lists of a key in the dashboard', () => {
 
     expect(await page.locator('#lists').isVisible()).toBe(false);
     expect(await debugState(app.url, plain)).not.toHaveProperty('Queue');
+  });
+
+  describe('can be chosen for a check by hand:', () => {
+    const fieldsOf = (page: Page) => ({
+      lane: page.getByRole('combobox', { name: 'lane' }),
+      group: page.getByRole('textbox', { name: 'group' }),
+    });
+    const listsOf = async (key: string): Promise<unknown> =>
+      (await debugState(app.url, key)).Queue?.Lists.map(({ Lane, Group }) => Lane ?? Group);
+
+    test('a lane, at first the last one, or a group', async () => {
+      const tried = { lanes: triedKey('lanes'), groups: triedKey('groups') };
+      for (const key of Object.values(tried)) await send(app.url, 'POST', ratePath(key));
+      const { page, complaints } = await open(addressOf(app, tried.lanes), { viewport: PHONE });
+      const { lane, group } = fieldsOf(page);
+      const waitByHand = () => page.getByRole('button', { name: 'Check and wait' }).click();
+      await unfold(page, 'Try it');
+
+      await lane.waitFor();
+      await waitByHand();
+      await untilWaiting(app.url, tried.lanes, 1);
+      await lane.selectOption('interactive');
+      await waitByHand();
+      await untilWaiting(app.url, tried.lanes, 2);
+      expect(await listsOf(tried.lanes)).toEqual(['batch', 'interactive']);
+      expect(await group.isVisible()).toBe(false);
+      expect(await violationsOf(page)).toEqual([]);
+
+      await page.goto(addressOf(app, tried.groups));
+      await group.fill('tenant 7');
+      await waitByHand();
+      await untilWaiting(app.url, tried.groups, 1);
+      expect(await listsOf(tried.groups)).toEqual(['tenant 7']);
+      expect(await lane.isVisible()).toBe(false);
+      expect(await violationsOf(page)).toEqual([]);
+      expect(complaints).toEqual([]);
+    });
+
+    test('neither of a key without them, whatever was chosen for another key', async () => {
+      const { page } = await open(addressOf(app, triedKey('groups')));
+      const { lane, group } = fieldsOf(page);
+      await unfold(page, 'Try it');
+      await group.fill('tenant 7');
+      await page.goto(addressOf(app, triedKey('plain')));
+      await untilText(page, '#limits', 'Approvals per window');
+      await page.getByRole('button', { name: 'Check', exact: true }).click();
+      await untilText(page, '#tried li', 'Approved after');
+
+      expect([await lane.isVisible(), await group.isVisible()]).toEqual([false, false]);
+    });
   });
 });

@@ -27,6 +27,9 @@ export interface ExplainedKey {
     readonly holdMillis: number | undefined;
   };
   readonly isShadow: boolean;
+  /** The names of its lanes, in their order; empty if it has none. */
+  readonly lanes: readonly string[];
+  readonly hasGroups: boolean;
 }
 
 interface ExplainedRule {
@@ -63,6 +66,9 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
     },
     requestsCanSet: ceilingsOf(policy),
     isShadow: policy.isShadow,
+    lanes:
+      policy.queueOrder?.kind === 'lanes' ? policy.queueOrder.lanes.map(({ name }) => name) : [],
+    hasGroups: policy.queueOrder?.kind === 'fair',
   };
 }
 

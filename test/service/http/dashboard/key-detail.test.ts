@@ -236,6 +236,30 @@ test('a key with further limits has their usage, and the rule that set them', as
   ]);
 });
 
+test('a key has the lanes and groups of its rules, whether or not it exists', async () => {
+  const lanes = [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }];
+  const app = await start(
+    {},
+    {
+      rules: [
+        { key_pattern: 'llm', queue: { lanes } },
+        { key_pattern: 'shared', queue: { fair: true, weights: { gold: 4 } } },
+      ],
+    },
+  );
+  const explainedOf = async (key: string): Promise<unknown> => {
+    const body = (await send(app.url, 'GET', keyPath('/ui/data/key', key))).json();
+    return (body as { explained: unknown }).explained;
+  };
+
+  expect(await explainedOf('llm')).toMatchObject({
+    lanes: ['interactive', 'batch'],
+    hasGroups: false,
+  });
+  expect(await explainedOf('shared')).toMatchObject({ lanes: [], hasGroups: true });
+  expect(await explainedOf('plain')).toMatchObject({ lanes: [], hasGroups: false });
+});
+
 test('a key that the caller may not see is not shown', async () => {
   const TEAM = {
     name: 'team',
