@@ -24,6 +24,8 @@ const SOUND: Values = {
   nodejs_eventloop_lag_p99_seconds: '0.05x40',
   'ratelimit_decisions_total{outcome="approved",reason="capacity",decided_by="store"}': '0+1000x40',
   'ratelimit_decisions_total{outcome="denied",reason="queue_full",decided_by="store"}': '0x40',
+  'ratelimit_decisions_total{outcome="denied",reason="queue_full_of_group",decided_by="store"}':
+    '0x40',
   'ratelimit_decisions_total{outcome="approved",reason="capacity",decided_by="local"}': '0x40',
   'ratelimit_rule_decisions_total{rule="r",outcome="approved"}': '0+60x40',
   'ratelimit_rule_decisions_total{rule="r",outcome="denied"}': '0+40x40',
@@ -157,6 +159,12 @@ describeWithPrometheus('beside other installations, an alert', () => {
       expectFiring([...asInput(values, REPLICA), ...neighbours], [labelsOf(alert)]);
     },
   );
+
+  test('fires if only the places of groups are taken: SluiceQueueFull', () => {
+    const denied = `ratelimit_decisions_total{outcome="denied",reason="queue_full_of_group",decided_by="store"}`;
+    const values = { ...SOUND, [denied]: '0+1x40' };
+    expectFiring([...asInput(values, REPLICA), ...neighbours], [labelsOf('SluiceQueueFull')]);
+  });
 });
 
 describeWithPrometheus('without any installation', () => {
