@@ -8,9 +8,9 @@ import type { KeyNames } from '../../src/redis/shared/key-names.js';
 
 /** The contents of the three keys of a queue. */
 export interface StoredQueue {
-  /** `<request id>@<replica id>` of the waiters, in the order of the list, with their tickets. */
+  /** `<request id>@<replica id>` of the waiters, in the order of their list, one list after the other, with their tickets. */
   readonly waiting: readonly (readonly [waiter: string, ticket: number])[];
-  /** The length of the list, including withdrawn entries. */
+  /** The length of the list, or of all lists, including withdrawn entries. */
   readonly entries: number;
   /** Until when the lease of each replica runs, in milliseconds since 1970. */
   readonly leases: Readonly<Record<string, number>>;
@@ -31,7 +31,7 @@ export interface QueueEntry {
 }
 
 /**
- * The contents of a queue with one list.
+ * The contents of a queue, with one list or with several.
  * @throws Error if the three keys contradict each other
  */
 export async function storedQueue(
@@ -43,15 +43,17 @@ export async function storedQueue(
     records,
   }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas' | 'records'>,
 ): Promise<StoredQueue> {
-  const call = client.multi().lrange(queue, 0, -1).hgetall(waiting).hgetall(replicas);
-  const reply = await call.hgetall(records).exec();
-  const [[, entries], [, tickets], [, leases], [, owners]] = reply as [
-    [Error | null, string[]],
+  // One list is a list of Redis, and several are a sorted set: one of both commands fails.
+  const call = client.multi().lrange(queue, 0, -1).zrange(queue, '0', '-1');
+  const reply = await call.hgetall(waiting).hgetall(replicas).hgetall(records).exec();
+  const [[, inOneList], [, inSeveral], [, tickets], [, leases], [, owners]] = reply as [
+    [Error | null, string[] | undefined],
+    [Error | null, string[] | undefined],
     [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
   ];
-  return readQueue(entries, tickets, leases, owners);
+  return readQueue(inOneList ?? inSeveral!, tickets, leases, owners);
 }
 
 /**

@@ -56,6 +56,11 @@ describe('lanes', () => {
     for (const id of ['b1', 'b2', 'b3']) await wait(replica, id, BATCH);
     await key.setTime(500);
     for (const id of ['i1', 'i2']) await wait(replica, id, INTERACTIVE);
+    const { queue, replicas } = await key.stored();
+    expect(queue.map(([waiter]) => waiter)).toEqual(
+      ['b1', 'b2', 'b3', 'i1', 'i2'].map((id) => `${id}@r1`),
+    );
+    expect(Object.keys(replicas)).toEqual(['r1']);
     expect(await servedFrom(replica, 1)).toEqual(['i1', 'i2', 'b1', 'b2', 'b3']);
     expect([await heads('lane'), await listsField()]).toEqual([[], '0']);
   });
