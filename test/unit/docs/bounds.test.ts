@@ -54,6 +54,9 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${HTTP}/bulk-bodies`, 'a body that does not come is cut in time'],
   ],
   'the length of a key': [[`${HTTP}/keys`, '%s of %i bytes is rejected']],
+  "the length of a group's name": [
+    [`${HTTP}/lanes-and-groups`, 'of the key %s with %s is rejected'],
+  ],
   'keys, embedded': [[`${HTTP}/bulk-policies`, 'a key without room in the store harms no other']],
   'keys in Redis': [
     ['service/topologies/full-store', 'fails checks of new keys, and decides on known keys'],
@@ -75,6 +78,13 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   ],
   "places in a key's queue": [
     [`${BEHAVIOUR}/limiter-behaviour`, 'a full queue denies a check, and does not count it'],
+  ],
+  "places of a group in a key's queue": [
+    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
+    ['redis/lua/lists', 'have places of their own'],
+  ],
+  'groups of a key': [
+    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
   ],
   'waiters of a replica': [
     [`${HTTP}/waiter-cap`, 'fails a further waiter of any key, and holds another when one'],
@@ -229,10 +239,12 @@ test('the figures of the bounds are those of the code', () => {
     'bodies of bulk requests': Object.values(BODY_BYTES).map(mib),
     'the time to send a request': [TIMEOUTS.headMillis, TIMEOUTS.requestMillis].map(seconds),
     'the length of a key': [String(BOUNDS.keyBytes.max)],
+    "the length of a group's name": [String(BOUNDS.groupBytes.max)],
     'keys, embedded': [grouped(settings.MAX_KEYS)],
     "request ids of a key's window": [grouped(settings.MAX_IDS_PER_KEY)],
     'held approvals of a key': [String(settings.MAX_HOLDS_PER_KEY)],
     "places in a key's queue": [String(settings.MAX_REQUESTS_IN_QUEUE)],
+    'groups of a key': [String(settings.MAX_REQUESTS_IN_QUEUE)],
     'waiters of a replica': [grouped(settings.MAX_WAITERS)],
   };
   const rows = tableRows('SECURITY.md', ['What', 'Bound', 'Default', 'Beyond it', 'Metric']);

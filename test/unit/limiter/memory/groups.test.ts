@@ -109,6 +109,7 @@ test('a group has places of its own, within those of the queue', () => {
   expect(key.wait('a3', of('a'))).toBe('queue_full_of_group');
   for (const name of ['b1', 'b2']) expect(key.wait(name, of('b'))).toBe('waiting');
   expect(key.wait('a3', of('a'))).toBe('queue_full');
+  expect(key.wait('c1', of('c'))).toBe('queue_full');
   key.withdraw('b1');
   expect(key.wait('a3', of('a'))).toBe('queue_full_of_group');
   key.withdraw('a1');
