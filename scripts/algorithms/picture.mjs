@@ -1,5 +1,5 @@
 // A picture of approvals over time: a dot for each, those of one half second above each other.
-import { DARK, LIGHT } from '../demo/picture-style.mjs';
+import { FONT, framed } from '../lib/picture-frame.mjs';
 
 const WIDTH = 720;
 const LEFT = 16;
@@ -38,23 +38,19 @@ export function picture({ approvals, maximum, windowMillis, millis }) {
     );
   });
   const title = `${approvals.length} approvals in ${millis / 1000} s: at most ${maximum} per ${windowMillis / 1000} s`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${floor + 26}" width="${WIDTH}" role="img" aria-label="${title}">
-<style>
-${style(LIGHT)}
-@media (prefers-color-scheme: dark) {
-${style(DARK)}
-}
-</style>
-<rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${floor + 25}" rx="6"/>
-<text x="${LEFT}" y="14">${title}</text>
-${ticks.join('\n')}
-${dots.join('\n')}
-</svg>
-`;
+  const height = floor + 26;
+  return framed({
+    attributes: `viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${title}"`,
+    style,
+    width: WIDTH,
+    height,
+    radius: 6,
+    drawn: [`<text x="${LEFT}" y="14">${title}</text>`, ...ticks, ...dots],
+  });
 }
 
 function style({ paper, border, faint, replicas }) {
-  return `text { font: 11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: ${faint}; }
+  return `text { font: 11px ${FONT}; fill: ${faint}; }
 .paper { fill: ${paper}; stroke: ${border}; }
 .tick { stroke: ${border}; }
 .dot { fill: ${replicas.A}; }`;

@@ -1,4 +1,5 @@
-import { DARK, LIGHT, style } from './picture-style.mjs';
+import { framed } from '../lib/picture-frame.mjs';
+import { style } from './picture-style.mjs';
 import { sceneOf } from './scene.mjs';
 import { judge } from './verdict.mjs';
 
@@ -26,19 +27,19 @@ export function picture(events) {
   const scene = sceneOf(events);
   const layout = layoutOf(scene);
   const parts = [heading, windowBands, replicaLanes, clientRows, notes, foot];
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${layout.height}" viewBox="0 0 ${WIDTH} ${layout.height}" role="img" aria-labelledby="title description">
-<title id="title">${scene.clients.length} clients wait at three replicas, one of which is killed</title>
-<desc id="description">${description(scene)}</desc>
-<style>
-${style(LIGHT)}
-@media (prefers-color-scheme: dark) {
-${style(DARK)}
-}
-</style>
-<rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${layout.height - 1}" rx="10"/>
-${parts.flatMap((part) => part(scene, layout)).join('\n')}
-</svg>
-`;
+  const { height } = layout;
+  return framed({
+    attributes: `width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="title description"`,
+    about: [
+      `<title id="title">${scene.clients.length} clients wait at three replicas, one of which is killed</title>`,
+      `<desc id="description">${description(scene)}</desc>`,
+    ],
+    style,
+    width: WIDTH,
+    height,
+    radius: 10,
+    drawn: parts.flatMap((part) => part(scene, layout)),
+  });
 }
 
 function layoutOf({ clients, windows, windowMillis }) {

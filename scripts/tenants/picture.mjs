@@ -1,5 +1,5 @@
 // A picture of what tenants have got over time: a line for each, in one panel for each order of their waiters.
-import { DARK, LIGHT } from '../demo/picture-style.mjs';
+import { FONT, framed } from '../lib/picture-frame.mjs';
 
 const WIDTH = 720;
 const MARGIN = 16;
@@ -21,17 +21,15 @@ export function picture(panels, millis) {
   const drawn = panels.map((panel, i) =>
     drawPanel(panel, { left: MARGIN + i * (width + GAP), width, most, millis }),
   );
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="What each of ten tenants has got, by the order of the waiters">
-<style>
-${style(LIGHT)}
-@media (prefers-color-scheme: dark) {
-${style(DARK)}
-}
-</style>
-<rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="6"/>
-${drawn.join('\n')}
-</svg>
-`;
+  const label = 'What each of ten tenants has got, by the order of the waiters';
+  return framed({
+    attributes: `viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${label}"`,
+    style,
+    width: WIDTH,
+    height,
+    radius: 6,
+    drawn,
+  });
 }
 
 function drawPanel({ title, tenants }, { left, width, most, millis }) {
@@ -62,7 +60,7 @@ function drawPanel({ title, tenants }, { left, width, most, millis }) {
 }
 
 function style({ paper, border, faint, replicas }) {
-  return `text { font: 11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: ${faint}; }
+  return `text { font: 11px ${FONT}; fill: ${faint}; }
 .title { font-size: 13px; font-weight: 600; }
 .paper { fill: ${paper}; stroke: ${border}; }
 .tick { stroke: ${border}; }
