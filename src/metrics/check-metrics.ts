@@ -10,6 +10,7 @@ import { policyName } from '../rules/policy.js';
 import { firstNames } from './first-names.js';
 import { laneMetrics } from './lane-metrics.js';
 import type { Metrics } from './metrics.js';
+import { nameOfWaiter, OF_WAITERS, type OutcomeLabels, verdictName, VERDICTS } from './outcomes.js';
 
 /** From 5 ms to 10 min. */
 const QUEUE_WAIT_BUCKETS_SECONDS = [
@@ -128,39 +129,28 @@ function decisionCounter(registers: Registry[], series: readonly LazySeries[]): 
 function countInto(
   seriesOf: (outcome: string, reason: string, decidedBy: string) => LazySeries,
 ): (decision: Decision, isShadow: boolean) => void {
+  const seriesOfEach = <Name extends string>(
+    labels: Readonly<Record<Name, OutcomeLabels>>,
+    who: 'store' | OutagePolicy,
+  ) =>
+    Object.fromEntries(
+      Object.entries<OutcomeLabels>(labels).map(([name, { outcome, reason }]) => [
+        name,
+        seriesOf(outcome, reason, who),
+      ]),
+    ) as Record<Name, LazySeries>;
   // The store is Redis, or the embedded limiter's own memory.
-  const decidedBy = (who: 'store' | OutagePolicy) => ({
-    capacity: seriesOf('approved', 'capacity', who),
-    waited: seriesOf('approved', 'waited', who),
-    limit_reached: seriesOf('denied', 'limit_reached', who),
-    queue_full: seriesOf('denied', 'queue_full', who),
-    queue_full_of_group: seriesOf('denied', 'queue_full_of_group', who),
-    turn_too_late: seriesOf('denied', 'turn_too_late', who),
-    wait_expired: seriesOf('denied', 'wait_expired', who),
-    too_many_hits: seriesOf('denied', 'too_many_hits', who),
-    paused: seriesOf('denied', 'paused', who),
-    shadowed: seriesOf('shadowed', 'limit_reached', who),
-  });
-  const series = {
-    store: decidedBy('store'),
-    allow: decidedBy('allow'),
-    local: decidedBy('local'),
+  const ofVerdicts = {
+    store: seriesOfEach(VERDICTS, 'store'),
+    allow: seriesOfEach(VERDICTS, 'allow'),
+    local: seriesOfEach(VERDICTS, 'local'),
   };
-  const withdrawn = seriesOf('withdrawn', 'client_disconnected', 'store');
-  const told = seriesOf('waiting', 'answer_due', 'store');
-  const left = seriesOf('waiting', 'client_disconnected', 'store');
+  const ofWaiters = seriesOfEach(OF_WAITERS, 'store');
   return (decision, isShadow) => {
-    if (!isVerdict(decision)) {
-      if (decision.outcome === 'withdrawn') withdrawn.inc();
-      else if (decision.place) told.inc();
-      else left.inc();
-      return;
-    }
-    const by = series[decision.outagePolicy ?? 'store'];
-    if (decision.outcome === 'denied' && isShadow) by.shadowed.inc();
-    else if (decision.outcome === 'denied') by[decision.reason].inc();
-    else if (decision.waited) by.waited.inc();
-    else by.capacity.inc();
+    const series = isVerdict(decision)
+      ? ofVerdicts[decision.outagePolicy ?? 'store'][verdictName(decision, isShadow)]
+      : ofWaiters[nameOfWaiter(decision)];
+    series.inc();
   };
 }
 
