@@ -5,7 +5,6 @@ local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
-local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
@@ -325,14 +324,8 @@ function checks.decide(call, batch, values)
   if terms.numbers then
     named_requests.require_names(keys)
   end
-  if terms.holders then
-    holders.require_names(keys)
-  end
-  if terms.lists then
-    lists.require_names(keys)
-  end
   call.rules = batch.rules
-  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
+  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), terms)
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end

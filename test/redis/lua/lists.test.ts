@@ -270,6 +270,16 @@ describe('after a loss', () => {
   });
 });
 
+test('a check looks once for the names of lists and once for those of holders', async () => {
+  const replica = key.replica('r1', { limits: ONE });
+  await replica.check(['first']);
+  await wait(replica, 'b1', BATCH, { holdMillis: 60_000, holder: 'a' });
+  await redis.client.config('RESETSTAT');
+  await wait(replica, 'b2', BATCH, { holdMillis: 60_000, holder: 'b' });
+  const stats = await redis.client.info('commandstats');
+  expect(/^cmdstat_exists:calls=(\d+)/m.exec(stats)?.[1]).toBe('2');
+});
+
 test('lists are shown, the longest first', async () => {
   const replica = key.replica('r1', { limits: ONE });
   await replica.check(['first']);
