@@ -1,6 +1,7 @@
 import type { Waiter } from '../../limiter/waiter.js';
 import type { EndedWait } from '../scripts/claims-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
+import { TicketOrder } from './ticket-order.js';
 
 /** A waiter whose check was sent to Redis. */
 export interface Place {
@@ -21,8 +22,8 @@ interface TicketedPlace extends Place {
  */
 export class Places {
   readonly #asking = new Map<string, Place>();
-  /** In the order of their tickets. */
-  #ticketed = new Map<string, TicketedPlace>();
+  readonly #ticketed = new Map<string, TicketedPlace>();
+  readonly #order = new TicketOrder<TicketedPlace>();
   /** No longer in the queue. Without a ticket if the check was approved before it had one. */
   readonly #granted = new Map<string, Place | TicketedPlace>();
   /** How many of the requests whose callers have chosen their ids are here, by their ids. */
@@ -31,7 +32,6 @@ export class Places {
   #kept = 0;
   /** The claims of the waiters whose longest wait is over. */
   readonly #expired = new Set<string>();
-  #highestTicket = -Infinity;
   #doubted = 0;
 
   get size(): number {
@@ -55,8 +55,7 @@ export class Places {
 
   /** The place with the lowest ticket. Undefined if nobody has a ticket. */
   get first(): { readonly ticket: number; readonly waiter: Waiter } | undefined {
-    const [first] = this.#ticketed.values();
-    return first;
+    return this.#order.first;
   }
 
   /** Whether any place with a ticket is doubted. */
@@ -94,13 +93,13 @@ export class Places {
 
   /** How many places with tickets here are before one. */
   countBefore(claim: string): number {
-    const index = [...this.#ticketed.keys()].indexOf(claim);
-    return Math.max(0, index);
+    const place = this.#ticketed.get(claim);
+    return place ? this.#order.countBefore(place) : 0;
   }
 
-  /** The claims of the requests that have a ticket. */
+  /** The claims of the requests that have a ticket, in the order of their tickets. */
   ticketedClaims(): string[] {
-    return [...this.#ticketed.keys()];
+    return Array.from(this.#order, ({ waiter }) => waiter.claimOrId);
   }
 
   /** Gives a place its ticket. */
@@ -195,11 +194,11 @@ export class Places {
   takeDoubted(most: number): Ticket[] {
     const taken: Ticket[] = [];
     if (this.#doubted === 0) return taken;
-    for (const [claim, place] of this.#ticketed) {
+    for (const place of this.#order) {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { hits, holdMillis, holder, keepMillis, list } = place.waiter;
+      const { claimOrId: claim, hits, holdMillis, holder, keepMillis, list } = place.waiter;
       taken.push({ claim, ticket: place.ticket, hits, holdMillis, holder, keepMillis, list });
     }
     this.#doubted -= taken.length;
@@ -208,19 +207,18 @@ export class Places {
 
   #addTicketed(claim: string, place: TicketedPlace): void {
     this.#ticketed.set(claim, place);
+    this.#order.add(place);
     if (place.isDoubted) this.#doubted += 1;
     if (place.waiter.keepMillis !== undefined) this.#kept += 1;
-    if (place.ticket < this.#highestTicket) this.#sort();
-    else this.#highestTicket = place.ticket;
   }
 
   #removeTicketed(claim: string): void {
     const place = this.#ticketed.get(claim);
     if (!place) return;
     this.#ticketed.delete(claim);
+    this.#order.remove(place);
     if (place.isDoubted) this.#doubted -= 1;
     if (place.waiter.keepMillis !== undefined) this.#kept -= 1;
-    if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
   }
 
   #countNamed({ requestId, claim }: Waiter, by: 1 | -1): void {
@@ -233,10 +231,5 @@ export class Places {
   #doubt(place: TicketedPlace): void {
     if (!place.isDoubted) this.#doubted += 1;
     place.isDoubted = true;
-  }
-
-  /** Tickets come in the order of calls, except if a call had to be sent again. */
-  #sort(): void {
-    this.#ticketed = new Map([...this.#ticketed].sort(([, a], [, b]) => a.ticket - b.ticket));
   }
 }
