@@ -22,11 +22,11 @@ export function parseCheckElement(element: unknown, order: CheckOrder): AskedChe
   // Nearly all elements have only a key. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
   if (plainKey !== undefined) {
-    return { key: parseElementKey(plainKey), canWait: false, order };
+    return { key: parseSentKey(plainKey), canWait: false, order };
   }
   const { key, ...overrides } = parse(checkElement, element);
   demandHoldOf(overrides);
-  return { key: parseElementKey(key), canWait: false, order, ...overrides };
+  return { key: parseSentKey(key), canWait: false, order, ...overrides };
 }
 
 /**
@@ -35,7 +35,7 @@ export function parseCheckElement(element: unknown, order: CheckOrder): AskedChe
  */
 export function parseReleaseElement(element: unknown): ReleaseElement {
   const release = parse(releaseElement, element);
-  parseElementKey(release.key);
+  parseSentKey(release.key);
   return release;
 }
 
@@ -47,7 +47,8 @@ function soleKeyOf(element: unknown): string | undefined {
   return typeof key === 'string' ? key : undefined;
 }
 
-function parseElementKey(key: string): string {
+/** @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH */
+export function parseSentKey(key: string): string {
   if (LONE_SURROGATE.test(key)) throw invalid('key', 'be text that UTF-8 can encode');
   return parseKey(key);
 }

@@ -1,4 +1,3 @@
-import { parse as parseQuery } from 'node:querystring';
 
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
@@ -15,6 +14,7 @@ import { guardsOf } from '../auth/guards.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
+import { parseQuery } from '../intake/query-string.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { UnsentAnswers } from '../replies/unsent-answers.js';
@@ -80,10 +80,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   // A path names a key exactly: `/rate/a/` has no key, and does not stand for `a`.
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  // By default the parser ignores parameters beyond a limit. The length of the URL bounds them already.
-  app.set('query parser', (query: string | null) =>
-    parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
-  );
+  app.set('query parser', (query: string | null) => parseQuery(query ?? ''));
   const unsent = new UnsentAnswers();
   app.locals.unsent = unsent;
   logAnswersOf(app, logger, settings, LOGGED_PARAMETERS);

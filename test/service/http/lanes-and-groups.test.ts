@@ -43,6 +43,8 @@ describe.each(['', '&peek=true'])('a check with "%s"', (peek) => {
     ['lanes', 'lane=interactive', INTERACTIVE],
     ['lanes', 'hits=1', BATCH],
     ['groups', 'group=gold%20%C3%A9', GOLD],
+    ['groups', 'group=100%', { ...NO_GROUP, name: '100%' }],
+    ['groups', 'group=%EF%BF%BD', { ...NO_GROUP, name: '\ufffd' }],
     ['groups', 'hits=1', NO_GROUP],
     ['neither', 'hits=1', undefined],
   ])('of the key %s with %s is of its list', async (key, query, list) => {
@@ -61,6 +63,8 @@ describe.each(['', '&peek=true'])('a check with "%s"', (peek) => {
     ['groups', 'group=', `group must be ${TEXT}`],
     ['groups', `group=${'%C3%A4'.repeat(33)}`, `group must be ${TEXT}`],
     ['groups', 'group=a%0Ab', `group must be ${TEXT}`],
+    // Of a caller that encodes in Latin-1. Other bytes must not be the same group.
+    ['groups', 'group=M%FCller', `group must be ${TEXT}`],
     ['groups', 'group=a&group=b', 'group must be given once'],
   ])('of the key %s with %s is rejected', async (key, query, error) => {
     const answer = await check(key, `?${query}${peek}`);

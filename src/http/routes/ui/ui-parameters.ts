@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { wholeNumber } from '../../../config/text-schemas.js';
 import { BOUNDS } from '../../../limiter/bounds.js';
-import { parseKey } from '../../../service/keys.js';
+import { parseSentKey } from '../../intake/elements.js';
 import type { Query } from '../../intake/parameters.js';
 import { serviceError } from '../../../service/service-error.js';
 import { SORTS } from './key-rows.js';
@@ -42,7 +42,7 @@ export function parseListQuery(query: Query): ListQuery {
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseKeyIn(query: Query): string {
-  return parseKey(parseText(query, 'key'));
+  return parseSentKey(parseText(query, 'key'));
 }
 
 /** @throws ServiceError INVALID_PARAMETER */

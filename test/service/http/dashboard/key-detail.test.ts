@@ -195,6 +195,12 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect([answer.status, answer.json()]).toEqual([400, { error }]);
   });
 
+  test('is rejected for a key that is not UTF-8', async () => {
+    const answer = await send(app.url, 'GET', '/ui/data/key?key=%FF');
+    const error = 'key must be text that UTF-8 can encode';
+    expect([answer.status, answer.json()]).toMatchObject([400, { error }]);
+  });
+
   test('is rejected for a key that is too long', async () => {
     const key = 'x'.repeat(513);
     const answer = await send(app.url, 'GET', keyPath('/ui/data/key', key));
