@@ -6,6 +6,6 @@ hits=$3
 shift 3
 
 # A denial, an error, no answer, or not an answer of Sluice ends the script.
-curl -sSf --max-time 7200 -X POST -G --data-urlencode "$list" "$rate?canWait=true&hits=$hits" |
+curl -sSf --max-time 14400 -X POST -G --data-urlencode "$list" "$rate?canWait=true&hits=$hits" |
   grep -q '"request_id"' || exit 1
 exec "$@"
