@@ -59,31 +59,22 @@ async def permit_async(sluice: AsyncSluiceClient) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda sluice: sluice.check("a", **BOTH),
-        lambda sluice: sluice.wait("a", **BOTH),
-        lambda sluice: sluice.peek("a", **BOTH),
-        permit,
-    ],
-    ids=["check", "wait", "peek", "permit"],
-)
+# Both clients have these methods, and the async one returns what can be awaited.
+ONE_REQUEST: list[Callable[[Any], Any]] = [
+    lambda sluice: sluice.check("a", **BOTH),
+    lambda sluice: sluice.wait("a", **BOTH),
+    lambda sluice: sluice.peek("a", **BOTH),
+]
+CALLS = ["check", "wait", "peek", "permit"]
+
+
+@pytest.mark.parametrize("ask", [*ONE_REQUEST, permit], ids=CALLS)
 def test_a_call_names_its_lane_and_its_group(recorded: Recorded, ask: Callable[[SluiceClient], object]) -> None:
     recorded(ask)
     assert recorded.asked == [("batch", "tenant 7")]
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda sluice: sluice.check("a", **BOTH),
-        lambda sluice: sluice.wait("a", **BOTH),
-        lambda sluice: sluice.peek("a", **BOTH),
-        permit_async,
-    ],
-    ids=["check", "wait", "peek", "permit"],
-)
+@pytest.mark.parametrize("ask", [*ONE_REQUEST, permit_async], ids=CALLS)
 def test_an_async_call_names_its_lane_and_its_group(
     recorded: Recorded, ask: Callable[[AsyncSluiceClient], Awaitable[object]]
 ) -> None:
@@ -144,7 +135,7 @@ def test_a_call_without_a_lane_and_a_group_names_none(recorded: Recorded) -> Non
         lambda sluice, group: sluice.peek("a", group=group),
         lambda sluice, group: sluice.permit("a", group=group).__enter__(),
     ],
-    ids=["check", "wait", "peek", "permit"],
+    ids=CALLS,
 )
 def test_a_group_that_is_empty_or_too_long_is_an_error_before_anything_is_sent(
     recorded: Recorded, ask: Callable[[SluiceClient, str], object], group: str, message: str

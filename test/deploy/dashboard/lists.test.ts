@@ -3,10 +3,11 @@ import type { Page } from 'playwright-core';
 import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useWaiters } from '../../support/use-waiters.js';
 import { violationsOf } from './axe.js';
 import { unfold, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
@@ -41,21 +42,9 @@ describeInBrowser('the lists of a key in the dashboard', () => {
       { key_pattern: 'tried/groups/.*', key_pattern_is_regex: true, queue: { fair: true } },
     ],
   });
-  const pending: PendingRequest[] = [];
-  afterEach(() => {
-    for (const request of pending.splice(0)) request.disconnect();
-  });
+  const wait = useWaiters(app);
 
   const addressOf = ({ url }: Pick<TestApp, 'url'>, key: string): string => `${url}/ui#key=${key}`;
-
-  /** Requests that wait for a key that is used up, each with this query. */
-  async function wait(key: string, ...queries: readonly string[]): Promise<void> {
-    await send(app.url, 'POST', ratePath(key));
-    for (const [index, query] of queries.entries()) {
-      pending.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true&${query}`));
-      await untilWaiting(app.url, key, index + 1);
-    }
-  }
 
   test('are its lanes with their waiters, the longest first', async () => {
     await wait(lanes, 'lane=interactive', 'lane=batch', '', 'lane=batch');

@@ -1,9 +1,10 @@
 import { bothLimiters } from '../../support/both-limiters.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { debugState } from '../../support/debug-state.js';
+import { send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useWaiters } from '../../support/use-waiters.js';
 
 const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
 const MILLIS = expect.any(Number) as number;
@@ -24,19 +25,7 @@ describe.each(bothLimiters(redis))('the queue in /debug/{key} (%s limiter)', (_n
       { key_pattern: plain, ...HOUR },
     ],
   });
-  const pending: PendingRequest[] = [];
-  afterEach(() => {
-    for (const request of pending.splice(0)) request.disconnect();
-  });
-
-  /** Requests that wait for a key that is used up, each with this query. */
-  async function wait(key: string, ...queries: readonly string[]): Promise<void> {
-    await send(app.url, 'POST', ratePath(key));
-    for (const [index, query] of queries.entries()) {
-      pending.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true&${query}`));
-      await untilWaiting(app.url, key, index + 1);
-    }
-  }
+  const wait = useWaiters(app);
 
   test('has the lanes with waiters, the longest first, and the lanes of a limit', async () => {
     await wait(lanes, 'lane=interactive', 'lane=batch', 'hits=1');
