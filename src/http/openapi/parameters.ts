@@ -21,9 +21,9 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
     'Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed since the approval or its last renewal.',
   holder:
     'With `holdMillis`: who holds the approval, for people who look at the key. `Holders` of `/debug/{key}` shows it.',
-  lane: 'The lane of the check, of a key whose rule has lanes: `lanes` in `queue`. The last lane if it is left out. The lane also decides which limits count the check.',
+  lane: 'The lane of the check, if the rule of the key has lanes: `lanes` in `queue`. Default: the last lane. The lane also decides which limits count the check.',
   group:
-    'The group of the check, of a key whose rule has fair groups: `fair` in `queue`. Checks without a group are one group.',
+    'The group of the check, if the rule of the key has fair groups: `fair` in `queue`. Checks without a group are one group.',
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately. With `keepMillis` it begins when the request gets its place, and bounds the waits of all its checks together.',
   keepMillis:
