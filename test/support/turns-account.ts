@@ -12,11 +12,18 @@ export interface AccountedWaiter {
   readonly arrival: number;
 }
 
-/** Where both groups of a pair began to wait together, and what each has got since. */
+/** What two groups have got, by weight, while both have waited. */
 interface Together {
-  readonly got: [number, number];
+  /** What the first has got less what the second has. */
+  difference: number;
+  /** The least difference since a head of the second left, and the greatest since a head of the first left. */
+  least: number;
+  greatest: number;
   readonly largest: [number, number];
 }
+
+/** Of sums of shares. */
+const ROUNDING = 1e-9;
 
 const shareOf = ({ list, hits }: AccountedWaiter): number =>
   list.kind === 'group' ? hits / list.weight : hits;
@@ -28,7 +35,8 @@ const keyInLanes = ({ list, arrival }: AccountedWaiter): number =>
  * An account of who waits and who gets turns, which knows nothing of how turns are given, only what is promised:
  * - in a list, turns come in the order of arrival
  * - of the heads of two lanes, the one goes first that came earlier, less its head start
- * - for two groups that both wait, what each gets, by weight, never differs by more than the largest request of each
+ * - of two groups, none gets more, by weight, than the other while both wait, up to the largest request of each. A group gets
+ *   less if a head of it leaves.
  */
 export class TurnsAccount {
   readonly violations: string[] = [];
@@ -49,7 +57,10 @@ export class TurnsAccount {
   joined(waiter: AccountedWaiter): void {
     this.#waiting.set(waiter.id, waiter);
     for (const pair of this.#pairsOf(nameOf(waiter))) {
-      const together = this.#together.get(pair.key) ?? { got: [0, 0], largest: [0, 0] };
+      const together = this.#together.get(pair.key) ?? {
+        ...{ difference: 0, least: 0, greatest: 0 },
+        largest: [0, 0],
+      };
       for (const each of this.#waiting.values()) {
         const i = pair.names.indexOf(nameOf(each));
         if (i >= 0) together.largest[i] = Math.max(together.largest[i] ?? 0, shareOf(each));
@@ -58,10 +69,18 @@ export class TurnsAccount {
     }
   }
 
+  /** It leaves without a turn. */
   left(id: string): void {
     const waiter = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (waiter) this.#endIfEmpty(nameOf(waiter));
+    if (!waiter) return;
+    const isHead = !this.waiting.some(
+      (other) => nameOf(other) === nameOf(waiter) && this.#isEarlier(other, waiter),
+    );
+    for (const [together, isFirst] of isHead ? this.#togetherWith(waiter) : []) {
+      if (isFirst) together.greatest = together.difference;
+      else together.least = together.difference;
+    }
+    this.#remove(waiter);
   }
 
   /** The requests got their turns, in this order. */
@@ -96,16 +115,31 @@ export class TurnsAccount {
     }
     for (const other of this.#waiting.values()) this.#judgeInList(waiter, other);
     if (waiter.list.kind === 'lane') this.#judgeHeads(waiter);
-    for (const [key, { got, largest }] of this.#together) {
-      const i = (JSON.parse(key) as string[]).indexOf(nameOf(waiter));
-      if (i < 0) continue;
-      got[i] = (got[i] ?? 0) + shareOf(waiter);
-      const most = largest[0] + largest[1] + 1e-9;
-      if (Math.abs(got[0] - got[1]) > most) {
-        this.violations.push(`${key} got ${got.join(' and ')}, which differ by more than ${most}`);
+    for (const [together, isFirst, pair] of this.#togetherWith(waiter)) {
+      together.difference += isFirst ? shareOf(waiter) : -shareOf(waiter);
+      const { difference, largest } = together;
+      together.least = Math.min(together.least, difference);
+      together.greatest = Math.max(together.greatest, difference);
+      const gained = isFirst ? difference - together.least : together.greatest - difference;
+      const most = largest[0] + largest[1] + ROUNDING;
+      if (gained > most) {
+        this.violations.push(`${nameOf(waiter)} of ${pair} gained ${gained}, more than ${most}`);
       }
     }
-    this.left(id);
+    this.#remove(waiter);
+  }
+
+  #remove(waiter: AccountedWaiter): void {
+    this.#waiting.delete(waiter.id);
+    this.#endIfEmpty(nameOf(waiter));
+  }
+
+  /** The pairs of the group of a waiter, and whether it is the first of the pair. */
+  #togetherWith(waiter: AccountedWaiter): [Together, isFirst: boolean, pair: string][] {
+    return [...this.#together].flatMap(([pair, together]) => {
+      const i = (JSON.parse(pair) as string[]).indexOf(nameOf(waiter));
+      return i < 0 ? [] : [[together, i === 0, pair]];
+    });
   }
 
   #judgeInList(waiter: AccountedWaiter, other: AccountedWaiter): void {
