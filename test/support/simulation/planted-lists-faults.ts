@@ -1,9 +1,47 @@
+import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { Places } from '../../../src/redis/waiting/places.js';
+import { method } from './method-fault.js';
 import type { PlantedFault } from './planted-fault.js';
 import type { Aim } from './schedule.js';
 
+/** A limit of one lane, which is full for longer than the others. */
+const SHARE = {
+  name: 'a',
+  windowMillis: 1000,
+  maximum: 1,
+  counts: 'hits',
+  keepsReleased: false,
+  lanes: ['a'],
+} as const;
+const LISTS_SHARED: Aim = { fates: ['lists'], shape: { maxRequests: 3, further: [SHARE] } };
 const LISTS: Aim = { fates: ['lists'] };
 const LISTS_LOST: Aim = { fates: ['lists', 'tear queue', 'lose memory'] };
 const LISTS_LEFT: Aim = { fates: ['lists', 'leave'] };
+
+/** While others wait on, a wake does not reach the waiters of lanes with a head start. */
+function loseWakesOfUrgent(): () => void {
+  let isLost = false;
+  const undo = [
+    method(LocalQueue, 'onWake', (onWake) => {
+      return function (this: LocalQueue, wake) {
+        isLost = wake.waiting > 0;
+        onWake.call(this, wake);
+        isLost = false;
+      };
+    }),
+    method(Places, 'get', (get) => {
+      return function (this: Places, claim) {
+        const place = get.call(this, claim);
+        const list = place?.waiter.list;
+        const isUrgent = list?.kind === 'lane' && list.headStartMillis > 0;
+        return isLost && isUrgent ? undefined : place;
+      };
+    }),
+  ];
+  return () => {
+    for (const each of undo) each();
+  };
+}
 
 /** Faults of lanes and groups, by the invariant that they break. */
 export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
@@ -24,7 +62,7 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
       name: 'a newcomer passes the lanes that would be next',
       firstSeed: 78,
       aim: LISTS,
-      lua: 'queue/lists.is_before_newcomer',
+      lua: 'queue/heads.is_before_newcomer',
       body: 'return false',
     },
     {
@@ -38,6 +76,31 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
     end
     table.insert(state.lists, 1, kind)
     more.changed(state)`,
+    },
+  ],
+  'only its lanes wait for a limit of some lanes': [
+    {
+      name: 'a newcomer without a lane waits for the share of one',
+      firstSeed: 20,
+      aim: LISTS_SHARED,
+      lua: 'lib/serving.is_next',
+      body: `local has_lane = list and list.kind == 'lane'
+    return (state.serving == 0 or has_lane) and original(keys, state, call, list)`,
+    },
+    {
+      name: 'a head that a limit of its lane stops stops all',
+      firstSeed: 20,
+      aim: LISTS_SHARED,
+      lua: 'queue/heads.stops_of',
+      body: 'return original(state, left, entry) and turn_walk.all',
+    },
+  ],
+  'who waits in a lane is told': [
+    {
+      name: 'a wake is lost for an interactive waiter before a backlog of others',
+      firstSeed: 30,
+      aim: { fates: ['lists'], shape: { isPrompt: true } },
+      plant: loseWakesOfUrgent,
     },
   ],
   'groups get their shares': [
