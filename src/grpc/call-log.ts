@@ -1,4 +1,3 @@
-import type { status } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 
 import type { ErrorCode } from '../service/errors.js';
@@ -10,7 +9,7 @@ import {
   type LoggedStatuses,
 } from '../service/request-log.js';
 import { serviceErrorFor } from '../service/store-failures.js';
-import { GRPC_STATUSES } from './error-statuses.js';
+import { type CallFailure, GRPC_STATUSES } from './error-statuses.js';
 
 /** A call, as the log shows it. */
 export interface LoggedCall extends RequestContext {
@@ -38,7 +37,7 @@ export class CallLog {
   }
 
   /** @returns the error that the gateway gets */
-  failed(error: unknown, call: LoggedCall): { code: status; details: string } {
+  failed(error: unknown, call: LoggedCall): CallFailure {
     const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
     this.#answered(this.httpStatusOf(errorCode), call, { errorCode, ...cause });

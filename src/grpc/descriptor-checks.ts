@@ -7,9 +7,10 @@ import { parseKey } from '../service/keys.js';
 import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
-import { type CallMessage, NOT_UTF8, UnreadableMessage } from './call-message.js';
+import type { CallMessage } from './call-message.js';
 import type { KeyOf } from './key-template.js';
 import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
+import { NOT_UTF8, UnreadableMessage } from './strict-reader.js';
 
 /** Envoy's routes have a few descriptors. Each is a check, and all checks of a request are decided at once. */
 const MAX_DESCRIPTORS = 100;

@@ -2,6 +2,12 @@ import { status } from '@grpc/grpc-js';
 
 import type { ErrorCode } from '../service/errors.js';
 
+/** Why a call fails, as its client is told. */
+export interface CallFailure {
+  readonly code: status;
+  readonly details: string;
+}
+
 /**
  * The status of each error of the service. A fault of Sluice never looks like a denial. Some of these errors are about
  * HTTP, and no call is answered with them.

@@ -1,11 +1,6 @@
-import type { ServerUnaryCall } from '@grpc/grpc-js';
-
 import type { ConnectedRequest, RequestContext } from '../service/request-context.js';
 import { CallerPresence } from '../limiter/caller-presence.js';
-import type { CallMessage } from './call-message.js';
-import type { RateLimitResponse } from './messages.js';
-
-type RateLimitCall = ServerUnaryCall<CallMessage, RateLimitResponse>;
+import type { UnaryCall } from './unary-call.js';
 
 /** The time that an answer needs, as a part of the time until Envoy gives up, and at least. */
 const ANSWER_PART = 0.1;
@@ -22,31 +17,31 @@ export class GatewayCall implements ConnectedRequest {
   keys: readonly string[] | undefined;
   /** The presences of its checks that may wait. */
   readonly #waiting = new Set<CallerPresence>();
-  #isOver: boolean;
+  #waitsNoMore: boolean;
 
   /** @param head the context of a call that was let in */
   constructor(
-    private readonly call: RateLimitCall,
+    private readonly call: UnaryCall,
     head: RequestContext,
   ) {
     this.correlationId = head.correlationId;
     this.startedAt = head.startedAt;
     this.headers = head.headers;
     this.caller = head.caller;
-    this.#isOver = call.cancelled;
-    call.on('cancelled', () => {
+    this.#waitsNoMore = call.isOver;
+    call.onOver = () => {
       this.withdrawWaiting();
-    });
+    };
   }
 
   /** The owner of the share that it takes from: its caller, or its connection if there are no tokens. */
   get owner(): string {
-    return this.caller?.name ?? this.call.getPeer();
+    return this.caller?.name ?? this.call.peer;
   }
 
   /** Whether the gateway has given up. */
   get isCancelled(): boolean {
-    return this.call.cancelled;
+    return this.call.isOver;
   }
 
   /**
@@ -54,14 +49,14 @@ export class GatewayCall implements ConnectedRequest {
    * pass. The checks of a gateway that never gives up may wait without end.
    */
   get millisToWait(): number {
-    const left = Number(this.call.getDeadline()) - Date.now();
+    const left = this.call.deadline - Date.now();
     return Math.min(left - ANSWER_MILLIS, left * (1 - ANSWER_PART));
   }
 
   /** Runs `work` with a presence that ends when the gateway gives up, or by `withdrawWaiting`. */
   async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
     const client = new CallerPresence();
-    if (this.#isOver) client.disconnect();
+    if (this.#waitsNoMore) client.disconnect();
     this.#waiting.add(client);
     try {
       return await work(client);
@@ -72,7 +67,7 @@ export class GatewayCall implements ConnectedRequest {
 
   /** Withdraws the checks that wait, and lets no check wait from now on. */
   withdrawWaiting(): void {
-    this.#isOver = true;
+    this.#waitsNoMore = true;
     for (const client of [...this.#waiting]) client.disconnect();
   }
 }

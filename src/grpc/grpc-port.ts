@@ -14,8 +14,9 @@ import { type Timeouts, TIMEOUTS } from '../net/timeouts.js';
 import type { Readiness } from '../readiness/readiness.js';
 import type { ErrorCode } from '../service/errors.js';
 import type { Service } from '../service/service.js';
-import { CallHeads } from './call-heads.js';
+import { contextOf } from './call-context.js';
 import { CallLog } from './call-log.js';
+import { CallMessage } from './call-message.js';
 import { Health, WATCH_PATH } from './health.js';
 import { http2ServerOf } from './http2-server.js';
 import { listenForHttp2 } from './listener.js';
@@ -23,6 +24,7 @@ import { loadHealthProto, loadProto, rateLimitService } from './proto.js';
 import { reflected } from './reflected-proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
+import { UnaryCall } from './unary-call.js';
 
 /** More than 100 descriptors with long values need. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -71,21 +73,16 @@ export async function openGrpcPort(
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
   const proto = loadProto();
-  const definition = rateLimitService(proto);
-  const callPath = definition.ShouldRateLimit.path;
+  const callPath = rateLimitService(proto).ShouldRateLimit.path;
   const log = new CallLog(logger, settings, parts.httpStatusOf);
-  const heads = new CallHeads({ callPath, access: service.access, log });
+  const answer = shouldRateLimit({ service, settings, log });
   const server = new Server({
-    interceptors: [heads.interceptor],
     // Channelz would count every call, and nothing can read the counts.
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': settings.MAX_IN_FLIGHT_PER_CONNECTION,
     'grpc.keepalive_time_ms': pings.everyMillis,
     'grpc.keepalive_timeout_ms': pings.answerMillis,
-  });
-  server.addService(definition, {
-    ShouldRateLimit: shouldRateLimit({ service, heads, settings, log }),
   });
   const described = reflected({ ...proto, ...loadHealthProto() });
   new ReflectionService(described).addToServer(server);
@@ -98,6 +95,21 @@ export async function openGrpcPort(
   });
   const streams = new StreamBounds({
     callPath,
+    serveCall: (stream, headers) => {
+      const call = new UnaryCall(stream, headers);
+      if (!call.isGrpc()) return;
+      const context = contextOf(call);
+      try {
+        service.access.enter('check', context);
+      } catch (error) {
+        // Before its message is read.
+        call.fail(log.failed(error, context));
+        return;
+      }
+      call.read(MAX_MESSAGE_BYTES, (bytes) => {
+        answer(call, context, new CallMessage(bytes));
+      });
+    },
     watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,
     timeouts,

@@ -4,8 +4,6 @@ import type { ServiceDefinition, UntypedHandleCall } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProto } from 'grpc-health-check';
 
-import { CallMessage } from './call-message.js';
-
 /** Next to `src` and to `dist`. */
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url));
 
@@ -27,17 +25,9 @@ export function loadHealthProto(): PackageDefinition {
   return loadSync(healthProto);
 }
 
-/**
- * Envoy's rate limit service. A request is passed as a {@link CallMessage}: grpc-js answers an unreadable one as a
- * fault of the server.
- */
+/** Envoy's rate limit service. */
 export function rateLimitService(
   proto: PackageDefinition,
 ): ServiceDefinition<{ ShouldRateLimit: UntypedHandleCall }> {
-  const { ShouldRateLimit: method } = proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<
-    typeof rateLimitService
-  >;
-  const requestDeserialize = (bytes: Buffer): CallMessage =>
-    new CallMessage(bytes, method.requestDeserialize);
-  return { ShouldRateLimit: { ...method, requestDeserialize } };
+  return proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<typeof rateLimitService>;
 }

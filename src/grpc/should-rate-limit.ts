@@ -1,25 +1,23 @@
-import type { handleUnaryCall } from '@grpc/grpc-js';
-
 import type { Settings } from '../config/settings.js';
 import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
-import { decideTogether } from '../service/deciding/decide-together.js';
+import { decideTogether, releaseUnused } from '../service/deciding/decide-together.js';
 import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
+import type { RequestContext } from '../service/request-context.js';
 import { logShadowDenial } from '../service/request-log.js';
 import type { Service } from '../service/service.js';
-import type { CallHeads } from './call-heads.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CheckShares } from './check-shares.js';
 import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
-import type { RateLimitResponse } from './messages.js';
+import { encodeReply } from './message-codec.js';
 import { repliesBy } from './reply.js';
+import type { UnaryCall } from './unary-call.js';
 
 export interface ShouldRateLimitParts {
   readonly service: Service;
-  readonly heads: Pick<CallHeads, 'of'>;
   readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
   readonly log: CallLog;
 }
@@ -30,70 +28,118 @@ const BYTES_OF_CALL = 16 * 1024;
 const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
-export function shouldRateLimit(
-  parts: ShouldRateLimitParts,
-): handleUnaryCall<CallMessage, RateLimitResponse> {
-  const { service, heads, log, settings } = parts;
-  const { access, policyOf, slices } = service;
+export type ShouldRateLimit = (
+  unary: UnaryCall,
+  head: RequestContext,
+  message: CallMessage,
+) => void;
+
+export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
+  const { service, log, settings } = parts;
+  const { access, policyOf, slices, limiter } = service;
   const budget = new BodyBudget();
   const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
-  const decideOne = async (check: AskedCheck, call: GatewayCall): Promise<Decided> => {
-    const decided = await new Promise<Decided>((resolve, reject) => {
-      service.decide(check, call, resolve, reject);
-    });
+
+  const logDenialInShadow = ({ key }: AskedCheck, decided: Decided, call: GatewayCall): void => {
     const { decision, policy, limit } = decided;
     if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
-      logShadowDenial(log.of(call), check.key, decision.reason, limit?.name);
+      logShadowDenial(log.of(call), key, decision.reason, limit?.name);
     }
-    return decided;
+  };
+
+  const readDrafts = (message: CallMessage, call: GatewayCall): Draft[] => {
+    const drafts = draftsOf(message, keyOf, policyOf);
+    call.keys = drafts.map(({ key }) => key);
+    return drafts;
+  };
+
+  const checkIn = (draft: Draft, call: GatewayCall): AskedCheck => {
+    access.demandKey(draft.key, call);
+    return checkOf(draft, policyOf(draft.key), call.millisToWait);
+  };
+
+  /**
+   * Decides the only check of a call, as most have. Like a single check over HTTP, it waits for no slice, and each promise
+   * that it did without would cost it more.
+   */
+  const decideAlone = (
+    check: AskedCheck,
+    call: GatewayCall,
+    onDecided: (decided: readonly Decided[]) => void,
+    onFailed: (error: unknown) => void,
+  ): void => {
+    const whenDecided = (decided: Decided): void => {
+      const { decision } = decided;
+      logDenialInShadow(check, decided, call);
+      if (!call.isCancelled || decision.outcome !== 'approved') {
+        onDecided([decided]);
+        return;
+      }
+      const released = releaseUnused(check, decision.requestId, {
+        limiter,
+        log: () => log.of(call),
+      });
+      released.then(() => {
+        onDecided([decided]);
+      }, onFailed);
+    };
+    service.decide(check, call, whenDecided, onFailed);
   };
 
   /** The checks of a call, whose message counts in the budget until they are made. */
-  const checksWithin = async (message: CallMessage, call: GatewayCall): Promise<AskedCheck[]> => {
+  const checksWithin = async (
+    message: CallMessage,
+    call: GatewayCall,
+    read: readonly Draft[] | undefined,
+  ): Promise<AskedCheck[]> => {
     const memory = budget.memoryFor(call.owner);
     memory.take(message.length + BYTES_OF_CALL);
     try {
-      return await checksIn(message, call);
+      return await checksIn(message, call, read);
     } finally {
       memory.giveBack();
     }
   };
 
   /** Makes the checks of a call. That may take long, so that other requests are served between its slices. */
-  const checksIn = async (message: CallMessage, call: GatewayCall): Promise<AskedCheck[]> => {
+  const checksIn = async (
+    message: CallMessage,
+    call: GatewayCall,
+    read: readonly Draft[] | undefined,
+  ): Promise<AskedCheck[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
       left -= await slices.next(call, left);
     }
-    const drafts = draftsOf(message, keyOf, policyOf);
-    call.keys = drafts.map(({ key }) => key);
-    const make = (draft: Draft): AskedCheck => {
-      access.demandKey(draft.key, call);
-      return checkOf(draft, policyOf(draft.key), call.millisToWait);
-    };
-    // As over HTTP, a single check does not wait for a slice.
-    if (drafts.length === 1) return drafts.map(make);
+    const drafts = read ?? readDrafts(message, call);
     const checks: AskedCheck[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
       const made = checks.length;
       const end = made + (await slices.next(call, drafts.length - made));
-      checks.push(...drafts.slice(made, end).map(make));
+      checks.push(...drafts.slice(made, end).map((draft) => checkIn(draft, call)));
     }
     return checks;
   };
 
-  const answer = async (
+  const decideAll = async (
     message: CallMessage,
     call: GatewayCall,
+    read: readonly Draft[] | undefined,
   ): Promise<(Decided | undefined)[]> => {
-    const checks = await checksWithin(message, call);
+    const checks = await checksWithin(message, call, read);
     if (call.isCancelled) return [];
     const isAlone = checks.length === 1;
     return decideTogether(checks, {
-      limiter: service.limiter,
+      limiter,
       log: () => log.of(call),
-      decide: (check) => decideOne(check, call),
+      decide: async (check) => {
+        const decided = await new Promise<Decided>((resolve, reject) => {
+          service.decide(check, call, resolve, reject);
+        });
+        logDenialInShadow(check, decided, call);
+        return decided;
+      },
       // A waiter has its own place, and would keep its share for too long.
       inShare: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
       withdrawWaiting: () => {
@@ -108,10 +154,13 @@ export function shouldRateLimit(
     });
   };
 
-  return (unary, callback) => {
-    const call = new GatewayCall(unary, heads.of(unary.metadata));
-    answer(unary.request, call)
-      .then((decided) => {
+  return (unary, head, message) => {
+    const call = new GatewayCall(unary, head);
+    const onFailed = (error: unknown): void => {
+      unary.fail(log.failed(error, call));
+    };
+    const onDecided = (decided: readonly (Decided | undefined)[]): void => {
+      try {
         if (call.isCancelled) {
           log.givenUp(
             call,
@@ -122,10 +171,23 @@ export function shouldRateLimit(
         const reply = replyTo(decided);
         const code = reply.overall_code;
         log.replied(code === 'OK', call, { code });
-        callback(null, reply);
-      })
-      .catch((error: unknown) => {
-        callback(log.failed(error, call));
-      });
+        unary.reply(encodeReply(reply));
+      } catch (error) {
+        onFailed(error);
+      }
+    };
+    let read: Draft[] | undefined;
+    try {
+      read = message.length < BYTES_OF_CHECK ? readDrafts(message, call) : undefined;
+      const [first, ...others] = read ?? [];
+      if (first && others.length === 0) {
+        decideAlone(checkIn(first, call), call, onDecided, onFailed);
+        return;
+      }
+    } catch (error) {
+      onFailed(error);
+      return;
+    }
+    decideAll(message, call, read).then(onDecided, onFailed);
   };
 }

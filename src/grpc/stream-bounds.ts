@@ -51,6 +51,8 @@ export interface StreamBoundsOptions {
   readonly maxWaiters: number;
   readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
   readonly clock: Clock;
+  /** Serves a stream of a call. */
+  readonly serveCall: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
   /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
   /** Called for each connection that is dropped since its client resets too many streams. */
@@ -123,9 +125,12 @@ export class StreamBounds {
     });
     const listeners = server.listeners('stream') as OnStream[];
     server.removeAllListeners('stream');
+    const { callPath, serveCall } = this.options;
     server.on('stream', (...args: Parameters<OnStream>) => {
+      const [stream, headers] = args;
       this.#take(args, () => {
-        for (const listener of listeners) listener.apply(server, args);
+        if (headers[':path'] === callPath) serveCall(stream, headers);
+        else for (const listener of listeners) listener.apply(server, args);
       });
     });
   }

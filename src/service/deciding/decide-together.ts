@@ -79,19 +79,21 @@ async function releaseAll(
 ): Promise<void> {
   await Promise.all(
     [...decided].map(async ([check, { decision }]) => {
-      if (decision.outcome === 'approved') await release(check, decision.requestId, together);
+      if (decision.outcome === 'approved') {
+        await releaseUnused(check, decision.requestId, together);
+      }
     }),
   );
 }
 
 /**
- * Releases an approval before the caller is answered. If the store can't be asked now, the approval is given back
+ * Releases an approval that nobody uses, before the caller is answered. If the store can't be asked now, the approval is given back
  * later.
  */
-async function release(
-  { key }: AskedCheck,
+export async function releaseUnused(
+  { key }: Pick<AskedCheck, 'key'>,
   requestId: string,
-  { limiter, log }: Together,
+  { limiter, log }: Pick<Together, 'limiter' | 'log'>,
 ): Promise<void> {
   const logger = log();
   logger.debug({ key, requestId }, 'nobody uses the approval; released');

@@ -1,3 +1,5 @@
+import { deflateSync, gzipSync } from 'node:zlib';
+
 import { debugState } from '../../support/debug-state.js';
 import { type GrpcApp, rulesFile, startGrpcApp } from '../../support/grpc-app.js';
 import { type Asked, failureOf, of, useGateways } from '../../support/grpc-gateway.js';
@@ -10,6 +12,13 @@ import {
 } from '../../support/grpc-raw.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
+
+/** A message that its flag says is compressed. */
+function compressedFrame(message: Buffer): Buffer {
+  const frame = messageFrame(message);
+  frame[0] = 1;
+  return frame;
+}
 
 const folder = useTemporaryFolder();
 const gatewayOf = useGateways();
@@ -186,6 +195,29 @@ describe('bytes that are not a request', () => {
     ['two messages', [messageFrame(Buffer.alloc(2)), messageFrame(Buffer.alloc(2))]],
   ])('are rejected as unimplemented if they are not one message: %s', async (_what, chunks) => {
     expect((await calls.send(chunks)).code).toBe('UNIMPLEMENTED');
+  });
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+  ])('are read if they are compressed: %s', async (encoding, compress) => {
+    const headers = { 'grpc-encoding': encoding };
+    const message = requestFrame({ descriptors: [of(uniqueKey())] }).subarray(5);
+    const frame = compressedFrame(compress(message));
+    expect((await calls.send([frame], { headers })).code).toBe('OK');
+
+    const long = await calls.send([compressedFrame(compress(Buffer.alloc(300 * 1024)))], {
+      headers,
+    });
+    expect(long.code).toBe('RESOURCE_EXHAUSTED');
+    const broken = await calls.send([compressedFrame(Buffer.from('none'))], { headers });
+    expect(broken.code).toBe('INTERNAL');
+  });
+
+  test('are read in whatever pieces they come', async () => {
+    const frame = requestFrame({ descriptors: [of(uniqueKey())] });
+    const pieces = Array.from(frame, (byte) => Buffer.from([byte]));
+    expect((await calls.send(pieces)).code).toBe('OK');
   });
 
   test('are rejected as unimplemented if their compression is unknown', async () => {

@@ -140,19 +140,9 @@ const PARTS: readonly PrivatePart[] = [
     },
   },
   {
-    package: '@grpc/proto-loader',
-    part: 'new StrictReader(bytes)',
-    file: 'grpc/call-message.ts',
-    why: 'a reader bounds the fields of a message; the types take bytes only',
-    isThere: () => {
-      const reader = new protobuf.BufferReader(method.requestSerialize({ domain: 'edge' }));
-      return method.requestDeserialize(reader).domain === 'edge';
-    },
-  },
-  {
     package: 'protobufjs',
     part: 'override uint32',
-    file: 'grpc/call-message.ts',
+    file: 'grpc/strict-reader.ts',
     why: 'the decoder of a message reads the tag of each field with it, which is not promised',
     isThere: () => {
       let calls = 0;

@@ -1,0 +1,82 @@
+import { fileURLToPath } from 'node:url';
+
+import protobuf from 'protobufjs';
+
+import type { RateLimitRequest, RateLimitResponse, Unit } from './messages.js';
+import { FRAME_HEAD_BYTES } from './request-frames.js';
+import { StrictReader, UnreadableMessage } from './strict-reader.js';
+
+/** Next to `src` and to `dist`. */
+const FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
+
+const root = new protobuf.Root();
+root.resolvePath = (_origin, path) => (path.startsWith('google/') ? path : FOLDER + path);
+root.loadSync('envoy/service/ratelimit/v3/rls.proto', { keepCase: true });
+
+const SERVICE = 'envoy.service.ratelimit.v3';
+const requestType = root.lookupType(`${SERVICE}.RateLimitRequest`);
+const responseType = root.lookupType(`${SERVICE}.RateLimitResponse`);
+const codes = root.lookupEnum(`${SERVICE}.RateLimitResponse.Code`).values;
+const units = root.lookupEnum(`${SERVICE}.RateLimitResponse.RateLimit.Unit`).values;
+/** Names by numbers. */
+const overrideUnits = root.lookupEnum('envoy.type.v3.RateLimitUnit').valuesById;
+
+/** A request as protobufjs decodes it: enums are numbers. */
+type Decoded = Omit<RateLimitRequest, 'descriptors'> & {
+  readonly descriptors: readonly (Omit<RateLimitRequest['descriptors'][number], 'limit'> & {
+    readonly limit: { readonly requests_per_unit: number; readonly unit: number } | null;
+  })[];
+};
+
+/**
+ * Decodes a request. protobufjs writes the code for that itself, from `proto/`.
+ * @throws UnreadableMessage
+ */
+export function decodeRequest(bytes: Buffer): RateLimitRequest {
+  let decoded: Decoded;
+  try {
+    decoded = requestType.decode(new StrictReader(bytes)) as unknown as Decoded;
+  } catch (error) {
+    if (error instanceof UnreadableMessage) throw error;
+    throw new UnreadableMessage('be a RateLimitRequest');
+  }
+  const { domain, descriptors, hits_addend } = decoded;
+  return {
+    domain,
+    hits_addend,
+    descriptors: descriptors.map(({ entries, limit, hits_addend }) => ({
+      entries,
+      limit: limit && {
+        requests_per_unit: limit.requests_per_unit,
+        unit: (overrideUnits[limit.unit] ?? 'UNKNOWN') as Unit,
+      },
+      hits_addend,
+    })),
+  };
+}
+
+/** Encodes a reply with its frame. */
+export function encodeReply({
+  overall_code,
+  statuses,
+  response_headers_to_add,
+}: RateLimitResponse): Buffer {
+  const message = responseType
+    .encode({
+      overall_code: codes[overall_code],
+      statuses: statuses.map(({ code, current_limit, ...others }) => ({
+        ...others,
+        code: codes[code],
+        ...(current_limit && {
+          current_limit: { ...current_limit, unit: units[current_limit.unit] },
+        }),
+      })),
+      response_headers_to_add,
+    })
+    .finish();
+  const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + message.length);
+  frame[0] = 0;
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, FRAME_HEAD_BYTES);
+  return frame;
+}
