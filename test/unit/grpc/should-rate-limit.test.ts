@@ -6,7 +6,7 @@ import type { RequestContext } from '../../../src/service/request-context.js';
 
 const KIB = 1024;
 
-test('a long call takes 16 KiB besides its message of what its caller has, until its checks are made', async () => {
+test('a call takes 16 KiB besides its message of what its caller has, until its checks are made', async () => {
   let unblock!: () => void;
   const blocked = new Promise<never>((_resolve, reject) => {
     unblock = () => {
