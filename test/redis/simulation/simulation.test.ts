@@ -110,6 +110,23 @@ describe('the simulation', () => {
         ...['time-out A', 'tick A', 'run A', 'ask B c13 wait list=lane:b:213', 'tick B', 'run B'],
       ],
     ],
+    [
+      'a place of a later check, after a late call of an earlier check of its replica',
+      'slow world of 2 replicas, drift 10 -20, window 1000, lease 3000, max 3, queue 2, limits a=200:1:hits::::a,b=1000:2:hits::::a+b',
+      [
+        ...['ask A c1 wait limit=400 list=group:x:3:4', 'tick A'],
+        ...['ask B c2 named hits=3 wait list=group:y:3', 'tick B'],
+        ...['again A c2 hits=3 wait limit=196 list=group:y:2', 'tick A', 'pass 421'],
+        ...['ask B c3 named wait limit=2548', 'pass 79', 'time-out B', 'tick B', 'time-out A'],
+        ...['again B c3 wait list=lane:b:45', 'tick B', 'run B'],
+      ],
+      [
+        ...['again B c2 hits=3 wait list=group:x:1:2', 'run B', 'tick B'],
+        ...['again B c2 hits=3 wait list=group:y:1:1', 'tick B'],
+        ...['ask B c5 named hits=2 wait list=group:x:1', 'tick B'],
+        ...['run B', 'run B', 'run A', 'lose-call B', 'run B'],
+      ],
+    ],
   ])('knows %s', async (_what, shape, first, then) => {
     expect(await violationOf(shape, ...first, ...then)).toBeUndefined();
   });

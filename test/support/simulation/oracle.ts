@@ -24,7 +24,8 @@ import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
 import { Model, type ModelWaiter, rulesInForce } from './model.js';
 import { listsOf, storedLists } from './model-lists.js';
 import { numberOf } from './model-ids.js';
-import type { CheckRun, ScriptRun } from './script-run.js';
+import { laterChecks, newestChecks, withLaterOwners } from './later-checks.js';
+import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, isIdle, type Snapshot } from './snapshot.js';
 import { withRestoredHeads } from './stored-lists.js';
@@ -127,6 +128,8 @@ class Comparison {
   readonly #joined = new Map<string, CheckRun>();
   /** The waiters from before whose wait a later check has ended. */
   readonly #ended = new Set<string>();
+  /** Of a settle, by their ids: the later checks that get what was put back for earlier checks of their replica. */
+  readonly #later: ReadonlyMap<string, WaiterRun>;
   /** The later checks that have taken places over. */
   readonly #takers = new Map<string, CheckRun>();
 
@@ -140,7 +143,9 @@ class Comparison {
     this.#now = now;
     const holdUntil = after.state?.holdUntil ?? 0;
     this.#isRecovering = holdUntil > now;
-    this.#known = this.#requestsFound();
+    const known = this.#requestsFound();
+    this.#later = laterChecks(run, known);
+    this.#known = withLaterOwners(known, this.#later);
     this.#waiting = this.#waitersFound();
     this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
     this.#model = state
@@ -192,7 +197,8 @@ class Comparison {
           claimed.has(id),
       )
       .map(([id, waiter]): [string, ModelWaiter] => {
-        return [id, { ...waiter, owner: this.#known.get(id)?.owner }];
+        const { keepMillis } = this.#later.get(id) ?? waiter;
+        return [id, { ...waiter, keepMillis, owner: this.#known.get(id)?.owner }];
       });
     const putBack = isSettle ? decodeSettleReply(reply, run.replica).putBack : [];
     const returning = putBack.map((claim): [string, ModelWaiter] => {
@@ -362,14 +368,12 @@ class Comparison {
     same('a settle tells how many wait', waiting, this.#model.instance.waiting);
     const known = requestsKnown(stored);
     // Of several checks of a request that Redis does not know, the newest has the place.
-    const newest = new Map([...run.waiters.values()].map(({ id }) => [id, 0]));
-    for (const { id, owner } of run.waiters.values()) {
-      newest.set(id, Math.max(newest.get(id)!, numberOf(owner ?? '#0')));
-    }
+    const newest = newestChecks(run);
     const outdated = [...run.waiters].filter(([, { id, owner }]) => {
       if (owner === undefined) return false;
       const record = known.get(id);
-      return record ? record.owner !== owner : numberOf(owner) < newest.get(id)!;
+      if (this.#later.get(id)?.owner === owner) return false;
+      return record ? record.owner !== owner : newest.get(id)!.owner !== owner;
     });
     same(
       'a settle tells whose places were taken over',
