@@ -15,6 +15,7 @@
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
+local fifo_list = require 'queue/fifo-list'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
@@ -40,6 +41,9 @@ local function begin(keys, call)
   local tally = replicas.load(keys, call.now_ms)
   if tally.places > 0 then
     named_requests.find_leftovers(keys, state, call)
+    if not fifo_list.length(keys) then
+      lists.find_leftovers(keys, state)
+    end
   end
   return state, tally
 end

@@ -10,8 +10,10 @@ local fifo_list = {}
 -- A list of up to this many entries is never compacted.
 local COMPACTION_SLACK = 100
 
+-- How many entries there are; nil if the queue has several lists, which only the state knows.
 function fifo_list.length(keys)
-  return redis.call('LLEN', keys.queue)
+  local length = redis.pcall('LLEN', keys.queue)
+  return type(length) == 'number' and length or nil
 end
 
 -- The first entries, at most this number.

@@ -308,21 +308,28 @@ local function restore_heads(keys, state, tickets)
   lists.add(keys, state, left)
 end
 
--- Somebody may have removed the heads, or the state that knew the lists: then no command on the one list finds any.
--- `waiting_tickets(keys)`: from queue/queue.
-function lists.repair(keys, state, waiting_tickets)
-  if not state.lists then
-    local length = redis.pcall('LLEN', keys.queue)
-    if type(length) == 'number' then
-      return
-    end
-    restore_heads(keys, state, waiting_tickets(keys))
-    return
-  end
+local function has_lost_heads(keys, state)
   for _, kind in ipairs(state.lists) do
     if is_empty(keys, kind) then
-      restore_heads(keys, state, waiting_tickets(keys))
-      return
+      return true
+    end
+  end
+  return false
+end
+
+-- Somebody may have removed the heads, or the state that knew the lists. `waiting_tickets(keys)`: from queue/queue.
+function lists.repair(keys, state, waiting_tickets)
+  if not state.lists or has_lost_heads(keys, state) then
+    restore_heads(keys, state, waiting_tickets(keys))
+  end
+end
+
+-- Without the state, tells a look which kinds have waiters.
+function lists.find_leftovers(keys, state)
+  state.lists = {}
+  for _, kind in ipairs({ 'fifo', 'group', 'lane' }) do
+    if not is_empty(keys, kind) then
+      table.insert(state.lists, kind)
     end
   end
 end

@@ -87,10 +87,9 @@ local function recount(keys, state, tally, now_ms)
   end
 end
 
--- Whether the list can't have this number of waiters. A list without waiters is what is left if both hashes were
+-- Whether as many entries can't have this number of waiters. Entries without waiters are what is left if both hashes were
 -- removed.
-local function is_list_torn(keys, state, places)
-  local length = queue.count_entries(keys, state)
+local function is_torn(length, places)
   return length < places or (places == 0 and length > 0)
 end
 
@@ -106,10 +105,12 @@ function queue.read(keys, state, call)
     if state.clock_went_back or state.ticket > call.now_us + 1000000 or replicas.has_later_lease(state.tally, call) then
       replicas.cut_leases(state.tally, call)
     end
-    if state.lists or (state.is_new and state.tally.places > 0) then
+    local length = not state.lists and fifo_list.length(keys)
+    if not length then
+      length = lists.length(keys)
       lists.repair(keys, state, waiting_tickets)
     end
-    if not hashes_agree or is_list_torn(keys, state, state.tally.places) then
+    if not hashes_agree or is_torn(length, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
       recovery.begin_after_loss_of_queue(keys, state, call)
     end

@@ -268,6 +268,43 @@ describe('after a loss', () => {
     }
     expect(served).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
   });
+
+  test.each([
+    [['state', 'waiting']],
+    [['state', 'replicas']],
+    [['state', 'waiting', 'replicas']],
+    [['waiting', 'replicas']],
+    [['queue']],
+  ] as const)('of %j, waiters are put back into their lists', async (lost) => {
+    const replica = key.replica('r1', { limits: ONE });
+    await replica.check(['first']);
+    const lists: Record<string, QueueList> = { b1: BATCH, i1: INTERACTIVE };
+    const tickets: Record<string, number> = {};
+    for (const [id, list] of Object.entries(lists)) {
+      tickets[id] = (await wait(replica, id, list)) as number;
+    }
+    await key.lose(...lost);
+    await key.setTime(100);
+    const terms = Object.fromEntries(Object.entries(lists).map(([id, list]) => [id, { list }]));
+    await replica.settle(tickets, 900, '', terms);
+    const served = [];
+    for (let i = 1; i <= 4; i += 1) {
+      await key.setTime(i * 1000 + 200);
+      served.push(...(await replica.settle()).granted);
+    }
+    expect(served).toEqual(['i1', 'b1']);
+  });
+
+  test('of the state, a peek finds the lists', async () => {
+    const replica = key.replica('r1', { limits: { ...ONE, maxRequests: 2 } });
+    await replica.checkHits('first', 2);
+    await wait(replica, 'i1', INTERACTIVE);
+    await wait(replica, 'large', BATCH, { hits: 2 });
+    await key.lose('state');
+    expect(await replica.peek({ list: BATCH })).toBe('turn in 1000 ms');
+    expect(await replica.peek({ list: INTERACTIVE })).toBe('approved');
+    expect(await wait(replica, 'i2', INTERACTIVE)).toBe('approved');
+  });
 });
 
 test('a check looks once for the names of lists and once for those of holders', async () => {
