@@ -4,6 +4,7 @@ import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, idsOf, isIdle, type Snapshot } from './snapshot.js';
+import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown } from './stored-requests.js';
 
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
@@ -37,6 +38,7 @@ export function isExcused(call: JudgedCall): boolean {
   const hasLapsed = idsOf(stored, run.replica).some((id) => stored.leases[id]! <= now);
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   if (hasDeadInLists(call)) return true;
+  if (haveGroupsToWait(stored)) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
   const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);
@@ -45,6 +47,13 @@ export function isExcused(call: JudgedCall): boolean {
     return owner !== undefined && verdict === VERDICT.approved && !named.has(id);
   });
   return [...approved, ...renewed.map(([{ id }]) => id)].some((id) => known.includes(id));
+}
+
+/** Whether groups that have been served wait behind waiters without a list, as after a loss of heads. */
+function haveGroupsToWait(stored: Snapshot): boolean {
+  const { kinds, virtualTime } = withRestoredHeads(stored).lists;
+  const [fifo, group] = [kinds.indexOf('fifo'), kinds.indexOf('group')];
+  return virtualTime > 0 && fifo >= 0 && fifo < group;
 }
 
 /** Whether places of dead replicas wait in one of several lists: they count there until their turns. */

@@ -188,9 +188,15 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     expired.includes(n),
   );
   const hasNoQueue = queue! || waiting! || replicas!;
-  const limits = [...snapshot.limits].filter(
-    ([name]) => !expired.includes(FIRST_LIMIT + LIMIT_NAMES.findIndex((each) => each === name)),
-  );
+  const further = snapshot.state?.further ?? [];
+  const limits = [...snapshot.limits].filter(([name]) => {
+    const i = LIMIT_NAMES.findIndex((each) => each === name);
+    const firstRecent = FIRST_RECENT + 2 * (i + 1);
+    const isFixed = further.some((limit) => limit.name === name && !limit.stored);
+    // What is left of the ids of another kind is added again.
+    const hasRecent = expired.includes(firstRecent) || expired.includes(firstRecent + 1);
+    return !expired.includes(FIRST_LIMIT + i) && (isFixed || !hasRecent);
+  });
   const recent = snapshot.recent.map((ids, i) =>
     expired.includes(FIRST_RECENT + i) ? new Map<string, RecentId>() : ids,
   );
