@@ -127,6 +127,16 @@ describe('the simulation', () => {
         ...['run B', 'run B', 'run A', 'lose-call B', 'run B'],
       ],
     ],
+    [
+      'a kept place that was put back for a check from which it had been taken over',
+      'prompt world of 4 replicas, drift -6 20 14 9, window 25, lease 1500, max 3, queue 20, algorithm calendar:day.Short.1.24, limits a=200:1:hits::::a,b=1000:2:hits::::a+b',
+      [
+        'ask A c2 named wait keep=2701 list=lane:a:236',
+        ...['ask A c3 named wait keep=386 answer=0 list=lane:a:236', 'tick A', 'run A'],
+        ...['answer A', 'tick A', 'again B c3 wait keep=386 list=group::1', 'tick B'],
+      ],
+      ['subscribe A', 'run A', 'run B', 'forget everything', 'hear A'],
+    ],
   ])('knows %s', async (_what, shape, first, then) => {
     expect(await violationOf(shape, ...first, ...then)).toBeUndefined();
   });

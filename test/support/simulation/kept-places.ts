@@ -23,13 +23,18 @@ export function noteKept(world: World, client: SimulatedClient): void {
   const { request, keepMillis, outcome, conflict } = client;
   const place = world.stored.last.waiting.get(request.id);
   const waitsOn = outcome === undefined || outcome === 'waiting' || outcome === 'failed';
-  // Redis may have lost a take-over, and got the place back for the earlier check, whose caller was told that it is over.
-  if (!waitsOn || conflict !== undefined) return;
+  // Redis may have lost a take-over, and got the place back for the earlier check, which then hears that it is over.
+  if (!waitsOn || conflict !== undefined || wasTakenOver(client)) return;
   if (keepMillis === undefined || request.owner !== client || !place) return;
   const leaseEnds =
     (world.stored.last.leases[place.countedAs] ?? 0) - keptMillisOf(place.countedAs);
   if (leaseEnds < world.redisNow) return;
   request.keptUntil = Math.max(request.keptUntil, world.now + leastKeptMillis(world, client));
+}
+
+/** Whether a check that ran later has got the request since. */
+function wasTakenOver({ request: { checks }, ranBy = Infinity }: SimulatedClient): boolean {
+  return checks.some((check) => check.ranBy !== undefined && check.ranBy > ranBy);
 }
 
 /** Whether a replica surely has the place of a check that it has told that its request waits. */
