@@ -58,7 +58,8 @@ function haveGroupsToWait(stored: Snapshot): boolean {
 
 /** Whether places of dead replicas wait in one of several lists: they count there until their turns. */
 function hasDeadInLists({ run, stored, after }: JudgedCall): boolean {
-  if (stored.lists.kinds.length === 0 || (after.state?.holdUntil ?? 0) > run.now) return false;
+  const hasLists = [stored, after].some(({ lists }) => lists.kinds.length > 0);
+  if (!hasLists || (after.state?.holdUntil ?? 0) > run.now) return false;
   return [...stored.waiting.values()].some((place) => !countsAt(stored, place, run.now));
 }
 
