@@ -193,7 +193,7 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     const i = LIMIT_NAMES.findIndex((each) => each === name);
     const firstRecent = FIRST_RECENT + 2 * (i + 1);
     const isFixed = further.some((limit) => limit.name === name && !limit.stored);
-    // What is left of the ids of another kind is added again.
+    // The rest of the ids of another kind is added again.
     const hasRecent = expired.includes(firstRecent) || expired.includes(firstRecent + 1);
     return !expired.includes(FIRST_LIMIT + i) && (isFixed || !hasRecent);
   });
