@@ -173,12 +173,12 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   end
   if #joining > 0 then
     -- With lists, all checks join one by one.
-    local is_first = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, joining[1].list)
+    local joined = joining[1]
+    local is_next = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, joined.list, joined.hits)
     queue.join(keys, state, call, joining)
     serving.note_waiters(state)
-    if is_first and state.serving == 1 and not room.is_closed(state) then
-      state.stopped_heads = state.stopped_heads or {}
-      table.insert(state.stopped_heads, joining[1])
+    if is_next and state.serving == 1 and not room.is_closed(state) then
+      serving.note_next(keys, state, call, joined)
     end
   end
 end
@@ -223,7 +223,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     end
     local list = list_of(batch, i)
     local is_approved = not decided[id] and key_limits.fit(state, hits, list and list.id)
-      and serving.is_next(keys, state, call, list) and is_kept(keys, state, call, hold, list)
+      and serving.is_next(keys, state, call, list, hits) and is_kept(keys, state, call, hold, list)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
@@ -231,6 +231,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
         known_requests.begin(keys, id)
       end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
+      lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then
         -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
         state.stopped_heads = nil

@@ -98,19 +98,17 @@ end
 
 -- Whether a check of a lane or a group, or without either, would pass those who still wait if it fits. `served`: from
 -- `look_serving.serve`.
-function look_serving.is_next(keys, state, call, tally, served, list)
+function look_serving.is_next(keys, state, call, tally, served, list, hits)
   local walk = served.walk
   if not state.lists or not walk then
     return false
   end
-  local place = heads.place_of_newcomer(keys, state, call, walk, list)
+  local place = heads.place_of_newcomer(keys, state, call, walk, list, hits)
   for _, stopped in ipairs(served.stops) do
     if heads.is_before_newcomer(place, stopped.of) and stopped.stops(place.id) then
       return false
     end
   end
-  -- The waiters of its own list, which another list may have stopped, may all be of dead replicas.
-  walk:resume(place.id)
   return heads.is_next(state, call, tally, walk, served.left, place)
 end
 

@@ -29,20 +29,34 @@ function serving.note_waiters(state)
   end
 end
 
+local function left_of(keys, state, call)
+  return { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
+end
+
 -- Whether a check that joined the queue now would be the next to be approved, if it fits. `list`: its lane or group, or nil.
-function serving.is_next(keys, state, call, list)
+function serving.is_next(keys, state, call, list, hits)
   if room.is_closed(state) then
     return false
   elseif state.serving == 0 then
     return true
-  elseif not state.lists or state.lists[1] ~= 'lane' then
-    -- Only lanes let others pass.
+  elseif not state.lists then
     return false
   end
   local tally = queue.read(keys, state, call)
-  local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
-  local walk = heads.walk(keys, state, tally, MOST_SERVED, MOST_TAKEN)
-  return heads.is_next(state, call, tally, walk, left, heads.place_of_newcomer(keys, state, call, walk, list))
+  local walk = heads.walk(keys, state, tally, 1, 1)
+  local place = heads.place_of_newcomer(keys, state, call, walk, list, hits)
+  return heads.is_next(state, call, tally, walk, left_of(keys, state, call), place)
+end
+
+-- A check that lacks room has joined as the next one to be approved. Those that were next may be no more.
+function serving.note_next(keys, state, call, joined)
+  if not state.lists then
+    state.stopped_heads = { joined }
+    return
+  end
+  local tally = queue.read(keys, state, call)
+  local walk = heads.walk(keys, state, tally, 1, 1)
+  state.stopped_heads = heads.find_stopped(state, call, tally, walk, left_of(keys, state, call))
 end
 
 -- Approves waiters from the head of the queue while the limits have room. One call serves a limited number, so that
@@ -62,7 +76,7 @@ local function serve_queue(keys, state, call)
   while key_limits.fit(state, 1) and not state.stopped_heads
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
-    local left = { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
+    local left = left_of(keys, state, call)
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
     if taken == 0 and (left.holds <= 0 or key_limits.lacks_ids(left.limits)) then

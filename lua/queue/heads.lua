@@ -159,19 +159,27 @@ function heads.counts(state, tally, entry, now_ms)
     and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
 end
 
--- The place of a check that joined now, as queue/turn-walk has those of lists. `walk`: over the waiters. `list`: its lane or group,
--- or nil.
-function heads.place_of_newcomer(keys, state, call, walk, list)
-  local id = list and list.id or lists.FIFO
-  local kind = lists.kind_of(id)
-  local ticket = kind == 'lane' and math.max(call.now_us, queue.last_ticket(keys, state) + 1)
-  return { rank = walk:rank_of(kind), kind = kind, id = id, key = ticket and lists.key_in_lane(ticket, list.parameter) }
+-- The order key of a check that joined now. `list`: its lane or group. `virtual_time`: of the groups, if any wait.
+local function key_of_newcomer(keys, state, call, virtual_time, list, hits)
+  if list.kind == 'lane' then
+    return lists.key_in_lane(math.max(call.now_us, queue.last_ticket(keys, state) + 1), list.parameter)
+  end
+  return virtual_time + hits / list.parameter
 end
 
--- Whether a list has its turn before a check that joined now: a group starts no earlier than those that wait.
+-- The place of a check that joined now, as queue/turn-walk has those of lists. `walk`: over the waiters. `list`: its lane or group,
+-- or nil.
+function heads.place_of_newcomer(keys, state, call, walk, list, hits)
+  local id = list and list.id or lists.FIFO
+  local kind = lists.kind_of(id)
+  local key = list and key_of_newcomer(keys, state, call, walk.virtual_time, list, hits)
+  return { rank = walk:rank_of(kind), kind = kind, id = id, key = key }
+end
+
+-- Whether a list has its turn before a check of another one that joined now.
 function heads.is_before_newcomer(place, list)
   if list.kind == place.kind then
-    return place.kind ~= 'lane' or list.key <= place.key
+    return list.key <= place.key
   end
   return list.rank < place.rank
 end
@@ -180,28 +188,36 @@ end
 -- count the check. It passes no waiter of its own list: in a lane, this may have a lesser head start by earlier rules.
 -- `left`: of the limits, which this takes. `place`: of the check.
 function heads.is_next(state, call, tally, walk, left, place)
+  walk:begin_with(place.kind, place.id)
   while true do
     local entry, of = walk:next()
     local is_own = entry and of.id == place.id
-    if not entry then
+    if not entry or not (is_own or heads.is_before_newcomer(place, of)) then
       return true
-    elseif is_own or heads.is_before_newcomer(place, of) then
-      if not heads.counts(state, tally, entry, call.now_ms) then
-        walk:take(false)
-      else
-        local stops = not is_own and heads.stops_of(state, left, entry)
-        if not stops or stops(place.id) then
-          return false
-        end
-        walk:stop(stops)
-      end
-    elseif of.kind ~= place.kind then
-      return true
+    elseif not heads.counts(state, tally, entry, call.now_ms) then
+      walk:take(false)
     else
-      -- The list of the check may come later.
-      walk:stop(function(id)
-        return id == of.id
-      end)
+      local stops = not is_own and heads.stops_of(state, left, entry)
+      if not stops or stops(place.id) then
+        return false
+      end
+      walk:stop(stops)
+    end
+  end
+end
+
+-- The waiters that would be next if they had room. None has.
+function heads.find_stopped(state, call, tally, walk, left)
+  local stopped = {}
+  while true do
+    local entry = walk:next()
+    if not entry then
+      return stopped
+    elseif not heads.counts(state, tally, entry, call.now_ms) then
+      walk:take(false)
+    else
+      stopped[#stopped + 1] = entry
+      walk:stop(heads.stops_of(state, left, entry) or turn_walk.all)
     end
   end
 end

@@ -162,14 +162,28 @@ function lists.end_empty_kinds(keys, state)
   more.changed(state)
 end
 
-local function begin_kind(state, kind)
-  for _, other in ipairs(state.lists) do
+local function has_kind(state, kind)
+  for _, other in ipairs(state.lists or {}) do
     if other == kind then
-      return
+      return true
     end
   end
-  table.insert(state.lists, kind)
-  more.changed(state)
+  return false
+end
+
+local function begin_kind(state, kind)
+  if not has_kind(state, kind) then
+    table.insert(state.lists, kind)
+    more.changed(state)
+  end
+end
+
+-- A check is approved at once, as if it had joined the queue and had its turn. `list`: its lane or group, or nil.
+function lists.approve_at_once(state, list, hits)
+  if list and list.kind == 'group' and has_kind(state, 'group') then
+    state.virtual_time = state.virtual_time + hits / list.parameter
+    more.changed(state)
+  end
 end
 
 -- Adds entries of one list, in the order of their tickets.

@@ -49,10 +49,12 @@ end
 --   last     where the last of these was in the order
 --   stops    what the walk has been told to stop
 --   stopped  lists that are stopped: id -> list
+--   over     the ids of lists that have no waiters left
 function turn_walk.begin(keys, state, most, read_entries)
   return setmetatable({
     keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
     kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {}, stopped = {},
+    over = {},
   }, turn_walk)
 end
 
@@ -120,6 +122,10 @@ local function first_left(self, list)
   return list.entries[list.position]
 end
 
+local function end_list(self, list)
+  list.is_over, self.over[list.id] = true, true
+end
+
 -- The next waiter that is not stopped, and its list; nil if there is none.
 function turn_walk:next()
   while true do
@@ -135,7 +141,7 @@ function turn_walk:next()
       return entry, list
     end
     table.remove(self.open)
-    list.is_over = true
+    end_list(self, list)
     self.touched[#self.touched + 1] = list
   end
 end
@@ -172,7 +178,7 @@ function turn_walk:take(is_approved)
     list.key = key_after(self.virtual_time, list, entry, is_approved, following)
     put(self.open, list)
   else
-    list.is_over = true
+    end_list(self, list)
   end
 end
 
@@ -200,11 +206,19 @@ function turn_walk:stop(stops)
   end
 end
 
--- A list is not stopped any more.
-function turn_walk:resume(id)
-  if self.stopped[id] then
-    put(self.open, self.stopped[id])
-    self.stopped[id] = nil
+-- A list comes first, whether it was stopped or not.
+function turn_walk:begin_with(kind, id)
+  local list = self.stopped[id] or not self.over[id] and new_list(0, kind, id, 0, '')
+  self.stopped[id] = nil
+  for i, open in ipairs(self.open) do
+    if open.id == id then
+      list = table.remove(self.open, i)
+      break
+    end
+  end
+  if list then
+    list.rank = 0
+    table.insert(self.open, list)
   end
 end
 

@@ -11,11 +11,11 @@ export function decideAtOnce(
   queue: WaitingQueue,
   isPaused: boolean,
 ): DecisionAtOnce {
-  const { hits = 1, list } = terms;
+  const { hits = 1 } = terms;
   const fits = approvals.fit(terms);
   const areFull = approvals.areFull(terms);
   const hasRoom = fits && !areFull && !isPaused;
-  if (hasRoom && queue.isNext(now, list, (head) => approvals.stoppedBy(head) ?? 'all')) {
+  if (hasRoom && queue.isNext(now, terms, (head) => approvals.stoppedBy(head) ?? 'all')) {
     return 'approved';
   }
   if (hits > 1 && approvals.exceed(terms)) return 'too_many_hits';

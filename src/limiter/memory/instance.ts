@@ -182,7 +182,9 @@ export class Instance {
     const terms = { hits, holdMillis, holder, list };
     const decision = decideAtOnce(now, terms, this.approvals, this.#queue, this.isPaused);
     if (decision === 'approved') {
-      return this.approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
+      if (!this.approvals.add(now, requestId, terms)) return 'store_full';
+      this.#queue.approvedAtOnce(terms);
+      return 'approved';
     }
     if (decision === 'too_many_hits') return decision;
     if (!request.canWait) {

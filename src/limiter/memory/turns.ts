@@ -2,12 +2,9 @@ import type { CheckRequest } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
 import { LEAST_BETWEEN_SETTLES, millisUntil, roomFor } from './limits/room-at.js';
+import type { Waiting } from './queue/queued.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
-import type { Terms } from './terms.js';
-
-/** Somebody who waits, or would. */
-type Waiting = Pick<Terms, 'hits' | 'list'>;
 
 /** One hit, which the limits have no room for that count all lists. */
 const ANYBODY: readonly Waiting[] = [{}];

@@ -158,9 +158,11 @@ export function encodeChecks(
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
   const limits: KeyLimits[] = [];
+  const assumptions: KeyAssumption[] = [];
   const counts = { inWindow: 0, newWindow: 0, unknown: 0 };
   for (const { names, assumption = 'unknown' } of batches) {
     const assumed = needsAllNames ? 'unknown' : assumption;
+    assumptions.push(assumed);
     counts[assumed] += 1;
     keys.push(...NAMES_FOR[assumed](names));
     limits.push(settings.limitsOf(names.key));
@@ -173,7 +175,7 @@ export function encodeChecks(
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
     counts.inWindow,
     counts.newWindow,
-    encodeShapes(batches, limits, first, settings.maxHoldsPerKey, time),
+    encodeShapes(batches, assumptions, limits, first, settings.maxHoldsPerKey, time),
   ];
   if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
@@ -183,6 +185,7 @@ export function encodeChecks(
 /** What each batch has. Most calls have one plain check for each key, for which the text is ''. */
 function encodeShapes(
   batches: readonly CheckBatch[],
+  assumptions: readonly KeyAssumption[],
   limits: readonly KeyLimits[],
   ofCall: KeyLimits,
   maxHoldsPerKey: number,
@@ -192,7 +195,7 @@ function encodeShapes(
   let areSingle = true;
   for (const [i, batch] of batches.entries()) {
     const ofKey = limits[i] ?? ofCall;
-    const special = encodeSpecial(batch, ofKey, maxHoldsPerKey);
+    const special = encodeSpecial(batch, assumptions[i] === 'unknown', ofKey, maxHoldsPerKey);
     const ownLimits = ofKey === ofCall ? '' : `=${encodeRules(ofKey, time)}`;
     areSingle &&= batch.checks.length === 1 && ownLimits === '' && special === '';
     shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && `/${special}`}`;
@@ -200,9 +203,13 @@ function encodeShapes(
   return areSingle ? '' : shapes;
 }
 
-/** The text that `read_terms` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
+/**
+ * The text that `read_terms` in `lua/lib/checks.lua` reads; '' for a batch of plain checks.
+ * @param mayHaveWaiters nothing is assumed of the key
+ */
 function encodeSpecial(
   { overrides, waiting, checks }: CheckBatch,
+  mayHaveWaiters: boolean,
   { ceilings }: KeyLimits,
   maxHoldsPerKey: number,
 ): string {
@@ -228,7 +235,9 @@ function encodeSpecial(
   }
   if (checks.some(hasNumber)) say('numbers', checks.map(({ number = '' }) => number).join(','));
   if (checks.some(isKept)) say('keeps', checks.map(({ keepMillis = '' }) => keepMillis).join(','));
-  if (checks.some(hasList)) say('lists', checks.map(({ list }) => encodeList(list)).join(','));
+  if (checks.some((check) => hasList(check) || (mayHaveWaiters && check.list))) {
+    say('lists', checks.map(({ list }) => encodeList(list)).join(','));
+  }
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
@@ -248,7 +257,7 @@ export function hasTerms(check: BatchedCheck): boolean {
   return hasHits(check) || isHeld(check) || hasNumber(check) || hasList(check);
 }
 
-/** No limit counts a group apart, and it passes nobody, so that a check of a group says so only if it may wait there. */
+/** No limit counts a group apart, so that a check that can't wait need not say its group if nobody else waits. */
 function hasList({ list, canWait }: BatchedCheck): boolean {
   return list !== undefined && (canWait || list.kind === 'lane');
 }

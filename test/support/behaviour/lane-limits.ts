@@ -66,8 +66,7 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
 
     test.each<[string, QueueList | undefined]>([
       ['without a lane', undefined],
-      ['of a group', group('a')],
-      ['of another group', group('b')],
+      ['of the group', group('a')],
     ])('a check %s passes no head of a group that lacks room', async (_, list) => {
       await fillShare();
       await wait({ list: group('a'), hits: 4 });

@@ -113,7 +113,9 @@ export class Model {
     model.#instance.settle(LONG_AGO);
     model.#instance.pause(LONG_AGO, closedUntil - LONG_AGO);
     for (const [id, { hits, holdMillis, keepMillis, owner, list }] of waiters) {
-      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis, list });
+      // It may be put back to a group that has more waiters than its rules say.
+      const unbounded = list?.kind === 'group' ? { ...list, maxRequests: undefined } : list;
+      model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis, list: unbounded });
     }
     if ([...waiters.values()].some(({ list }) => list)) restoreLists(model.queue, waiters, stored);
     (model.queue as { lastTicket: number }).lastTicket = state.ticket || 1000 * state.born;

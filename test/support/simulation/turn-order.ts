@@ -34,7 +34,7 @@ export function goesFirst(
   return keyInLanes(waiter) < keyInLanes(other);
 }
 
-/** The same of a check that joins now. If it has no lane, it passes only lanes whose limit is full. */
+/** The same of a check that joins now. Without a lane it passes only lanes whose limit is full, and other groups by its tag. */
 export function goesBeforeNewcomer(
   waiter: Place,
   newcomer: Place,
@@ -42,7 +42,8 @@ export function goesBeforeNewcomer(
 ): boolean {
   if (listIdOf(waiter) === listIdOf(newcomer)) return true;
   if (mayPass && kindOf(waiter) === 'lane') return false;
-  if (kindOf(newcomer) !== 'lane') return true;
+  const areGroups = kindOf(waiter) === 'group' && kindOf(newcomer) === 'group';
+  if (kindOf(newcomer) !== 'lane') return !areGroups;
   if (kindOf(waiter) !== 'lane') {
     if (!kinds) return false;
     const [rank, rankOfLanes] = [kindOf(waiter), 'lane'].map((kind) => kinds.indexOf(kind));

@@ -2,7 +2,7 @@ import { DEFAULT_WEIGHT } from '../../queue-order.js';
 import { Heap } from '../heap.js';
 import { ListsOfKind } from './lists-of-kind.js';
 import { WaitingList } from './waiting-list.js';
-import type { Queued } from './queued.js';
+import type { Ordered, Queued, Waiting } from './queued.js';
 
 /** The list of a group. */
 class Group extends WaitingList {
@@ -36,9 +36,21 @@ export class Groups extends ListsOfKind<Group> {
     return this.#turns.first;
   }
 
-  /** In a copy no group begins to wait, so that it needs no virtual time. */
+  /** What stops the head of a group stops all lists. */
+  override letPass(newcomer: Ordered): boolean {
+    const { list } = newcomer;
+    const first = this.#turns.first;
+    if (list?.kind !== 'group' || this.find(list.name)) return false;
+    return !first || this.#virtualTime + shareOf(newcomer) < first.tag;
+  }
+
+  override approvedAtOnce(check: Waiting): void {
+    this.#virtualTime += shareOf(check);
+  }
+
   override copy(): Groups {
     const copy = this.copyTo(new Groups());
+    copy.#virtualTime = this.#virtualTime;
     // In the order of a heap, so that each stays where it is added.
     for (const { name, tag } of this.#turns.all) {
       const group = copy.find(name);
@@ -82,7 +94,7 @@ function isBefore(one: Group, other: Group): boolean {
 }
 
 /** What the approval of a waiter adds to the tag of its group. */
-function shareOf(waiter: Queued | undefined): number {
+function shareOf(waiter: Waiting | undefined): number {
   const { hits = 1, list } = waiter ?? {};
   return hits / (list?.kind === 'group' ? list.weight : DEFAULT_WEIGHT);
 }

@@ -1,6 +1,6 @@
 import type { QueueListState } from '../../queue-order.js';
 import { type Entry, WaitingList } from './waiting-list.js';
-import type { Ordered, Queued, Stopped } from './queued.js';
+import type { Ordered, Queued, Stopped, Waiting } from './queued.js';
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
@@ -29,12 +29,16 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
 
   /**
    * Whether a check that joined now would pass all who wait in these lists: they would wait behind it, or for room that it does
-   * not need. By default it passes nobody: a group starts no earlier than those that wait, and a head without a lane stops all
-   * lists.
+   * not need. By default it passes nobody: a head without a lane stops all lists.
    * @param stoppedBy as in `WaitingQueue`
    */
   letPass(_newcomer: Ordered, _stoppedBy: (head: Queued) => Stopped): boolean {
     return false;
+  }
+
+  /** A check of this kind was approved at once, as if it had joined and had its turn. */
+  approvedAtOnce(_check: Waiting): void {
+    // As in `begun`.
   }
 
   /** Returns a copy from which heads may be taken. It is valid until a waiter is added here or removed. */

@@ -4,7 +4,7 @@ import { Lanes } from './lanes.js';
 import { FifoList, type ListsOfKind } from './lists-of-kind.js';
 import type { Entry, WaitingList } from './waiting-list.js';
 import { nextTicket } from './tickets.js';
-import type { Joining, Queued, Stopped } from './queued.js';
+import type { Joining, Queued, Stopped, Waiting } from './queued.js';
 import type { WaitingQueue } from './waiting-queue.js';
 
 /**
@@ -86,14 +86,18 @@ export class OrderedQueue implements WaitingQueue {
     return heads;
   }
 
-  isNext(now: number, list: QueueList | undefined, stoppedBy: (head: Queued) => Stopped): boolean {
-    const newcomer = { list, ticket: nextTicket(now, this.lastTicket) };
+  isNext(now: number, check: Waiting, stoppedBy: (head: Queued) => Stopped): boolean {
+    const newcomer = { ...check, ticket: nextTicket(now, this.lastTicket) };
     for (const kind of this.#kinds) {
       if (!kind.letPass(newcomer, stoppedBy)) return false;
       // The kinds behind its own have their turns later.
-      if (kind.kind === kindOf(list)) return true;
+      if (kind.kind === kindOf(check.list)) return true;
     }
     return true;
+  }
+
+  approvedAtOnce(check: Waiting): void {
+    this.#kindOf(check.list)?.approvedAtOnce(check);
   }
 
   positionOf(requestId: string): number | undefined {

@@ -12,8 +12,11 @@ export interface Queued extends Terms {
 /** What joins a queue, which gives it its ticket. */
 export type Joining = Omit<Queued, 'ticket'>;
 
-/** A waiter or a check, as far as the order of turns goes. */
-export type Ordered = Pick<Queued, 'list' | 'ticket'>;
+/** Somebody who waits, or would. */
+export type Waiting = Pick<Terms, 'hits' | 'list'>;
+
+/** The same, as far as the order of turns goes. */
+export type Ordered = Waiting & Pick<Queued, 'ticket'>;
 
 /** The waiters that a head stops which lacks room: all, or the waiters in some lanes, of which its own is one. */
 export type Stopped = 'all' | readonly string[];

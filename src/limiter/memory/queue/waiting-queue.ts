@@ -1,5 +1,5 @@
 import type { QueueList } from '../../queue-order.js';
-import type { Joining, Queued, Stopped } from './queued.js';
+import type { Joining, Queued, Stopped, Waiting } from './queued.js';
 import type { WaitingList } from './waiting-list.js';
 
 /** The waiting requests of a key, and the order of their turns. `lua/queue/queue.lua` answers the same questions. */
@@ -32,10 +32,11 @@ export interface WaitingQueue {
   /**
    * Whether a check that joined now would be approved next if it had room. It passes only those who would wait behind it,
    * and those who wait for room that it does not need.
-   * @param list of the check
    * @param stoppedBy as for {@link stoppedHeads}
    */
-  isNext(now: number, list: QueueList | undefined, stoppedBy: (head: Queued) => Stopped): boolean;
+  isNext(now: number, check: Waiting, stoppedBy: (head: Queued) => Stopped): boolean;
+  /** A check is approved that would be next, as if it had joined and had its turn. */
+  approvedAtOnce(check: Waiting): void;
   /** Returns the position of a request in its list, as in `PlaceInQueue`; undefined if it does not wait. */
   positionOf(requestId: string): number | undefined;
   /** How many wait in a list. @param list undefined: the list of the waiters without a lane or a group */

@@ -85,16 +85,45 @@ test('nothing is owed once nobody waits', () => {
   expect(key.servedInWindowsOf(1000)).toEqual(['b1', 'a4', 'b2', 'a5']);
 });
 
-test('a newcomer of a group passes nobody', () => {
-  const key = new InstanceInMemory({ ...ONE, maxRequests: 3 });
-  key.check('x', A);
-  key.wait('large', A, { hits: 3 });
-  expect(key.check('b', B)).toBe('denied');
-  expect(key.wait('b', B)).toBe('waiting');
-  expect(key.check('lane', lane('i', 30_000))).toBe('denied');
+describe('behind a head that lacks room', () => {
+  /** Two of five hits are left. The tag of the head is 4. */
+  function keyWithLargeHead(): InstanceInMemory {
+    const key = new InstanceInMemory({ ...ONE, maxRequests: 5 });
+    key.check('x', A, { hits: 3 });
+    key.wait('large', A, { hits: 4 });
+    return key;
+  }
+
+  test('a newcomer of a group is approved if its tag would be smaller', () => {
+    const key = keyWithLargeHead();
+    expect(key.check('equal', group('c', 1), { hits: 2 })).toBe('approved');
+    const other = keyWithLargeHead();
+    other.wait('larger', group('c', 2), { hits: 4 });
+    expect(other.check('b', group('d', 1), { hits: 2 })).toBe('denied');
+    expect(other.check('b', group('d', 2), { hits: 2 })).toBe('approved');
+  });
+
+  test('the turn of a newcomer moves the virtual time on, so that newcomers do not pass it without end', () => {
+    const key = keyWithLargeHead();
+    const decisions = [];
+    for (let i = 0; i < 5; i += 1) {
+      const name = `n${i}`;
+      decisions.push(key.check(name, group(name)));
+      key.release(name);
+    }
+    // Their tags are 1 to 3, and then 4: of two with the same tag, the one goes first that waits.
+    expect(decisions).toEqual(['approved', 'approved', 'approved', 'denied', 'denied']);
+  });
+
+  test('a newcomer passes nobody of its group, and none without a group passes a group', () => {
+    const key = keyWithLargeHead();
+    for (const list of [A, undefined, lane('i', 30_000)]) {
+      expect(key.check('b', list)).toBe('denied');
+    }
+  });
 });
 
-test('approvals at once touch no tag', () => {
+test('while nobody waits, approvals change no tag', () => {
   const key = new InstanceInMemory({ ...ONE, maxRequests: 3 });
   for (let i = 1; i <= 3; i += 1) expect(key.check(`x${i}`, A)).toBe('approved');
   for (const name of ['a1', 'a2']) key.wait(name, A);

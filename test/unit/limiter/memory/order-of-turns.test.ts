@@ -37,10 +37,11 @@ function run(
     const hits = Math.min(step.hits, maxRequests);
     const decision = key.wait(id, list, { hits });
     noteGranted();
-    const passed = account.waiting.filter((each) => list.kind === 'group' || each.list === list);
+    const passed = account.waiting.filter((each) => each.list === list);
     account.joined({ id, list, hits, arrival: key.now });
     if (decision !== 'approved') return;
-    if (passed.length > 0) account.violations.push(`${id} is approved at once, and passes others`);
+    if (passed.length > 0)
+      account.violations.push(`${id} is approved at once, and passes its list`);
     account.granted([id]);
     approved.push(id);
   };
@@ -51,26 +52,30 @@ function run(
     key.withdraw(id);
     noteGranted();
   };
-  const settle = (): void => {
-    key.instance.settle(key.now);
-    noteGranted();
+  /** A group alone gets everything. */
+  const judgeRoom = (): void => {
     const { next } = account;
     const room = maxRequests - key.used[0]!;
-    // A group alone gets everything.
     if (next.length > 0 && next.every(({ hits }) => hits <= room)) {
       account.violations.push(`${room} hits are left, and the next one fits`);
     }
+    key.instance.settle(key.now);
+    noteGranted();
+    const left = maxRequests - key.used[0]!;
+    if (left < room) account.violations.push(`${room - left} hits were left to one that fits`);
   };
   for (const [i, step] of steps.entries()) {
     if (step.kind === 'check') check(String(i), step);
     else if (step.kind === 'leave') leave(step.which);
-    else if (step.kind === 'advance') key.now += step.millis;
+    else if (step.kind === 'advance') key.instance.settle((key.now += step.millis));
     else key.release(approved.at(-1 - step.which) ?? '');
-    settle();
+    noteGranted();
+    judgeRoom();
   }
   while (account.waiting.length > 0) {
-    key.now += WINDOW_MILLIS;
-    settle();
+    key.instance.settle((key.now += WINDOW_MILLIS));
+    noteGranted();
+    judgeRoom();
   }
   return { violations: account.violations, served };
 }

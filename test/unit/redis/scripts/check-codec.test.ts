@@ -1,5 +1,10 @@
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
-import { type CheckBatch, encodeChecks } from '../../../../src/redis/scripts/check-codec.js';
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  encodeChecks,
+  type KeyAssumption,
+} from '../../../../src/redis/scripts/check-codec.js';
 import { SCRIPT_CALLER } from '../../../support/script-caller.js';
 import { checkBatchOf } from '../../../support/script-harness.js';
 import { keyLimits } from '../../../support/limits.js';
@@ -31,13 +36,14 @@ test('a key with other limits than the first has them in its text', () => {
   expect(shapesOf(batch('other'), batch('another'), batch('b', 2))).toBe('1 1=1000:2:3 2=1000:2:3');
 });
 
-test('a check says its lane, and its group only if it may wait there', () => {
+test('a check says its lane, and its group if it can wait or others may', () => {
   const lane = { kind: 'lane', name: 'a', headStartMillis: 5 } as const;
   const group = { kind: 'group', name: 'b c', weight: 2, maxRequests: 9 } as const;
-  const shapeOf = (...checks: CheckBatch['checks']): unknown =>
-    shapesOf(checkBatchOf(naming.namesOf('key'), checks));
+  const shapeOf = (check: BatchedCheck, assumption: KeyAssumption = 'inWindow'): unknown =>
+    shapesOf({ ...checkBatchOf(naming.namesOf('key'), [check]), assumption });
   const check = { requestId: 'id', canWait: false };
   expect(shapeOf({ ...check, list: group })).toBe('');
+  expect(shapeOf({ ...check, list: group }, 'unknown')).toBe('1/lists=group:b%20c:2:9;');
   expect(shapeOf({ ...check, list: lane })).toBe('1/lists=lane:a:5;');
   expect(shapeOf({ ...check, list: group, canWait: true })).toBe(
     '1/waits=1;lists=group:b%20c:2:9;',
