@@ -32,7 +32,7 @@ export function describeGroups(name: string, createHarness: HarnessFactory): voi
       if (told === 'approved') await release(requestIdOf(decision));
     };
 
-    test('a check of another group is approved until its tag would be that of the head', async () => {
+    test('a check of another group is approved while its tag would be below the tag of the head', async () => {
       await expectTold(B, 2, 'approved');
       await expectTold(B, 2, 'denied');
       await expectTold(B, 1, 'approved');

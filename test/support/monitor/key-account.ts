@@ -28,7 +28,7 @@ export interface ObservedApproval {
   /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
   readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
-  /** The heads of lanes when it was approved at once, or was served just before. */
+  /** The heads of lanes and groups when it was approved at once, or was served just before. */
   readonly waited: readonly AccountedWaiter[];
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
@@ -259,13 +259,13 @@ export class KeyAccount {
     this.#putsBack = false;
     if (approved.length === 0 || !queued || !listed) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
-    // In which lane an approval at once is, only its caller knows: see `newcomersBeforeOthers`.
-    const hasLanes = stillWaiting.some(({ list }) => list.startsWith('lane:'));
+    // In which lane or group an approval at once is, only its caller knows: see `passedByNewcomers`.
+    const hasLists = stillWaiting.some(({ list }) => /^(lane|group):/.test(list));
     for (const { id, at } of approved) {
       const isFromQueue = queued.has(id) || listed.has(id);
       const { ticket, list } = this.#waiters.get(id) ?? { ticket: Infinity, list: '' };
       const overtaken = stillWaiting.filter((waiter) =>
-        isFromQueue ? waiter.list === list && waiter.ticket < ticket : !hasLanes,
+        isFromQueue ? waiter.list === list && waiter.ticket < ticket : !hasLists,
       );
       if (this.#isKnown && overtaken.length > 0) {
         this.#violates(
@@ -303,7 +303,7 @@ export class KeyAccount {
 
   #tellApproved(): void {
     const { approved = [], queued, listed, at: scriptAt } = this.#script ?? {};
-    const waited = approved.length > 0 && this.#isKnown ? this.#turns.headsOfLanes : [];
+    const waited = approved.length > 0 && this.#isKnown ? this.#turns.heads : [];
     for (const { id, at, mayBeRenewal } of approved) {
       const isFromQueue = queued?.has(id) === true || listed?.has(id) === true;
       this.events.onApproved({

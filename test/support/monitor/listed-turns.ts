@@ -27,9 +27,9 @@ export class ListedTurns {
     this.#join(entries);
   }
 
-  /** The heads of lanes, before the script under way. */
-  get headsOfLanes(): readonly AccountedWaiter[] {
-    return this.#turns.heads.filter(({ list }) => list.kind === 'lane');
+  /** The heads of lanes and groups, before the script under way. */
+  get heads(): readonly AccountedWaiter[] {
+    return this.#turns.heads.filter(({ list }) => list.kind !== 'fifo');
   }
 
   /** Follows a command of a script. @returns the ids of waiters that it adds */

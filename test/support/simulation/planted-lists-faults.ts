@@ -85,7 +85,7 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
       aim: LISTS_SHARED,
       lua: 'lib/serving.is_next',
       body: `local has_lane = list and list.kind == 'lane'
-    return (state.serving == 0 or has_lane) and original(keys, state, call, list)`,
+    return (state.serving == 0 or has_lane) and original(keys, state, call, list, hits)`,
     },
     {
       name: 'a head that a limit of its lane stops stops all',
@@ -104,6 +104,19 @@ export const LISTS_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
     },
   ],
   'groups get their shares': [
+    {
+      name: 'a check of a group that passes others leaves the virtual time as it is',
+      aim: { fates: ['lists', 'hits', 'no wait'] },
+      lua: 'queue/lists.approve_at_once',
+      body: '',
+    },
+    {
+      name: 'the next group is not told that a head has passed it which needs more',
+      aim: { fates: ['lists', 'hits'] },
+      lua: 'lib/serving.note_next',
+      body: `state.stopped_heads = state.stopped_heads or {}
+    table.insert(state.stopped_heads, joined)`,
+    },
     {
       name: 'the weight of a group does not count when it is served',
       firstSeed: 31,

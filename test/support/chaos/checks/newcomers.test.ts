@@ -60,6 +60,21 @@ test('a check that passes a waiter of its own lane is found', () => {
   expect(passedByNewcomers(evidenceOf({ entries, approvals }))).toHaveLength(1);
 });
 
+test('a check that passes a waiter of its own group is found, but not one of another', () => {
+  const ofTenant = { ...newcomer, lane: undefined, group: 'tenant' };
+  const passedIn = (name: string): string[] => {
+    const group = { kind: 'group', name, weight: 1, maxRequests: undefined } as const;
+    const waited = [{ id: 'waiter', hits: 1, arrival: 4000, list: group }];
+    const approvals = [
+      observed('waiter', 8000),
+      observed('newcomer', 5000, { isFromQueue: false, waited }),
+    ];
+    return passedByNewcomers(evidenceOf({ entries: [waiter, ofTenant], approvals }));
+  };
+  expect(passedIn('tenant')).toEqual([expect.stringContaining('in the group tenant')]);
+  expect(passedIn('other')).toEqual([]);
+});
+
 test('a waiter whose replica has no Redis may be passed', () => {
   expect(passed(2001, { faults: [fault({ isolates: [0] })] })).toEqual([]);
 });
