@@ -34,21 +34,25 @@ export function goesFirst(
   return keyInLanes(waiter) < keyInLanes(other);
 }
 
-/** The same of a check that joins now. Without a lane it passes only lanes whose limit is full, and other groups by its tag. */
+/**
+ * The same of a check that joins now. It passes lanes whose limit is full, the kinds that are served later, and other lanes or
+ * groups by its order key.
+ */
 export function goesBeforeNewcomer(
   waiter: Place,
   newcomer: Place,
   { kinds, mayPass, waiting }: Waiting,
 ): boolean {
+  const [kind, kindOfNewcomer] = [kindOf(waiter), kindOf(newcomer)];
   if (listIdOf(waiter) === listIdOf(newcomer)) return true;
-  if (mayPass && kindOf(waiter) === 'lane') return false;
-  const areGroups = kindOf(waiter) === 'group' && kindOf(newcomer) === 'group';
-  if (kindOf(newcomer) !== 'lane') return !areGroups;
-  if (kindOf(waiter) !== 'lane') {
+  if (mayPass && kind === 'lane') return false;
+  if (kindOfNewcomer === 'fifo') return true;
+  if (kind !== kindOfNewcomer) {
     if (!kinds) return false;
-    const [rank, rankOfLanes] = [kindOf(waiter), 'lane'].map((kind) => kinds.indexOf(kind));
-    return rankOfLanes! < 0 || rank! < rankOfLanes!;
+    const [rank, rankOfNewcomer] = [kind, kindOfNewcomer].map((each) => kinds.indexOf(each));
+    return rankOfNewcomer! < 0 || rank! < rankOfNewcomer!;
   }
+  if (kind === 'group') return false;
   return hasOneHeadStart(waiter, waiting) && keyInLanes(waiter) <= keyInLanes(newcomer);
 }
 
