@@ -144,7 +144,8 @@ test('the user may send exactly the commands of clients and scripts', () => {
   const texts = readdirSync('lua', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.lua'))
     .map((name) => readFileSync(`lua/${name}`, 'utf8').replace(/--.*/g, ''));
-  const calls = /(?:redis\.p?call|chunks\.(?:call|list)|call_order)\((?:keys, state,)?\s*'([A-Z]+)'/g;
+  const calls =
+    /(?:redis\.p?call|chunks\.(?:call|list)|call_order)\((?:keys, state,)?\s*'([A-Z]+)'/g;
   const ofScripts = [...texts.join('\n').matchAll(calls)].map(([, name = '']) =>
     name.toLowerCase(),
   );
