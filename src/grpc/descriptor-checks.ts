@@ -1,74 +1,20 @@
 import { z } from 'zod';
 
-import { pathText } from '../common/path-text.js';
 import { shortText } from '../common/short-text.js';
 import type { AskedCheck, NamedList } from '../service/deciding/lists-of-checks.js';
 import { parseKey } from '../service/keys.js';
-import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { CallMessage } from './call-message.js';
 import type { KeyOf } from './key-template.js';
-import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
-import { NOT_UTF8, UnreadableMessage } from './strict-reader.js';
+import { type Descriptor, type Entry, UNIT_MILLIS } from './messages.js';
+import { invalid, validRequest } from './valid-request.js';
 
-/** Envoy's routes have a few descriptors. Each is a check, and all checks of a request are decided at once. */
-const MAX_DESCRIPTORS = 100;
-
-const text = z.string().refine((given) => given !== NOT_UTF8, 'be valid UTF-8');
-const name = text.min(1, 'not be empty');
-const ENTRY_PARTS = [
-  ['key', name],
-  ['value', text],
-] as const;
 /** The entries that name the list of a check, in keys whose rule has such lists. There they are no part of the key. */
 const LIST_ENTRIES = [
   { name: 'lane', order: 'lanes', value: z.string() },
   { name: 'group', order: 'fair', value: shortText(BOUNDS.groupBytes) },
 ] as const;
-const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
-
-/** Reports the first invalid entry only: a list of all would take the longer, the more there are. */
-const entries = z.custom<readonly Entry[]>().superRefine((given, context) => {
-  if (given.length === 0) context.addIssue('have at least one entry');
-  for (const [index, entry] of given.entries()) {
-    for (const [part, schema] of ENTRY_PARTS) {
-      const { error } = schema.safeParse(entry[part]);
-      if (!error) continue;
-      const message = error.issues[0]?.message;
-      context.addIssue({ code: 'custom', path: [index, part], message });
-      return;
-    }
-  }
-});
-
-const descriptorSchema = z.object({
-  entries,
-  limit: z
-    .object({
-      requests_per_unit: z
-        .number()
-        .min(BOUNDS.maxRequests.min, `be at least ${BOUNDS.maxRequests.min}`)
-        .max(BOUNDS.maxRequests.max, `be at most ${BOUNDS.maxRequests.max}`),
-    })
-    .nullable(),
-  hits_addend: z
-    .object({ value: hits.min(BOUNDS.hits.min, `be at least ${BOUNDS.hits.min}`) })
-    .nullable(),
-});
-
-const requestSchema = z.object(
-  {
-    domain: name,
-    descriptors: z
-      .array(z.unknown())
-      .min(1, 'have at least one descriptor')
-      .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`)
-      .pipe(z.array(descriptorSchema)),
-    hits_addend: hits,
-  },
-  'be a RateLimitRequest',
-);
 
 /** The check of a descriptor, before its key's policy is known. */
 export interface Draft extends NamedList {
@@ -88,7 +34,7 @@ export function draftsOf(
   keyOf: KeyOf,
   policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
 ): Draft[] {
-  const { domain, descriptors, ...request } = requestIn(message);
+  const { domain, descriptors, ...request } = validRequest(message);
   return descriptors.map(({ entries, limit, hits_addend }, index) => {
     const path = `descriptors[${index}].entries`;
     const keyIn = (ofKey: readonly Entry[]): string => parseKey(keyOf(domain, ofKey));
@@ -121,19 +67,6 @@ export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): As
   return maxWaitMillis > 0
     ? { ...check, canWait: true, maxWaitMillis }
     : { ...check, canWait: false };
-}
-
-function requestIn(message: CallMessage): RateLimitRequest {
-  let request: RateLimitRequest;
-  try {
-    request = message.take();
-  } catch (error) {
-    if (error instanceof UnreadableMessage) throw invalid('the message', error.message);
-    throw error;
-  }
-  const issue = requestSchema.safeParse(request).error?.issues[0];
-  if (issue) throw invalid(pathText(issue.path) || 'the message', issue.message);
-  return request;
 }
 
 /**
@@ -178,8 +111,4 @@ function maximumOf(
     `descriptors[${index}].limit.unit`,
     `be as long as the window of its key (${windowMillis} ms)`,
   );
-}
-
-function invalid(parameter: string, must: string): ServiceError {
-  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

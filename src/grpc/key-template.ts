@@ -17,16 +17,29 @@ export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
  * whole, so that a long path can't bypass a limit.
  */
 export function keyTemplate(template: string): KeyOf {
+  // Texts are at even indexes, and the names of parts at odd ones.
+  const pieces = template.split(/\{(\w+)\}/).map((piece, i) => (i % 2 === 0 ? piece : PARTS[piece]));
   return (domain, entries) => {
-    const parts: Readonly<Record<string, () => string>> = {
-      domain: () => encodedName(domain),
-      entries: () =>
-        entries.map(({ key, value }) => `${encodedName(key)}=${encoded(value)}`).join(),
-      values: () => entries.map(({ value }) => encoded(value)).join(),
-    };
-    const key = template.replace(/\{(\w+)\}/g, (_, part: string) => parts[part]?.() ?? '');
+    let key = '';
+    for (const piece of pieces) {
+      if (piece !== undefined) key += typeof piece === 'string' ? piece : piece(domain, entries);
+    }
     return withinBounds(key);
   };
+}
+
+/** What a template may name. */
+const PARTS: Readonly<Record<string, KeyOf>> = {
+  domain: (domain) => encodedName(domain),
+  entries: (_, entries) =>
+    joined(entries, ({ key, value }) => `${encodedName(key)}=${encoded(value)}`),
+  values: (_, entries) => joined(entries, ({ value }) => encoded(value)),
+};
+
+function joined(entries: readonly Entry[], textOf: (entry: Entry) => string): string {
+  const [first] = entries;
+  // Most descriptors have one entry.
+  return entries.length === 1 && first ? textOf(first) : entries.map(textOf).join();
 }
 
 /**

@@ -56,27 +56,29 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
 }
 
 /** Encodes a reply with its frame. */
-export function encodeReply({
-  overall_code,
-  statuses,
-  response_headers_to_add,
-}: RateLimitResponse): Buffer {
-  const message = responseType
-    .encode({
-      overall_code: codes[overall_code],
-      statuses: statuses.map(({ code, current_limit, ...others }) => ({
-        ...others,
-        code: codes[code],
-        ...(current_limit && {
-          current_limit: { ...current_limit, unit: units[current_limit.unit] },
-        }),
-      })),
-      response_headers_to_add,
-    })
-    .finish();
+export function encodeReply(reply: RateLimitResponse): Buffer {
+  const message = responseType.encode(numbered(reply)).finish();
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + message.length);
   frame[0] = 0;
   frame.writeUInt32BE(message.length, 1);
   frame.set(message, FRAME_HEAD_BYTES);
   return frame;
+}
+
+/** A reply with the numbers of its enums. */
+function numbered({ overall_code, statuses, response_headers_to_add }: RateLimitResponse): object {
+  return {
+    overall_code: codes[overall_code],
+    statuses: statuses.map(({ code, current_limit: limit, limit_remaining, duration_until_reset }) => ({
+      code: codes[code],
+      current_limit: limit && {
+        requests_per_unit: limit.requests_per_unit,
+        unit: units[limit.unit],
+        name: limit.name,
+      },
+      limit_remaining,
+      duration_until_reset,
+    })),
+    response_headers_to_add,
+  };
 }

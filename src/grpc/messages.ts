@@ -52,8 +52,11 @@ export const UNIT_MILLIS = {
   YEAR: 365 * DAY_MILLIS,
 } as const;
 
+const UNITS = new Map<number, Unit>(
+  Object.entries(UNIT_MILLIS).map(([unit, millis]) => [millis, unit as keyof typeof UNIT_MILLIS]),
+);
+
 /** The name of a window; `UNKNOWN` if it has none. */
 export function unitOf(windowMillis: number): Unit {
-  const units = Object.entries(UNIT_MILLIS) as [keyof typeof UNIT_MILLIS, number][];
-  return units.find(([, millis]) => millis === windowMillis)?.[0] ?? 'UNKNOWN';
+  return UNITS.get(windowMillis) ?? 'UNKNOWN';
 }

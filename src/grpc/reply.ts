@@ -9,7 +9,7 @@ import { isVerdict, type Verdict } from '../limiter/limiter.js';
 import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { passes } from '../service/deciding/decide-together.js';
-import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
+import { type Code, type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
 
@@ -39,15 +39,14 @@ function statusOf(decided: Decided | undefined): DescriptorStatus {
   if (!isTold(decided)) return { code: 'UNKNOWN' };
   const { decision, policy, limit } = decided;
   const { quota } = decision;
-  return {
-    code: passes(decided) ? 'OK' : 'OVER_LIMIT',
-    ...(quota ? limitStatusOf(shownLimit(quota, policy, limit)) : {}),
-  };
+  const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
+  return quota ? limitStatusOf(code, shownLimit(quota, policy, limit)) : { code };
 }
 
-function limitStatusOf(limit: NamedLimit): Omit<DescriptorStatus, 'code'> {
+function limitStatusOf(code: Code, limit: NamedLimit): DescriptorStatus {
   const { name, maximum, windowMillis, remaining, resetMillis } = limit;
   return {
+    code,
     current_limit: {
       requests_per_unit: maximum,
       unit: unitOf(windowMillis),
@@ -78,6 +77,7 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
 
 /** The limit with the least left, which the client should see. A check that was not counted comes last. */
 function nearestLimit(told: readonly Told[]): Told | undefined {
+  if (told.length === 1) return told[0];
   const left = ({ decision: { quota }, policy, limit }: Told): number =>
     quota ? shownLimit(quota, policy, limit).remaining : Infinity;
   return told.toSorted((a, b) => left(a) - left(b))[0];
@@ -93,7 +93,9 @@ function durationOf(millis: number): { seconds: number; nanos: number } {
 }
 
 function pairs(headers: readonly (string | number)[]): Headers {
-  return headers.flatMap((name, i) =>
-    i % 2 === 0 ? [{ key: String(name), value: String(headers[i + 1]) }] : [],
-  );
+  const pairs = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    pairs.push({ key: String(headers[i]), value: String(headers[i + 1]) });
+  }
+  return pairs;
 }
