@@ -1,37 +1,39 @@
-import type { ConnectedRequest, RequestContext } from '../service/request-context.js';
 import { CallerPresence } from '../limiter/caller-presence.js';
+import {
+  type ConnectedRequest,
+  correlationIdOf,
+  type RequestContext,
+} from '../service/request-context.js';
+import type { CallFailure } from './error-statuses.js';
 import type { UnaryCall } from './unary-call.js';
 
 /** The time that an answer needs, as a part of the time until Envoy gives up, and at least. */
 const ANSWER_PART = 0.1;
 const ANSWER_MILLIS = 5;
 
-/** The context of a gateway's call. */
+/** A gateway's call, as the rest of the service knows it. */
 export class GatewayCall implements ConnectedRequest {
-  readonly correlationId: string;
-  readonly startedAt: number;
+  readonly startedAt = performance.now();
   readonly headers: RequestContext['headers'];
-  readonly caller: RequestContext['caller'];
+  caller: RequestContext['caller'];
   span: RequestContext['span'];
   /** The keys that it asks for, as far as they are known, for the log. */
   keys: readonly string[] | undefined;
+  #correlationId: string | undefined;
   /** The presences of its checks that may wait. */
-  readonly #waiting = new Set<CallerPresence>();
-  #waitsNoMore: boolean;
+  #waiting: Set<CallerPresence> | undefined;
+  #waitsNoMore = false;
 
-  /** @param head the context of a call that was let in */
-  constructor(
-    private readonly call: UnaryCall,
-    head: RequestContext,
-  ) {
-    this.correlationId = head.correlationId;
-    this.startedAt = head.startedAt;
-    this.headers = head.headers;
-    this.caller = head.caller;
-    this.#waitsNoMore = call.isOver;
+  constructor(private readonly call: UnaryCall) {
+    this.headers = call.headers;
     call.onOver = () => {
       this.withdrawWaiting();
     };
+  }
+
+  /** Most calls are not logged, and need none. */
+  get correlationId(): string {
+    return (this.#correlationId ??= correlationIdOf(this.headers));
   }
 
   /** The owner of the share that it takes from: its caller, or its connection if there are no tokens. */
@@ -56,18 +58,27 @@ export class GatewayCall implements ConnectedRequest {
   /** Runs `work` with a presence that ends when the gateway gives up, or by `withdrawWaiting`. */
   async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
     const client = new CallerPresence();
-    if (this.#waitsNoMore) client.disconnect();
-    this.#waiting.add(client);
+    if (this.#waitsNoMore || this.isCancelled) client.disconnect();
+    const waiting = (this.#waiting ??= new Set());
+    waiting.add(client);
     try {
       return await work(client);
     } finally {
-      this.#waiting.delete(client);
+      waiting.delete(client);
     }
   }
 
   /** Withdraws the checks that wait, and lets no check wait from now on. */
   withdrawWaiting(): void {
     this.#waitsNoMore = true;
-    for (const client of [...this.#waiting]) client.disconnect();
+    for (const client of [...(this.#waiting ?? [])]) client.disconnect();
+  }
+
+  reply(frame: Buffer): void {
+    this.call.reply(frame);
+  }
+
+  fail(failure: CallFailure): void {
+    this.call.fail(failure);
   }
 }

@@ -14,9 +14,9 @@ import { type Timeouts, TIMEOUTS } from '../net/timeouts.js';
 import type { Readiness } from '../readiness/readiness.js';
 import type { ErrorCode } from '../service/errors.js';
 import type { Service } from '../service/service.js';
-import { contextOf } from './call-context.js';
 import { CallLog } from './call-log.js';
 import { CallMessage } from './call-message.js';
+import { GatewayCall } from './gateway-call.js';
 import { Health, WATCH_PATH } from './health.js';
 import { http2ServerOf } from './http2-server.js';
 import { listenForHttp2 } from './listener.js';
@@ -95,19 +95,19 @@ export async function openGrpcPort(
   });
   const streams = new StreamBounds({
     callPath,
-    serveCall: (stream, headers) => {
-      const call = new UnaryCall(stream, headers);
-      if (!call.isGrpc()) return;
-      const context = contextOf(call);
+    serveCall: (stream, headers, awaited) => {
+      const unary = new UnaryCall(stream, headers, awaited);
+      if (!unary.isGrpc()) return;
+      const call = new GatewayCall(unary);
       try {
-        service.access.enter('check', context);
+        service.access.enter('check', call);
       } catch (error) {
         // Before its message is read.
-        call.fail(log.failed(error, context));
+        call.fail(log.failed(error, call));
         return;
       }
-      call.read(MAX_MESSAGE_BYTES, (bytes) => {
-        answer(call, context, new CallMessage(bytes));
+      unary.read(MAX_MESSAGE_BYTES, (bytes) => {
+        answer(call, new CallMessage(bytes));
       });
     },
     watchPath: WATCH_PATH,

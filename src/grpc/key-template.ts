@@ -18,7 +18,9 @@ export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
  */
 export function keyTemplate(template: string): KeyOf {
   // Texts are at even indexes, and the names of parts at odd ones.
-  const pieces = template.split(/\{(\w+)\}/).map((piece, i) => (i % 2 === 0 ? piece : PARTS[piece]));
+  const pieces = template
+    .split(/\{(\w+)\}/)
+    .map((piece, i) => (i % 2 === 0 ? piece : PARTS[piece]));
   return (domain, entries) => {
     let key = '';
     for (const piece of pieces) {

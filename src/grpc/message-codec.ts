@@ -69,16 +69,18 @@ export function encodeReply(reply: RateLimitResponse): Buffer {
 function numbered({ overall_code, statuses, response_headers_to_add }: RateLimitResponse): object {
   return {
     overall_code: codes[overall_code],
-    statuses: statuses.map(({ code, current_limit: limit, limit_remaining, duration_until_reset }) => ({
-      code: codes[code],
-      current_limit: limit && {
-        requests_per_unit: limit.requests_per_unit,
-        unit: units[limit.unit],
-        name: limit.name,
-      },
-      limit_remaining,
-      duration_until_reset,
-    })),
+    statuses: statuses.map(
+      ({ code, current_limit: limit, limit_remaining, duration_until_reset }) => ({
+        code: codes[code],
+        current_limit: limit && {
+          requests_per_unit: limit.requests_per_unit,
+          unit: units[limit.unit],
+          name: limit.name,
+        },
+        limit_remaining,
+        duration_until_reset,
+      }),
+    ),
     response_headers_to_add,
   };
 }

@@ -12,7 +12,7 @@ export class RequestFrames {
   /** Of the message; undefined until its head is there. */
   #length: number | undefined;
 
-  constructor(private readonly maxBytes: number) {}
+  constructor(readonly maxBytes: number) {}
 
   /** @returns why the call fails, if its message is too long, or another one follows */
   add(piece: Buffer): CallFailure | undefined {

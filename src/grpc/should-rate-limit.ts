@@ -3,18 +3,16 @@ import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { decideTogether, releaseUnused } from '../service/deciding/decide-together.js';
 import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
-import type { RequestContext } from '../service/request-context.js';
 import { logShadowDenial } from '../service/request-log.js';
 import type { Service } from '../service/service.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CheckShares } from './check-shares.js';
 import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
-import { GatewayCall } from './gateway-call.js';
+import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { encodeReply } from './message-codec.js';
 import { repliesBy } from './reply.js';
-import type { UnaryCall } from './unary-call.js';
 
 export interface ShouldRateLimitParts {
   readonly service: Service;
@@ -28,11 +26,7 @@ const BYTES_OF_CALL = 16 * 1024;
 const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
-export type ShouldRateLimit = (
-  unary: UnaryCall,
-  head: RequestContext,
-  message: CallMessage,
-) => void;
+export type ShouldRateLimit = (call: GatewayCall, message: CallMessage) => void;
 
 export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
   const { service, log, settings } = parts;
@@ -154,10 +148,9 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     });
   };
 
-  return (unary, head, message) => {
-    const call = new GatewayCall(unary, head);
+  return (call, message) => {
     const onFailed = (error: unknown): void => {
-      unary.fail(log.failed(error, call));
+      call.fail(log.failed(error, call));
     };
     const onDecided = (decided: readonly (Decided | undefined)[]): void => {
       try {
@@ -171,7 +164,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
         const reply = replyTo(decided);
         const code = reply.overall_code;
         log.replied(code === 'OK', call, { code });
-        unary.reply(encodeReply(reply));
+        call.reply(encodeReply(reply));
       } catch (error) {
         onFailed(error);
       }

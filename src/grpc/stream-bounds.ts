@@ -14,6 +14,7 @@ import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
+import { AwaitedStream } from './awaited-stream.js';
 import { EndedSessions } from './ended-sessions.js';
 import { type CountedConnection, ResetBounds } from './reset-bounds.js';
 
@@ -51,8 +52,12 @@ export interface StreamBoundsOptions {
   readonly maxWaiters: number;
   readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
   readonly clock: Clock;
-  /** Serves a stream of a call. */
-  readonly serveCall: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
+  /** Serves a stream of a call, and tells `awaited` what happens to it. */
+  readonly serveCall: (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    awaited: AwaitedStream,
+  ) => void;
   /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
   /** Called for each connection that is dropped since its client resets too many streams. */
@@ -127,11 +132,17 @@ export class StreamBounds {
     server.removeAllListeners('stream');
     const { callPath, serveCall } = this.options;
     server.on('stream', (...args: Parameters<OnStream>) => {
-      const [stream, headers] = args;
-      this.#take(args, () => {
-        if (headers[':path'] === callPath) serveCall(stream, headers);
-        else for (const listener of listeners) listener.apply(server, args);
-      });
+      const [stream, headers, , rawHeaders] = args;
+      const awaited = this.#take(stream, headers, rawHeaders);
+      if (!awaited) return;
+      if (headers[':path'] === callPath) {
+        serveCall(stream, headers, awaited);
+        return;
+      }
+      awaited.watchAnswer();
+      for (const listener of listeners) listener.apply(server, args);
+      // Only now: a listener makes the data flow.
+      awaited.watchRequest();
     });
   }
 
@@ -139,43 +150,33 @@ export class StreamBounds {
     for (const one of [this.#beginning, this.#coming, this.#answered, this.#ended]) one.close();
   }
 
-  #take([stream, headers, , rawHeaders]: Parameters<OnStream>, serve: () => void): void {
+  /** @returns undefined if the stream is dropped */
+  #take(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ): AwaitedStream | undefined {
     // A dropped stream emits an error.
-    stream.on('error', () => undefined);
+    stream.on('error', ignore);
     const [session, connection] = [this.#session, this.#connection];
     const isOver: boolean = stream.closed;
     if (isOver) {
       // Its client has reset it in the same piece of data.
       this.#noteReset(session, connection);
-      return;
+      return undefined;
     }
     if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
       this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      return;
+      return undefined;
     }
     const { callPath, watchPath } = this.options;
     const path = headers[':path'];
     if (path !== callPath && !this.#admitOther(stream)) {
       this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
-      return;
+      return undefined;
     }
-    this.#coming.add(stream);
-    this.#noteAnswer(stream, path !== watchPath);
-    stream.once('close', () => {
-      this.#coming.delete(stream);
-      this.#answered.delete(stream);
-      const isReset = stream.aborted && !stream.headersSent && !this.#resetHere.has(stream);
-      if (isReset) this.#noteReset(session, connection);
-    });
-    serve();
-    if (stream.closed) return;
-    // Added after serve(): a listener makes the data flow.
-    stream.on('data', ({ length }: Buffer) => {
-      this.#coming.grow(stream, length);
-    });
-    stream.once('end', () => {
-      this.#coming.delete(stream);
-      if (stream.headersSent && path !== watchPath) this.#answered.add(stream);
+    return new AwaitedStream(stream, path !== watchPath, this.#coming, this.#answered, () => {
+      if (!this.#resetHere.has(stream)) this.#noteReset(session, connection);
     });
   }
 
@@ -205,21 +206,6 @@ export class StreamBounds {
     return true;
   }
 
-  /** Notes when an answer begins, for which Node has no event. */
-  #noteAnswer(stream: ServerHttp2Stream, hasEnd: boolean): void {
-    const respond = stream.respond.bind(stream);
-    stream.respond = (headers, options) => {
-      respond(headers, options);
-      if (stream.closed) return;
-      if (stream.readableEnded) {
-        if (hasEnd) this.#answered.add(stream);
-      } else if (options?.endStream) {
-        // The rest of a rejected request is not needed: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
-        stream.close();
-      }
-    };
-  }
-
   readonly #drop = (stream: ServerHttp2Stream, reason: EndReason): void => {
     if (stream.headersSent) {
       this.#reset(stream, reason, constants.NGHTTP2_CANCEL);
@@ -229,6 +215,8 @@ export class StreamBounds {
     } else {
       this.options.onDropped(reason);
       stream.respond(TOO_LATE, { endStream: true });
+      // The rest of its request is not needed.
+      stream.close();
     }
   };
 
@@ -237,6 +225,10 @@ export class StreamBounds {
     this.#resetHere.add(stream);
     stream.close(code);
   }
+}
+
+function ignore(): void {
+  // It is told by `close` as well.
 }
 
 function sizeOf(rawHeaders: readonly string[]): number {

@@ -1,9 +1,15 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 
 import { status } from '@grpc/grpc-js';
 
+import type { AwaitedStream } from './awaited-stream.js';
 import type { CallFailure } from './error-statuses.js';
 import { RequestFrames } from './request-frames.js';
 
@@ -16,6 +22,7 @@ const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
 const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate) };
 const CONTENT = { ':status': 200, 'content-type': 'application/grpc+proto' };
 const REPLY = { ...CONTENT, 'grpc-accept-encoding': 'identity,deflate,gzip' };
+const WITH_TRAILERS = { waitForTrailers: true };
 const OK = { 'grpc-status': status.OK };
 
 /**
@@ -30,9 +37,14 @@ export class UnaryCall {
   #isOver = false;
   #timer: NodeJS.Timeout | undefined;
 
+  #frames: RequestFrames | undefined;
+  #onMessage: ((bytes: Buffer) => void) | undefined;
+
+  /** @param awaited told what happens to the stream */
   constructor(
     private readonly stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders,
+    private readonly awaited: Pick<AwaitedStream, 'grown' | 'ended' | 'answers' | 'closed'>,
   ) {
     const timeout = headers['grpc-timeout'];
     if (timeout !== undefined) {
@@ -40,7 +52,7 @@ export class UnaryCall {
       this.deadline = Date.now() + millis;
       if (millis <= LONGEST_TIMER_MILLIS) this.#timer = setTimeout(this.#onDeadline, millis);
     }
-    stream.once('close', this.#end);
+    stream.on('close', this.#onClose);
   }
 
   /** Whether it needs no answer any more. */
@@ -59,11 +71,7 @@ export class UnaryCall {
   isGrpc(): boolean {
     const isGrpc = this.headers['content-type']?.startsWith('application/grpc') ?? false;
     if (!isGrpc) {
-      this.stream.respond(
-        { ':status': constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE },
-        { endStream: true },
-      );
-      this.#end();
+      this.#respondAlone({ ':status': constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE });
     }
     return isGrpc;
   }
@@ -73,50 +81,64 @@ export class UnaryCall {
    * @param maxBytes of the message
    */
   read(maxBytes: number, onMessage: (bytes: Buffer) => void): void {
-    const { stream } = this;
     if (Number.isNaN(this.deadline)) {
       const details = `Invalid grpc-timeout value "${String(this.headers['grpc-timeout'])}"`;
       this.fail({ code: status.INTERNAL, details });
       return;
     }
-    const frames = new RequestFrames(maxBytes);
-    stream.on('data', (piece: Buffer) => {
-      if (this.isOver) return;
-      const failure = frames.add(piece);
-      if (failure) this.fail(failure);
-    });
-    stream.once('end', () => {
-      if (this.isOver) return;
-      const message = frames.end();
-      if (!message) {
-        this.fail({ code: status.UNIMPLEMENTED, details: 'a call has one message' });
-      } else if (message.isCompressed) {
-        void this.#decompress(message.bytes, maxBytes, onMessage);
-      } else {
-        onMessage(message.bytes);
-      }
-    });
+    this.#frames = new RequestFrames(maxBytes);
+    this.#onMessage = onMessage;
+    this.stream.on('end', this.#onEnd).on('data', this.#onData);
   }
 
   /** @param frame a message in its frame */
   reply(frame: Buffer): void {
     if (this.isOver) return;
     const { stream } = this;
-    stream.respond(REPLY, { waitForTrailers: true });
-    stream.once('wantTrailers', this.#sendTrailers);
+    stream.respond(REPLY, WITH_TRAILERS);
+    this.awaited.answers(false);
+    stream.on('wantTrailers', this.#sendTrailers);
     stream.end(frame);
     this.#end();
   }
 
   fail({ code, details }: CallFailure): void {
     if (this.isOver) return;
-    const message = encodeURI(details);
-    this.stream.respond(
-      { ...CONTENT, 'grpc-status': code, 'grpc-message': message },
-      { endStream: true },
-    );
+    this.#respondAlone({
+      ...CONTENT,
+      'grpc-status': code,
+      'grpc-message': encodeURI(details),
+    });
+  }
+
+  /** Answers without a message. */
+  #respondAlone(headers: OutgoingHttpHeaders): void {
+    this.stream.respond(headers, { endStream: true });
+    this.awaited.answers(true);
     this.#end();
   }
+
+  readonly #onData = (piece: Buffer): void => {
+    this.awaited.grown(piece);
+    if (this.isOver) return;
+    const failure = this.#frames?.add(piece);
+    if (failure) this.fail(failure);
+  };
+
+  readonly #onEnd = (): void => {
+    this.awaited.ended();
+    if (this.isOver) return;
+    const [frames, onMessage] = [this.#frames, this.#onMessage];
+    if (!frames || !onMessage) return;
+    const message = frames.end();
+    if (!message) {
+      this.fail({ code: status.UNIMPLEMENTED, details: 'a call has one message' });
+    } else if (message.isCompressed) {
+      void this.#decompress(message.bytes, frames.maxBytes, onMessage);
+    } else {
+      onMessage(message.bytes);
+    }
+  };
 
   async #decompress(
     bytes: Buffer,
@@ -155,12 +177,17 @@ export class UnaryCall {
     this.fail({ code: status.DEADLINE_EXCEEDED, details: 'Deadline exceeded' });
   };
 
-  readonly #end = (): void => {
+  readonly #onClose = (): void => {
+    this.awaited.closed();
+    this.#end();
+  };
+
+  #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.onOver?.();
-  };
+  }
 }
 
 /** @returns NaN if the text is no timeout */

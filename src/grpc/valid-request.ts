@@ -21,7 +21,7 @@ export function validRequest(message: CallMessage): RateLimitRequest {
   if (descriptors.length > MAX_DESCRIPTORS) {
     throw invalid('descriptors', `have at most ${MAX_DESCRIPTORS} descriptors`);
   }
-  for (let i = 0; i < descriptors.length; i += 1) demandDescriptor(i, descriptors[i]!);
+  descriptors.forEach(demandDescriptor);
   if (hits > BOUNDS.hits.max) throw invalid('hits_addend', `be at most ${BOUNDS.hits.max}`);
   return request;
 }
@@ -39,14 +39,13 @@ function requestIn(message: CallMessage): RateLimitRequest {
   }
 }
 
-function demandDescriptor(index: number, { entries, limit, hits_addend }: Descriptor): void {
+function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: number): void {
   const path = (field: string): string => `descriptors[${index}].${field}`;
   if (entries.length === 0) throw invalid(path('entries'), 'have at least one entry');
-  for (let i = 0; i < entries.length; i += 1) {
-    const { key, value } = entries[i]!;
+  entries.forEach(({ key, value }, i) => {
     if (key === '' || key === NOT_UTF8) demandName(path(`entries[${i}].key`), key);
     if (value === NOT_UTF8) demandText(path(`entries[${i}].value`), value);
-  }
+  });
   if (limit) {
     demandWithin(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }

@@ -1,8 +1,9 @@
 import type { CallMessage } from '../../../src/grpc/call-message.js';
+import { GatewayCall } from '../../../src/grpc/gateway-call.js';
 import { shouldRateLimit, type ShouldRateLimitParts } from '../../../src/grpc/should-rate-limit.js';
 import type { UnaryCall } from '../../../src/grpc/unary-call.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
-import type { RequestContext } from '../../../src/service/request-context.js';
+import type { Caller } from '../../../src/service/callers/caller.js';
 
 const KIB = 1024;
 
@@ -18,11 +19,11 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
     settings: { GRPC_KEY_TEMPLATE: '{entries}' },
     log: { failed: (error: unknown) => error },
   } as unknown as ShouldRateLimitParts);
-  const head = { caller: { name: 'one' } } as RequestContext;
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
-      const unary = { isOver: false, fail: resolve } as unknown as UnaryCall;
-      answer(unary, head, { length: bytes } as unknown as CallMessage);
+      const unary = { isOver: false, headers: {}, fail: resolve } as unknown as UnaryCall;
+      const gateway = Object.assign(new GatewayCall(unary), { caller: { name: 'one' } as Caller });
+      answer(gateway, { length: bytes } as unknown as CallMessage);
     });
   const most = BODY_BYTES.caller / (256 * KIB);
   const begun = Array.from({ length: most }, () => call(240 * KIB));
