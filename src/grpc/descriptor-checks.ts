@@ -49,6 +49,11 @@ export function draftsOf(
   });
 }
 
+/** Whether a descriptor asks without counting anything. */
+export function isPeek({ hits }: Pick<AskedCheck, 'hits'>): boolean {
+  return hits === 0;
+}
+
 /**
  * The check of a descriptor. It may wait if its key's rule has a `max_wait_millis`.
  * @param millisLeft until Envoy gives up
@@ -56,6 +61,7 @@ export function draftsOf(
  */
 export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): AskedCheck {
   const { key, hits, lane, group } = draft;
+  if (isPeek(draft)) return { key, lane, group, hits, canWait: false };
   const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
   const check = {
     key,

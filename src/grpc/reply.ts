@@ -5,16 +5,15 @@ import {
   retryAfterSeconds,
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
-import { isVerdict, type Verdict } from '../limiter/limiter.js';
+import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
 import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
-import type { Decided } from '../service/deciding/decide-check.js';
-import { passes } from '../service/deciding/decide-together.js';
+import { type DecidedOrPeeked, passes } from '../service/deciding/decide-together.js';
 import { type Code, type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
 
 /** A check with a decision. A check that was withdrawn, since another was denied, has none. */
-type Told = Decided & { readonly decision: Verdict };
+type Told = DecidedOrPeeked & { readonly decision: Verdict | Peek };
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
@@ -22,7 +21,7 @@ const addRateLimit = rateLimitHeadersIn('legacy');
 export function repliesBy({
   RATE_LIMIT_HEADERS,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): (
-  decided: readonly (Decided | undefined)[],
+  decided: readonly (DecidedOrPeeked | undefined)[],
 ) => RateLimitResponse {
   const showsLimit = RATE_LIMIT_HEADERS !== 'off';
   return (decided) => {
@@ -35,7 +34,7 @@ export function repliesBy({
   };
 }
 
-function statusOf(decided: Decided | undefined): DescriptorStatus {
+function statusOf(decided: DecidedOrPeeked | undefined): DescriptorStatus {
   if (!isTold(decided)) return { code: 'UNKNOWN' };
   const { decision, policy, limit } = decided;
   const { quota } = decision;
@@ -83,7 +82,7 @@ function nearestLimit(told: readonly Told[]): Told | undefined {
   return told.toSorted((a, b) => left(a) - left(b))[0];
 }
 
-function isTold(decided: Decided | undefined): decided is Told {
+function isTold(decided: DecidedOrPeeked | undefined): decided is Told {
   return decided !== undefined && isVerdict(decided.decision);
 }
 

@@ -1,14 +1,18 @@
 import type { Settings } from '../config/settings.js';
 import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
-import { decideTogether, releaseUnused } from '../service/deciding/decide-together.js';
+import {
+  type DecidedOrPeeked,
+  decideTogether,
+  releaseUnused,
+} from '../service/deciding/decide-together.js';
 import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
 import { logShadowDenial } from '../service/request-log.js';
 import type { Service } from '../service/service.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CheckShares } from './check-shares.js';
-import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
+import { checkOf, type Draft, draftsOf, isPeek } from './descriptor-checks.js';
 import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { encodeReply } from './message-codec.js';
@@ -116,11 +120,17 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     return checks;
   };
 
+  /** What a check of one hit would get. */
+  const peekAt = async ({ key, lane, group }: AskedCheck): Promise<DecidedOrPeeked> => {
+    const { peek, policy, limit } = await service.peek({ key, lane, group });
+    return { decision: peek, policy, limit, isKept: false };
+  };
+
   const decideAll = async (
     message: CallMessage,
     call: GatewayCall,
     read: readonly Draft[] | undefined,
-  ): Promise<(Decided | undefined)[]> => {
+  ): Promise<(DecidedOrPeeked | undefined)[]> => {
     const checks = await checksWithin(message, call, read);
     if (call.isCancelled) return [];
     const isAlone = checks.length === 1;
@@ -128,6 +138,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
       limiter,
       log: () => log.of(call),
       decide: async (check) => {
+        if (isPeek(check)) return peekAt(check);
         const decided = await new Promise<Decided>((resolve, reject) => {
           service.decide(check, call, resolve, reject);
         });
@@ -152,7 +163,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     const onFailed = (error: unknown): void => {
       call.fail(log.failed(error, call));
     };
-    const onDecided = (decided: readonly (Decided | undefined)[]): void => {
+    const onDecided = (decided: readonly (DecidedOrPeeked | undefined)[]): void => {
       try {
         if (call.isCancelled) {
           log.givenUp(
@@ -173,7 +184,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     try {
       read = message.length < BYTES_OF_CHECK ? readDrafts(message, call) : undefined;
       const [first, ...others] = read ?? [];
-      if (first && others.length === 0) {
+      if (first && others.length === 0 && !isPeek(first)) {
         decideAlone(checkIn(first, call), call, onDecided, onFailed);
         return;
       }

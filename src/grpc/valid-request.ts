@@ -49,7 +49,10 @@ function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: nu
   if (limit) {
     demandWithin(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }
-  if (hits_addend) demandWithin(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
+  // 0 asks without counting.
+  if (hits_addend) {
+    demandWithin({ ...BOUNDS.hits, min: 0 }, path('hits_addend.value'), hits_addend.value);
+  }
 }
 
 function demandName(parameter: string, text: string): void {

@@ -227,7 +227,7 @@ export function placeIn(status: RequestStatus | undefined): PlaceInQueue | undef
   return { position, waitMillis };
 }
 
-export function isVerdict(decision: Decision): decision is Verdict {
+export function isVerdict(decision: Decision | Peek): decision is Verdict | Peek {
   return decision.outcome === 'approved' || decision.outcome === 'denied';
 }
 

@@ -1,16 +1,19 @@
 import type { Logger } from 'pino';
 
 import { StoreUnavailableError } from '../../limiter/errors.js';
-import type { Limiter } from '../../limiter/limiter.js';
+import type { Decision, Limiter, Peek } from '../../limiter/limiter.js';
 import type { Decided } from './decide-check.js';
 import type { AskedCheck } from './lists-of-checks.js';
+
+/** What was decided on a check, or what a peek in its place has found, for which nothing is counted. */
+export type DecidedOrPeeked = Omit<Decided, 'decision'> & { readonly decision: Decision | Peek };
 
 /** What decides checks together. */
 export interface Together {
   readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
   /** For the approvals that are released. */
   readonly log: () => Logger;
-  decide(check: AskedCheck): Promise<Decided>;
+  decide(check: AskedCheck): Promise<DecidedOrPeeked>;
   /** Runs `work`, which decides a check and does not throw, as soon as the caller's share of the store allows. */
   inShare(check: AskedCheck, work: () => Promise<void>): Promise<void>;
   /** Withdraws the checks that wait, and lets no check wait from now on. */
@@ -31,8 +34,8 @@ export interface Together {
 export async function decideTogether(
   checks: readonly AskedCheck[],
   together: Together,
-): Promise<(Decided | undefined)[]> {
-  const decided = new Map<AskedCheck, Decided>();
+): Promise<(DecidedOrPeeked | undefined)[]> {
+  const decided = new Map<AskedCheck, DecidedOrPeeked>();
   const failures: unknown[] = [];
   const state = { isOver: false };
 
@@ -65,21 +68,21 @@ export async function decideTogether(
 }
 
 /** Whether a check is no reason to deny its request: it is approved, or a shadow rule lets it pass. */
-export function passes({ decision, policy }: Decided): boolean {
+export function passes({ decision, policy }: DecidedOrPeeked): boolean {
   return decision.outcome === 'approved' || (decision.outcome === 'denied' && policy.isShadow);
 }
 
-function isDenial(decided: Decided): boolean {
+function isDenial(decided: DecidedOrPeeked): boolean {
   return decided.decision.outcome === 'denied' && !passes(decided);
 }
 
 async function releaseAll(
-  decided: ReadonlyMap<AskedCheck, Decided>,
+  decided: ReadonlyMap<AskedCheck, DecidedOrPeeked>,
   together: Together,
 ): Promise<void> {
   await Promise.all(
     [...decided].map(async ([check, { decision }]) => {
-      if (decision.outcome === 'approved') {
+      if (decision.outcome === 'approved' && 'requestId' in decision) {
         await releaseUnused(check, decision.requestId, together);
       }
     }),

@@ -1,7 +1,7 @@
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
-import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
+import { failureOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -52,6 +52,44 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect([await approvedOf(key), await approvedOf(other)]).toEqual([5, 1]);
   });
 
+  describe('of 0 in a descriptor', () => {
+    const none = { hits_addend: { value: 0 } };
+
+    test('takes nothing, and says what is left', async () => {
+      const other = uniqueKey();
+      await gateway.ask({ hits_addend: 4, descriptors: [of(key)] });
+      const asked = { hits_addend: 3, descriptors: [of(key, none), of(other)] };
+      const { overall_code, statuses } = await gateway.ask(asked);
+
+      expect(overall_code).toBe('OK');
+      expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([6, 7]);
+      expect([await approvedOf(key), await approvedOf(other)]).toEqual([4, 3]);
+    });
+
+    test('is denied if nothing is left, and then the others take nothing', async () => {
+      const other = uniqueKey();
+      await gateway.ask({ hits_addend: 10, descriptors: [of(key)] });
+      const alone = await gateway.ask({ descriptors: [of(key, none)] });
+      const { overall_code } = await gateway.ask({ descriptors: [of(key, none), of(other)] });
+
+      expect(alone).toMatchObject({
+        overall_code: 'OVER_LIMIT',
+        statuses: [{ code: 'OVER_LIMIT', limit_remaining: 0 }],
+      });
+      expect(headersOf(alone)).toMatchObject({ 'Retry-After': expect.any(String) as string });
+      expect(overall_code).toBe('OVER_LIMIT');
+      expect(await approvedOf(key)).toBe(10);
+      expect((await approvedOf(other)) ?? 0).toBe(0);
+    });
+
+    test('sets no limit', async () => {
+      const five = { limit: { requests_per_unit: 5, unit: 'HOUR' } } as const;
+      await gateway.ask({ descriptors: [of(key, { ...none, ...five })] });
+
+      expect((await debugState(app.url, key)).Found).toBe(false);
+    });
+  });
+
   test('above the maximum is denied, and takes nothing', async () => {
     const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
 
@@ -74,7 +112,6 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
       { descriptors: [{ value: 1_000_000_001 }] },
       'descriptors[0].hits_addend.value must be at most 1000000000',
     ],
-    [{ descriptors: [{ value: 0 }] }, 'descriptors[0].hits_addend.value must be at least 1'],
     [
       { descriptors: [{ value: 1 }, { value: 2 ** 60 }] },
       'descriptors[1].hits_addend.value must be at most 1000000000',
