@@ -24,6 +24,13 @@ async function main(): Promise<void> {
 async function answerTo(command: Exclude<Command, { name: 'serve' }>): Promise<string> {
   if (command.name === 'help') return helpText();
   if (command.name === 'version') return packageVersion();
+  if (command.name === 'import') {
+    // Other commands need no parts of gRPC.
+    const { runImportCommand } = await import('./app/import-command.js');
+    const { text, warnings } = runImportCommand(command);
+    for (const warning of warnings) console.error(warning);
+    return text.trimEnd();
+  }
   return runRulesCommand(command, parseSettings(process.env));
 }
 

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 
 import { inOneLine } from '../common/in-one-line.js';
 import { nearestName } from '../common/nearest-name.js';
+import type { ImportCommand } from './import-command.js';
 import type { RulesCommand } from './rules-command.js';
 
 const OPTIONS = {
@@ -15,8 +16,14 @@ const OPTIONS = {
 const MAX_MISTAKES = 2;
 
 export const USAGE = `Usage: node dist/main.js [options], npm start -- [options], or npx sluice [options]
+       npx sluice import envoy-ratelimit FILE...
 
 Without options the service starts.
+
+Commands:
+  import envoy-ratelimit FILE...
+                       print a rules file with the limits of configurations of
+                       github.com/envoyproxy/ratelimit
 
 Options:
   --check-config FILE  check a rules file; exit code 1 if it is invalid
@@ -25,12 +32,16 @@ Options:
   --version            print the version
   -h, --help           print this text`;
 
+const IMPORT = 'import';
+const ENVOY_RATELIMIT = 'envoy-ratelimit';
+
 /** What the command line asks for. */
 export type Command =
   | { readonly name: 'serve' }
   | { readonly name: 'help' }
   | { readonly name: 'version' }
-  | ({ readonly name: 'rules' } & RulesCommand);
+  | ({ readonly name: 'rules' } & RulesCommand)
+  | ({ readonly name: 'import' } & ImportCommand);
 
 /** A command line that names no command. */
 export class CommandLineError extends Error {
@@ -41,25 +52,38 @@ export class CommandLineError extends Error {
   }
 }
 
-/** @throws CommandLineError for an unknown option, or one without its value, and for any other argument */
+/** @throws CommandLineError for an unknown option or command, or one without its value, and for any other argument */
 export function parseCommandLine(args: readonly string[]): Command {
-  const { values, tokens } = parseArgs({
+  const { values, positionals, tokens } = parseArgs({
     args: [...args],
     options: OPTIONS,
     allowPositionals: true,
     strict: false,
     tokens: true,
   });
+  const [first] = tokens;
+  const isImport = first?.kind === 'positional' && first.value === IMPORT;
   for (const token of tokens) {
-    if (token.kind === 'positional') {
+    if (token.kind === 'positional' && !isImport) {
       throw new CommandLineError(`unexpected argument ${JSON.stringify(token.value)}`);
     }
     if (token.kind === 'option') checkOption(token);
   }
   if (values.help === true) return { name: 'help' };
   if (values.version === true) return { name: 'version' };
+  if (isImport) return importOf(positionals.slice(1), Object.keys(values));
   const [file, key] = [textOf(values['check-config']), textOf(values.explain)];
   return file === undefined && key === undefined ? { name: 'serve' } : { name: 'rules', file, key };
+}
+
+function importOf([format, ...files]: readonly string[], [option]: readonly string[]): Command {
+  if (option !== undefined) throw new CommandLineError(`${IMPORT} takes no option --${option}`);
+  if (format !== ENVOY_RATELIMIT) {
+    const given = format === undefined ? 'nothing' : JSON.stringify(format);
+    throw new CommandLineError(`${IMPORT} takes ${ENVOY_RATELIMIT}, not ${given}`);
+  }
+  if (files.length === 0) throw new CommandLineError(`${IMPORT} ${format} needs a file`);
+  return { name: IMPORT, files };
 }
 
 interface OptionToken {

@@ -48,11 +48,11 @@ function joined(entries: readonly Entry[], textOf: (entry: Entry) => string): st
  * Searches the text once for each character. A replacement function for each match would take a hundred times as long
  * for some texts.
  */
-function encoded(text: string): string {
+export function encoded(text: string): string {
   return text.replaceAll('%', '%25').replaceAll(',', '%2C');
 }
 
-function encodedName(text: string): string {
+export function encodedName(text: string): string {
   return encoded(text).replaceAll('=', '%3D').replaceAll(':', '%3A');
 }
 

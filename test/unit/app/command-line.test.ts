@@ -8,6 +8,8 @@ test.each([
   [['--version'], { name: 'version' }],
   [['--check-config', 'a'], { name: 'rules', file: 'a', key: undefined }],
   [['--explain', 'b'], { name: 'rules', file: undefined, key: 'b' }],
+  [['import', 'envoy-ratelimit', 'a', 'b'], { name: 'import', files: ['a', 'b'] }],
+  [['import', '--help'], { name: 'help' }],
   [['--check-config=a', '--explain=--b'], { name: 'rules', file: 'a', key: '--b' }],
 ])('%j is a command', (args, command) => {
   expect(parseCommandLine(args)).toEqual(command);
@@ -20,6 +22,11 @@ test.each([
   [['--constructor'], 'unknown option --constructor'],
   [['serve'], 'unexpected argument "serve"'],
   [['--help', '--', '--version'], 'unexpected argument "--version"'],
+  [['import'], 'import takes envoy-ratelimit, not nothing'],
+  [['import', 'gocc', 'a'], 'import takes envoy-ratelimit, not "gocc"'],
+  [['import', 'envoy-ratelimit'], 'import envoy-ratelimit needs a file'],
+  [['import', 'envoy-ratelimit', 'a', '--explain', 'b'], 'import takes no option --explain'],
+  [['--explain', 'b', 'import'], 'unexpected argument "import"'],
   [['--explain'], '--explain needs a value'],
   [['--check-config', '--explain', 'b'], '--check-config needs a value'],
   [['--version=1'], '--version takes no value'],

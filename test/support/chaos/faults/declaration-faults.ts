@@ -123,8 +123,12 @@ function tokensAreRotated(fleet: Fleet, tokens: TokensFile): FaultKind {
           tokens.rotate(
             fleet,
             isTorn
-              ? // Never nothing: tokens of which nothing is left at two looks in a row are revoked.
-                (text) => tear(tokens.path, text, 1 + Math.floor(part * (text.length - 1)), millis)
+              ? // Never nothing, not even while it is written: tokens of which nothing is left at two looks in a row are revoked.
+                async (text) => {
+                  const length = 1 + Math.floor(part * (text.length - 1));
+                  await replaceFile(tokens.path, text.slice(0, length));
+                  await delay(millis);
+                }
               : undefined,
           ),
         end: nothingToMend,

@@ -1,0 +1,33 @@
+import { stringify } from 'yaml';
+
+import { inOneLine } from '../common/in-one-line.js';
+import { readNamedFile } from '../config/named-file.js';
+import { parseLimitsFile } from '../import/envoy-ratelimit/limits-file.js';
+import { rulesOfLimits } from '../import/envoy-ratelimit/rules-of-limits.js';
+
+/** A command that prints rules with the limits of Envoy's rate limit service. */
+export interface ImportCommand {
+  readonly files: readonly string[];
+}
+
+/** A rules file, and what it can't do that the imported files do. */
+interface ImportedText {
+  readonly text: string;
+  readonly warnings: readonly string[];
+}
+
+/** @throws SettingsError for a file that can't be read, RulesError for one that is invalid */
+export function runImportCommand({ files }: ImportCommand): ImportedText {
+  const read = files.map((file) => parseLimitsFile(readNamedFile('import', file), file));
+  const { rules, warnings } = rulesOfLimits(read);
+  const header = [
+    `Limits of ${files.join(', ')}, for CONFIG_FILE.`,
+    'They are for keys by the default GRPC_KEY_TEMPLATE.',
+  ];
+  return {
+    text: [...header.map((line) => `# ${inOneLine(line)}\n`), stringify({ keys: rules })].join(''),
+    warnings: warnings.map(({ file, line, problem }) =>
+      inOneLine(`${file}:${line}: warning: ${problem}`),
+    ),
+  };
+}

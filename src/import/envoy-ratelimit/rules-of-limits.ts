@@ -1,0 +1,135 @@
+import { groupBy } from '../../common/group-by.js';
+import { BOUNDS } from '../../limiter/bounds.js';
+import { problemOfPattern } from '../../rules/key-patterns.js';
+import type { Rule } from '../../rules/rule.js';
+import { DescriptorPattern, kindOf } from './descriptor-patterns.js';
+import { type LimitsFile, type LocatedDescriptor, UNIT_MILLIS } from './limits-file.js';
+import { type Warning, warningsAbout } from './warnings.js';
+
+/** A rule, with only the fields that it sets. */
+export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
+
+export interface Imported {
+  readonly rules: readonly ImportedRule[];
+  readonly warnings: readonly Warning[];
+}
+
+/** What is not limited approves a number that nobody reaches. Its window is short, so that approvals take little memory. */
+const UNLIMITED = {
+  name: 'unlimited',
+  max_requests_per_window: BOUNDS.maxRequests.max,
+  window_millis: 1000,
+};
+const NAME_LENGTH = 64;
+const NOT_IN_NAMES = /[^\w.:/-]/g;
+
+/** What the rules before those of a descriptor may have set for its keys. */
+interface Before {
+  /** Whether a descriptor with the same entry, named less exactly, has a limit, or one below it has. */
+  hasOwn: boolean;
+  hasDeeper: boolean;
+}
+
+/**
+ * The rules that limit what the files limit. A later rule wins, so that rules go from the least exact descriptor to the most exact.
+ * Envoy's service looks no further once it has found a descriptor for an entry: so one that is named more exactly hides what
+ * others limit.
+ * @throws RulesError for two descriptors with the same entries, and for one whose expression would be too long
+ */
+export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
+  const rules: ImportedRule[] = [];
+  const warnings: Warning[] = [];
+  const setsShadow = files.some(({ descriptors }) => hasShadow(descriptors));
+
+  const add = (rule: ImportedRule, isShadow: boolean, at?: LocatedDescriptor['at']): void => {
+    const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = rule;
+    const problem = problemOfPattern({ pattern, isRegex });
+    if (problem !== undefined && at) throw at.error(`has keys whose pattern ${problem}`);
+    rules.push(setsShadow ? { ...rule, shadow: isShadow } : rule);
+  };
+
+  const addDescriptor = (
+    one: LocatedDescriptor,
+    parent: DescriptorPattern,
+    parentName: string,
+    before: Before,
+  ): void => {
+    const value = one.value ?? '';
+    const pattern = parent.with({ key: one.key, value });
+    const name = `${parentName}.${one.key}${value === '' ? '' : `_${value}`}`;
+    warnings.push(...warningsAbout(one));
+    if (one.rate_limit) {
+      add({ ...pattern.own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
+    } else if (before.hasOwn) {
+      add({ ...pattern.own, ...UNLIMITED }, false, one.at);
+    }
+    if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one.at);
+    addAll(one.children, pattern, name);
+  };
+
+  const addAll = (
+    descriptors: readonly LocatedDescriptor[],
+    parent: DescriptorPattern,
+    parentName: string,
+  ): void => {
+    rejectTwins(descriptors);
+    for (const ofKey of groupBy(descriptors, ({ key }) => key)) {
+      const of = (kind: string) =>
+        ofKey.filter(({ value }) => kindOf({ value: value ?? '' }) === kind);
+      const before = { hasOwn: false, hasDeeper: false };
+      for (const one of [...of('any'), ...of('wildcard').toReversed()]) {
+        addDescriptor(one, parent, parentName, before);
+        before.hasOwn ||= Boolean(one.rate_limit);
+        before.hasDeeper ||= hasLimit(one.children);
+      }
+      for (const one of of('exact')) addDescriptor(one, parent, parentName, before);
+    }
+  };
+
+  for (const ofDomain of groupBy(files, (file) => file.domain)) {
+    const [{ domain } = { domain: '' }] = ofDomain;
+    const pattern = DescriptorPattern.of(domain);
+    // What no descriptor limits is not limited.
+    add({ ...pattern.deeper, ...UNLIMITED }, false);
+    addAll(
+      ofDomain.flatMap(({ descriptors }) => descriptors),
+      pattern,
+      domain,
+    );
+  }
+  return { rules, warnings };
+}
+
+function limitOf(
+  { unit, requests_per_unit: requests, name }: NonNullable<LocatedDescriptor['rate_limit']>,
+  path: string,
+): Omit<ImportedRule, 'key_pattern'> {
+  const named = { name: nameOf(name ?? path) };
+  if (!unit) return { ...UNLIMITED, ...named };
+  return {
+    ...named,
+    max_requests_per_window: Math.min(requests ?? 0, BOUNDS.maxRequests.max),
+    window_millis: UNIT_MILLIS[unit],
+  };
+}
+
+function nameOf(text: string): string {
+  return text.replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH);
+}
+
+function rejectTwins(descriptors: readonly LocatedDescriptor[]): void {
+  const seen = new Set<string>();
+  for (const { key, value, at } of descriptors) {
+    const entry = JSON.stringify([key, value ?? '']);
+    if (seen.has(entry)) throw at.error('has the key and the value of another descriptor');
+    seen.add(entry);
+  }
+}
+
+function hasLimit(descriptors: readonly LocatedDescriptor[]): boolean {
+  return descriptors.some((one) => Boolean(one.rate_limit) || hasLimit(one.children));
+}
+
+function hasShadow(descriptors: readonly LocatedDescriptor[]): boolean {
+  return descriptors.some((one) => one.shadow_mode === true || hasShadow(one.children));
+}
