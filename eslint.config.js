@@ -85,6 +85,11 @@ export default tseslint.config(
     'rules know limits and files only',
   ),
   mayNotImport(
+    'import',
+    [...NOT_FOR_WAYS_IN, '**/service/**', '**/http/**', '**/metrics/**', '@grpc/**', 'express'],
+    'an import knows rules, and how keys are made',
+  ),
+  mayNotImport(
     'limiter',
     ['**/redis/**', ...ABOVE_LIMITER],
     'the limiter knows neither its callers nor Redis',

@@ -9,6 +9,7 @@ import { findClientPython } from './find-client-python.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
+import { findEnvoyRatelimit } from './find-envoy-ratelimit.mjs';
 import { findGocc } from './find-gocc.mjs';
 import { findGrpcPython } from './find-grpc-python.mjs';
 import { findLanguages } from './find-languages.mjs';
@@ -41,6 +42,7 @@ const environment = {
   SLUICE_TEST_NGINX: nginx,
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
   SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
+  SLUICE_TEST_ENVOY_RATELIMIT: findEnvoyRatelimit(),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
   SLUICE_TEST_CLIENT_PYTHON: findClientPython({ get }),

@@ -14,9 +14,9 @@ export type Path = readonly (string | number)[];
 export interface ReadFile<Value> {
   readonly value: Value;
   /** The line of the value at a path, or of its nearest existing parent. From 1 on. */
-  lineOf(path: Path): number;
+  readonly lineOf: (path: Path) => number;
   /** An error at a path. @param problem follows the path in the message */
-  errorIn(path: Path, problem: string): RulesError;
+  readonly errorIn: (path: Path, problem: string) => RulesError;
 }
 
 /**

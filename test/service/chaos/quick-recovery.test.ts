@@ -9,6 +9,8 @@ import { FULL_CELLS, QUICK_CELL } from '../../support/chaos/recovery/quick-cells
 const SEED = 11;
 
 endEverythingAfterwards();
+// On a machine that does twice as much else, it takes a quarter of an hour.
+jest.setTimeout(3_600_000);
 
 describeWithRedisProgram('under any load, after a fault of Redis,', () => {
   test('the replica recovers in time, and nothing is lost or counted twice', async () => {

@@ -23,6 +23,7 @@ test('the pages with commands are known', () => {
     'docs/client.md',
     'docs/configuration.md',
     'docs/dashboard.md',
+    'docs/envoy-ratelimit.md',
     'docs/languages.md',
     'docs/operations.md',
     'docs/recipes.md',

@@ -1,7 +1,10 @@
 import type { Entry } from '../../../src/grpc/messages.js';
 import type { ConfiguredDescriptor } from '../../../src/import/envoy-ratelimit/limits-file.js';
 
-type Limit = NonNullable<ConfiguredDescriptor['rate_limit']> & { readonly isShadow: boolean };
+type Limit = NonNullable<ConfiguredDescriptor['rate_limit']> & {
+  readonly isShadow: boolean;
+  readonly isQuota: boolean;
+};
 
 /**
  * The limit that Envoy's rate limit service applies to a descriptor, by its README: each entry finds the descriptor with its key
@@ -21,7 +24,11 @@ export function limitByEnvoy(
   if (!found) return undefined;
   if (others.length > 0) return limitByEnvoy(found.descriptors ?? [], others);
   return found.rate_limit
-    ? { ...found.rate_limit, isShadow: found.shadow_mode === true }
+    ? {
+        ...found.rate_limit,
+        isShadow: found.shadow_mode === true,
+        isQuota: found.quota_mode === true,
+      }
     : undefined;
 }
 

@@ -119,7 +119,7 @@ test('a rule has the name of its limit, or else the path of its descriptor', () 
   ]);
 });
 
-test('what has no counterpart is a warning with its line', () => {
+test('a field without a counterpart is a warning with its line', () => {
   const { warnings } = imported(`domain: d
 descriptors:
   - key: a
