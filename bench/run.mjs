@@ -11,6 +11,7 @@ import { publicCommand, readOptions } from './lib/options.mjs';
 const SCENARIOS = {
   throughput: ['throughput', 'throughput'],
   latency: ['latency', 'latency'],
+  rls: ['rls', 'rls'],
   wake: ['wake', 'wake'],
   'many-waiters': ['many-waiters', 'manyWaiters'],
   'kept-waiters': ['kept-waiters', 'keptWaiters'],

@@ -6,6 +6,7 @@ export function goals(results) {
     ...throughputGoals(results.throughput),
     ...sideBySideGoals(results.throughput),
     ...latencyGoals(results.latency),
+    ...(results.rls ?? []).flatMap(rlsGoals),
     ...wakeGoals(results.wake),
     ...waiterGoals(results['many-waiters']),
     ...idleGoals(results['idle-waiting']),
@@ -100,6 +101,17 @@ function latencyGoals(programs) {
       met: sluice - bare < 1,
     },
   ];
+}
+
+function rlsGoals({ name, ratios }) {
+  const call = `CPU of a call of Envoy's protocol, ${name}`;
+  return measuredOf([
+    [atMost, `${call}, embedded, against a check over HTTP`, ratios.embeddedToHttp, 1.4],
+    [atMost, `${call}, on Redis, against a check over HTTP`, ratios.sluiceToHttp, 1.4],
+    [atMost, `Redis's ${call}, against a check over HTTP`, ratios.redisToHttp, 1.1],
+    [atMost, `${call}, on Redis, against Envoy ratelimit`, ratios.toEnvoyRatelimit, 1],
+    [atMost, `${call}, on Redis, against Limitador`, ratios.toLimitador, 1],
+  ]);
 }
 
 function wakeGoals(programs) {

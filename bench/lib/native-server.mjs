@@ -21,7 +21,8 @@ export class NativeServer {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       writeFileSync(join(folder, file), content);
     }
-    Object.assign(server, { name, asking, folder, url: `http://127.0.0.1:${port}` });
+    const [rlsPort] = sparePorts;
+    Object.assign(server, { name, asking, folder, rlsPort, url: `http://127.0.0.1:${port}` });
     const words = [path, ...how.arguments.map(String)];
     const [command, ...rest] = how.startsOnOneCore
       ? ['taskset', '-c', firstCore(), ...words]

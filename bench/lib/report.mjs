@@ -7,6 +7,7 @@ export function report(results) {
     goalsSection(results),
     ...(results.throughput ?? []).map(throughputSection),
     latencySection(results.latency),
+    ...(results.rls ?? []).map(rlsSection),
     wakeSection(results.wake),
     waitersSection(results['many-waiters']),
     keptWaitersSection(results['kept-waiters']),
@@ -82,6 +83,25 @@ function latencySection(programs) {
     ['program', 'checks/s', 'p50 ms', 'p99 ms'],
     rows,
   );
+}
+
+function rlsSection({ name, programs, ratios }) {
+  const rows = programs.map(({ program, perSecond, cpuMicros, redisCpuMicros, p99Micros }) => [
+    program,
+    spread(perSecond, count),
+    spread(cpuMicros, tenths),
+    redisCpuMicros.median === 0 ? '' : spread(redisCpuMicros, tenths),
+    p99Micros === undefined ? '' : spread(p99Micros, millis),
+  ]);
+  const table = section(
+    `Envoy's protocol: ${name}, 64 calls under way on 4 connections, all approved`,
+    ['program', 'calls/s', 'its CPU µs', 'Redis CPU µs', 'p99 ms at half the rate'],
+    rows,
+  );
+  return `${table}
+The load is one Node process, which makes fewer calls a second than some programs could answer.
+A call costs bare node:http2 ${ratios.bareToHttp.toFixed(2)} x the CPU of a check over HTTP.
+`;
 }
 
 function wakeSection(programs) {
