@@ -4,6 +4,7 @@ import { inOneLine } from '../common/in-one-line.js';
 import { readNamedFile } from '../config/named-file.js';
 import { parseLimitsFile } from '../import/envoy-ratelimit/limits-file.js';
 import { rulesOfLimits } from '../import/envoy-ratelimit/rules-of-limits.js';
+import { parseRules } from '../rules/parse-rules.js';
 
 /** A command that prints rules with the limits of Envoy's rate limit service. */
 export interface ImportCommand {
@@ -24,8 +25,13 @@ export function runImportCommand({ files }: ImportCommand): ImportedText {
     `Limits of ${files.join(', ')}, for CONFIG_FILE.`,
     'They are for keys by the default GRPC_KEY_TEMPLATE.',
   ];
+  const text = [...header.map((line) => `# ${inOneLine(line)}\n`), stringify({ keys: rules })].join(
+    '',
+  );
+  // Such as too many.
+  parseRules(text, 'the imported rules');
   return {
-    text: [...header.map((line) => `# ${inOneLine(line)}\n`), stringify({ keys: rules })].join(''),
+    text,
     warnings: warnings.map(({ file, line, problem }) =>
       inOneLine(`${file}:${line}: warning: ${problem}`),
     ),
