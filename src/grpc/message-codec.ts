@@ -44,13 +44,14 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
   return {
     domain,
     hits_addend,
-    descriptors: descriptors.map(({ entries, limit, hits_addend }) => ({
+    descriptors: descriptors.map(({ entries, limit, hits_addend, is_negative_hits }) => ({
       entries,
       limit: limit && {
         requests_per_unit: limit.requests_per_unit,
         unit: (overrideUnits[limit.unit] ?? 'UNKNOWN') as Unit,
       },
       hits_addend,
+      is_negative_hits,
     })),
   };
 }

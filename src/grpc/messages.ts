@@ -12,6 +12,8 @@ export interface Descriptor {
   readonly limit: { readonly requests_per_unit: number; readonly unit: Unit } | null;
   /** Overrides the request's `hits_addend`. */
   readonly hits_addend: { readonly value: number } | null;
+  /** Whether the hits are to be given back. */
+  readonly is_negative_hits: boolean;
 }
 
 export interface Entry {
@@ -50,6 +52,7 @@ export const UNIT_MILLIS = {
   DAY: DAY_MILLIS,
   MONTH: 30 * DAY_MILLIS,
   YEAR: 365 * DAY_MILLIS,
+  WEEK: 7 * DAY_MILLIS,
 } as const;
 
 const UNITS = new Map<number, Unit>(

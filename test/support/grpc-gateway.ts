@@ -16,6 +16,7 @@ export interface AskedDescriptor {
   readonly entries: readonly { readonly key: string; readonly value?: string }[];
   readonly limit?: { readonly requests_per_unit: number; readonly unit: Unit };
   readonly hits_addend?: { readonly value: number };
+  readonly is_negative_hits?: boolean;
 }
 
 export interface Asked {
