@@ -119,10 +119,15 @@ describe('waiters on three replicas', () => {
     // A check in flight while Redis loses its data rightly creates the key again, and is approved.
     await until(() => new Set([...ledger.approved, ...ledger.joined]).size === 2 + requests.length);
     await redis.client.flushall();
+    await ledger.upToNow();
+    // Redis has lost these. A replica that had not yet heard of one of them puts it back.
+    const lost = ledger.approved;
     const answers = await Promise.all(requests.map(({ answer }) => answer));
     await ledger.close();
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(ledger.violations).toEqual([]);
+    const isOfLost = (violation: string): boolean =>
+      lost.some((id) => violation.includes(`approved ${id} twice`));
+    expect(ledger.violations.filter((violation) => !isOfLost(violation))).toEqual([]);
   });
 
   test('get their places back in a long window if one name of the key is removed', async () => {
