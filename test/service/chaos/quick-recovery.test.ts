@@ -1,3 +1,5 @@
+import { jest } from '@jest/globals';
+
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { extent } from '../../support/extent.js';
 import { endEverythingAfterwards } from '../../support/chaos/end-everything.js';
