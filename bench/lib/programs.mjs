@@ -23,14 +23,19 @@ export function programsOf({ with: paths, before }) {
     node('sluice', SLUICE),
     node('embedded', SLUICE, false),
     ...(before ? [node('before', join(before, 'dist', 'main.js'))] : []),
-    ...nativePrograms(paths).map((program) => ({
-      ...program,
-      start: (settings) => NativeServer.start(program, settings),
-    })),
+    ...nativePeersOf(paths),
     node('rate-limiter-flexible', peer('rate-limiter-flexible')),
     node('express-rate-limit', peer('express-rate-limit')),
     node('bare', peer('bare'), false),
   ];
+}
+
+/** The peers in other languages of which there are paths, like `programsOf`. */
+export function nativePeersOf(paths) {
+  return nativePrograms(paths).map((program) => ({
+    ...program,
+    start: (settings) => NativeServer.start(program, settings),
+  }));
 }
 
 /** Starts a program, on a Redis of its own if it uses one, so that no program pays for another's data. */

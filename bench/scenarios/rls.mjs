@@ -2,10 +2,8 @@
 // same process and with as many keys.
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import { saturate } from '../lib/load.mjs';
-import { nativePrograms } from '../lib/native-peers.mjs';
-import { NativeServer } from '../lib/native-server.mjs';
 import { peer, Server, SLUICE } from '../lib/processes.mjs';
-import { startProgram } from '../lib/programs.mjs';
+import { nativePeersOf, startProgram } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
 import { ratio, summary } from '../lib/statistics.mjs';
@@ -118,10 +116,7 @@ function programsOf({ with: paths }) {
   return [
     sluice('sluice', true),
     sluice('embedded', false),
-    ...nativePrograms(peers).map((program) => ({
-      ...program,
-      start: (settings) => NativeServer.start(program, settings),
-    })),
+    ...nativePeersOf(peers),
     {
       name: 'bare-http2',
       usesRedis: false,

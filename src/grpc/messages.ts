@@ -50,9 +50,9 @@ export const UNIT_MILLIS = {
   MINUTE: 60 * 1000,
   HOUR: 60 * 60 * 1000,
   DAY: DAY_MILLIS,
+  WEEK: 7 * DAY_MILLIS,
   MONTH: 30 * DAY_MILLIS,
   YEAR: 365 * DAY_MILLIS,
-  WEEK: 7 * DAY_MILLIS,
 } as const;
 
 const UNITS = new Map<number, Unit>(

@@ -36,7 +36,6 @@ export class UnaryCall {
   onOver: (() => void) | undefined;
   #isOver = false;
   #timer: NodeJS.Timeout | undefined;
-
   #frames: RequestFrames | undefined;
   #onMessage: ((bytes: Buffer) => void) | undefined;
 
@@ -44,7 +43,7 @@ export class UnaryCall {
   constructor(
     private readonly stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders,
-    private readonly awaited: Pick<AwaitedStream, 'grown' | 'ended' | 'answers' | 'closed'>,
+    private readonly awaited: AwaitedStream,
   ) {
     const timeout = headers['grpc-timeout'];
     if (timeout !== undefined) {

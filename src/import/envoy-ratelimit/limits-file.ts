@@ -1,20 +1,8 @@
 import { z } from 'zod';
 
+import { UNIT_MILLIS } from '../../grpc/messages.js';
 import { type Path, type ReadFile, readYaml } from '../../rules/positioned-yaml.js';
 import { strictObject } from '../../rules/strict-object.js';
-
-/** The lengths of units, as Envoy's service has them. */
-export const UNIT_MILLIS = {
-  second: 1000,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-  week: 7 * 86_400_000,
-  month: 30 * 86_400_000,
-  year: 365 * 86_400_000,
-} as const;
-
-type Unit = keyof typeof UNIT_MILLIS;
 
 /** Its texts may be written as numbers or as `true`. */
 const text = z
@@ -22,10 +10,10 @@ const text = z
   .transform((value) => String(value));
 const yesOrNo = z.boolean('must be true or false').nullish();
 const unit = text
-  .transform((value) => value.toLowerCase())
+  .transform((value) => value.toUpperCase())
   .refine(
-    (value): value is Unit => value in UNIT_MILLIS,
-    `must be ${Object.keys(UNIT_MILLIS).join(', ')}`,
+    (value): value is keyof typeof UNIT_MILLIS => Object.hasOwn(UNIT_MILLIS, value),
+    `must be ${Object.keys(UNIT_MILLIS).join(', ').toLowerCase()}`,
   );
 
 const rateLimit = strictObject(
@@ -84,6 +72,8 @@ const root = strictObject(
 
 /** A descriptor, and where it is. */
 export interface LocatedDescriptor extends ConfiguredDescriptor {
+  /** '' without one. */
+  readonly value: string;
   readonly at: Location;
   readonly children: readonly LocatedDescriptor[];
 }
@@ -123,6 +113,7 @@ function located(
     const here = [...path, i];
     return {
       ...one,
+      value: one.value ?? '',
       at: {
         file,
         line: read.lineOf(here),

@@ -1,9 +1,10 @@
 import { groupBy } from '../../common/group-by.js';
+import { UNIT_MILLIS } from '../../grpc/messages.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import { problemOfPattern } from '../../rules/key-patterns.js';
 import type { Rule } from '../../rules/rule.js';
-import { DescriptorPattern, kindOf } from './descriptor-patterns.js';
-import { type LimitsFile, type LocatedDescriptor, UNIT_MILLIS } from './limits-file.js';
+import { DescriptorPattern, type Kind, kindOf } from './descriptor-patterns.js';
+import type { LimitsFile, LocatedDescriptor } from './limits-file.js';
 import { type Warning, warningsAbout } from './warnings.js';
 
 /** A rule, with only the fields that it sets. */
@@ -54,9 +55,9 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     parentName: string,
     before: Before,
   ): void => {
-    const value = one.value ?? '';
-    const pattern = parent.with({ key: one.key, value });
-    const name = `${parentName}.${one.key}${value === '' ? '' : `_${value}`}`;
+    const { key, value } = one;
+    const pattern = parent.with({ key, value });
+    const name = `${parentName}.${key}${value === '' ? '' : `_${value}`}`;
     warnings.push(...warningsAbout(one));
     if (one.rate_limit) {
       add({ ...pattern.own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
@@ -74,8 +75,7 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
   ): void => {
     rejectTwins(descriptors);
     for (const ofKey of groupBy(descriptors, ({ key }) => key)) {
-      const of = (kind: string) =>
-        ofKey.filter(({ value }) => kindOf({ value: value ?? '' }) === kind);
+      const of = (kind: Kind) => ofKey.filter((one) => kindOf(one) === kind);
       const before = { hasOwn: false, hasDeeper: false };
       for (const one of [...of('any'), ...of('wildcard').toReversed()]) {
         addDescriptor(one, parent, parentName, before);
@@ -86,13 +86,12 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     }
   };
 
-  for (const ofDomain of groupBy(files, (file) => file.domain)) {
-    const [{ domain } = { domain: '' }] = ofDomain;
+  for (const domain of new Set(files.map((file) => file.domain))) {
     const pattern = DescriptorPattern.of(domain);
     // What no descriptor limits is not limited.
     add({ ...pattern.deeper, ...UNLIMITED }, false);
     addAll(
-      ofDomain.flatMap(({ descriptors }) => descriptors),
+      files.flatMap((file) => (file.domain === domain ? file.descriptors : [])),
       pattern,
       domain,
     );
@@ -120,7 +119,7 @@ function nameOf(text: string): string {
 function rejectTwins(descriptors: readonly LocatedDescriptor[]): void {
   const seen = new Set<string>();
   for (const { key, value, at } of descriptors) {
-    const entry = JSON.stringify([key, value ?? '']);
+    const entry = JSON.stringify([key, value]);
     if (seen.has(entry)) throw at.error('has the key and the value of another descriptor');
     seen.add(entry);
   }

@@ -28,6 +28,26 @@ import { until } from '../../support/until.js';
 /** `ratelimit`, built in a checkout of https://github.com/envoyproxy/ratelimit as of f2fb157, or ''. */
 const PROGRAM = process.env.SLUICE_TEST_ENVOY_RATELIMIT ?? '';
 
+/** How the benchmark starts it. */
+interface PeerModule {
+  readonly programs: Readonly<
+    Record<
+      'envoy-ratelimit',
+      {
+        readonly launch: (parts: object) => {
+          readonly environment: Readonly<Record<string, string | number>>;
+          /** The only one has the limits. */
+          readonly files: Readonly<Record<string, string>>;
+        };
+      }
+    >
+  >;
+}
+
+const peer = '../../../bench/peers/envoy-ratelimit.mjs';
+const { programs } = (await import(peer)) as PeerModule;
+const { launch } = programs['envoy-ratelimit'];
+
 const CONFIGURATIONS = [
   'examples/ratelimit/config/config.yaml',
   'examples/ratelimit/config/example.yaml',
@@ -100,27 +120,22 @@ function shown({ overall_code: code, statuses }: RateLimitResponse) {
     const redis = await startRedisProcess({
       configure: () => ['user default on nopass ~* &* +@all'],
     });
-    const limits = join(folder, 'limits', 'config');
-    await mkdir(limits, { recursive: true });
-    await writeFile(join(limits, 'limits.yaml'), yaml);
     const [grpcPort, port, debugPort] = [await freePort(), await freePort(), await freePort()];
+    const { environment, files } = launch({
+      port,
+      sparePorts: [grpcPort, debugPort],
+      folder,
+      redis,
+      limit: 1,
+    });
+    for (const file of Object.keys(files)) {
+      await mkdir(dirname(join(folder, file)), { recursive: true });
+      await writeFile(join(folder, file), yaml);
+    }
+    const texts = Object.entries(environment).map(([name, value]) => [name, String(value)]);
     other = spawn(PROGRAM, [], {
       env: {
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        GRPC_HOST: '127.0.0.1',
-        GRPC_PORT: String(grpcPort),
-        DEBUG_HOST: '127.0.0.1',
-        DEBUG_PORT: String(debugPort),
-        BACKEND_TYPE: 'redis',
-        REDIS_SOCKET_TYPE: 'tcp',
-        REDIS_URL: `127.0.0.1:${redis.port}`,
-        RUNTIME_ROOT: folder,
-        RUNTIME_SUBDIRECTORY: 'limits',
-        RUNTIME_WATCH_ROOT: 'false',
-        USE_STATSD: 'false',
-        DISABLE_STATS: 'true',
-        LOG_LEVEL: 'error',
+        ...(Object.fromEntries(texts) as Record<string, string>),
         // So that a denied request counts nothing, as in Sluice.
         STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
       },

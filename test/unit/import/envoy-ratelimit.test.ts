@@ -3,10 +3,10 @@ import { stringify } from 'yaml';
 
 import { parseSettings } from '../../../src/config/settings.js';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
+import { UNIT_MILLIS } from '../../../src/grpc/messages.js';
 import {
   type ConfiguredDescriptor,
   parseLimitsFile,
-  UNIT_MILLIS,
 } from '../../../src/import/envoy-ratelimit/limits-file.js';
 import { rulesOfLimits } from '../../../src/import/envoy-ratelimit/rules-of-limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
@@ -73,7 +73,7 @@ test('the rules limit each descriptor as the configuration does', async () => {
         const policyOf = await policiesBy(stringify({ domain: 'd', descriptors: configured }));
         for (const entries of requests) {
           const limit = limitByEnvoy(configured, entries);
-          const unit = limit?.unit?.toLowerCase() as keyof typeof UNIT_MILLIS | undefined;
+          const unit = limit?.unit?.toUpperCase() as keyof typeof UNIT_MILLIS | undefined;
           const expected = unit && {
             maximum: limit?.requests_per_unit,
             windowMillis: UNIT_MILLIS[unit],
@@ -155,6 +155,10 @@ test.each([
   ],
   [
     'domain: d\ndescriptors:\n  - key: a\n    rate_limit: { unit: fortnight, requests_per_unit: 1 }',
+    '1.yaml:4:25: descriptors[0].rate_limit.unit must be second, minute, hour, day, week, month, year',
+  ],
+  [
+    'domain: d\ndescriptors:\n  - key: a\n    rate_limit: { unit: constructor, requests_per_unit: 1 }',
     '1.yaml:4:25: descriptors[0].rate_limit.unit must be second, minute, hour, day, week, month, year',
   ],
   [
