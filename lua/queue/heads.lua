@@ -176,23 +176,25 @@ function heads.place_of_newcomer(keys, state, call, walk, list, hits)
   return { rank = walk:rank_of(kind), kind = kind, id = id, key = key }
 end
 
--- Whether a list has its turn before a check of another one that joined now.
+-- Whether the head of a list has its turn before a check that joined now. In a lane, the check passes no waiter of its own list,
+-- though this may have a lesser head start by earlier rules.
 function heads.is_before_newcomer(place, list)
-  if list.kind == place.kind then
+  if list.id == place.id then
+    return true
+  elseif list.kind == place.kind then
     return list.key <= place.key
   end
   return list.rank < place.rank
 end
 
 -- Whether a check that joined now would have its turn before each waiter that is not stopped by a limit which does not
--- count the check. It passes no waiter of its own list: in a lane, this may have a lesser head start by earlier rules.
--- `left`: of the limits, which this takes. `place`: of the check.
+-- count the check. `left`: of the limits, which this takes. `place`: of the check.
 function heads.is_next(state, call, tally, walk, left, place)
   walk:begin_with(place.kind, place.id)
   while true do
     local entry, of = walk:next()
     local is_own = entry and of.id == place.id
-    if not entry or not (is_own or heads.is_before_newcomer(place, of)) then
+    if not entry or not heads.is_before_newcomer(place, of) then
       return true
     elseif not heads.counts(state, tally, entry, call.now_ms) then
       walk:take(false)

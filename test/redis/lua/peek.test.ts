@@ -173,6 +173,15 @@ describe('with several lists', () => {
     await expectTold(replica, A, 'turn in 1000 ms');
   });
 
+  test('a check without a lane passes nobody without one who needs more than there is', async () => {
+    const replica = key.replica('r1', { limits: { maxRequests: 2 } });
+    await join(replica, 'first', 2, A);
+    await join(replica, 'of lane', 1, A);
+    await join(replica, 'large', 2);
+    await key.setTime(1000);
+    await expectTold(replica, undefined, 'turn in 1000 ms');
+  });
+
   test.each([
     ['without a lane', undefined],
     ['of a group', group('x')],
