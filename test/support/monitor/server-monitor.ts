@@ -71,15 +71,20 @@ export class ServerMonitor {
       enableReadyCheck: false,
     });
     let isAttached = false;
-    // Also if the server rejects MONITOR, for example while it loads its data.
+    let hasFailed = false;
+    // Also if the server rejects MONITOR, for example while it loads its data. ioredis takes a command for an error if it comes
+    // in one piece with the reply to MONITOR, and says after that that it is monitoring.
     connection.on('error', () => {
+      hasFailed = true;
       connection.disconnect();
     });
     connection.on('monitoring', () => {
+      if (hasFailed) return;
       isAttached = true;
       this.events.onAttached();
     });
     connection.on('monitor', (time: string, [name = '', ...args]: string[], source: string) => {
+      if (hasFailed) return;
       this.events.onCommand({
         at: Number(time) * 1000,
         isOfScript: source === 'lua',
