@@ -214,6 +214,31 @@ function fixed_window:hold(hits, ids)
   end
 end
 
+-- What the approvals take that are not held, without what a vendor counts besides.
+local function sum_of_own(self, state)
+  return self.used - self:held(state) - self.surplus
+end
+
+-- After a refund, approvals may be given back whose hits were refunded. Less than nothing never counts.
+local function keep_at_least_held(self, state)
+  self.used = self.used + math.max(0, -sum_of_own(self, state))
+end
+
+-- Gives hits back without the approvals that took them. Ids stay, so that there may be more than hits from now on. Returns how many
+-- it has given back.
+function fixed_window:refund(state, hits)
+  if self.keeps or self.counts ~= 'hits' then
+    return 0
+  end
+  local refunded = math.min(hits, sum_of_own(self, state))
+  if refunded > 0 then
+    self.used = self.used - refunded
+    keep_floor(self)
+    more.changed(state)
+  end
+  return refunded
+end
+
 -- Gives back what an approval takes, unless the limit keeps what is released. `is_unused`: nobody has got the approval,
 -- so that every limit gives it back. Returns whether it counted here, other than as a held one.
 function fixed_window:give_back(keys, state, id, is_held, is_unused)
@@ -221,6 +246,7 @@ function fixed_window:give_back(keys, state, id, is_held, is_unused)
   local taken = may_give_back and self.ids.remove(keys, state, self, id) or nil
   if taken then
     self.used = self.used - taken
+    keep_at_least_held(self, state)
     keep_floor(self)
     more.changed(state)
   end
@@ -245,6 +271,7 @@ function fixed_window:amend(keys, state, id, hits, is_held)
   if before then
     self.ids.write(keys, state, self, id, self:taken_of(hits), before)
     self.used = self.used + self:taken_of(hits) - before
+    keep_at_least_held(self, state)
     keep_floor(self)
     more.changed(state)
   end

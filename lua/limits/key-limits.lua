@@ -371,6 +371,22 @@ function key_limits.amend(keys, state, id, hits, is_held)
   return ask_all(state, 'amend', keys, state, id, hits, is_held)
 end
 
+-- Gives hits back without the approvals that took them, in the fixed windows that count a lane, or, without one, all checks.
+-- Returns how many the own limit has given back.
+function key_limits.refund(state, hits, lane)
+  local of_own = 0
+  for _, limit in ipairs(state.limits) do
+    if kinds.has_boundary(limit) and kinds.counts_list(limit, lane) then
+      local refunded = limit:refund(state, hits)
+      if limit == state.own and refunded > 0 then
+        own_ids.note_refund(state)
+        of_own = refunded
+      end
+    end
+  end
+  return of_own
+end
+
 -- What an approval that is not held takes of the first limit that has it; nil if none has.
 function key_limits.taken_by(keys, state, id)
   for _, limit in ipairs(state.limits) do

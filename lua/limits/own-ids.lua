@@ -1,6 +1,6 @@
 -- The ids of a key's own limit: a set of the ids approved in its window. Those with more than one hit are also in a
--- hash beside it, id -> hits. The state's field `hits` is 1 while the window may have any of these, so that other keys
--- need no look at the hash. lib/past-requests has the ids of windows that have ended.
+-- hash beside it, id -> hits. The state's field `hits` is 1 while the window may have any of these, or more ids than hits after
+-- a refund, so that other keys need no look at the hash. lib/past-requests has the ids of windows that have ended.
 --
 -- The name of the hash is built here, since few keys have it: a declared name costs Redis time in each call.
 
@@ -16,8 +16,8 @@ function own_ids.built_name(keys)
   return keys.requests .. ':hits'
 end
 
--- Whether the set has as many ids as the window has hits: no approval has several, is held, or was carried over, and no
--- report is in force.
+-- Whether the set has as many ids as the window has hits: no approval has several, is held, was refunded, or was carried over,
+-- and no report is in force.
 function own_ids.have_one_each(state)
   local own = state.own
   return state.hits == 0 and state.first_lapse == 0 and own.ids == own_ids and own.carried == 0 and own.surplus == 0
@@ -31,10 +31,19 @@ function own_ids.free(keys, state, call)
   return call.max_ids - own_ids.count(keys, state)
 end
 
-local function write_hits(keys, state, id, hits)
+local function have_other_hits(state)
   if state.hits == 0 then
     more.set(state, 'hits', 1)
   end
+end
+
+-- Hits of the window were given back, and the ids that took them are there.
+function own_ids.note_refund(state)
+  have_other_hits(state)
+end
+
+local function write_hits(keys, state, id, hits)
+  have_other_hits(state)
   redis.call('HSET', own_ids.built_name(keys), id, digits(hits))
 end
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 
 import { shortText } from '../common/short-text.js';
-import type { AskedCheck, NamedList } from '../service/deciding/lists-of-checks.js';
+import type { AskedTogether } from '../service/deciding/decide-together.js';
+import type { NamedList } from '../service/deciding/lists-of-checks.js';
 import { parseKey } from '../service/keys.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
@@ -20,6 +21,8 @@ const LIST_ENTRIES = [
 export interface Draft extends NamedList {
   readonly key: string;
   readonly hits: number;
+  /** Whether the hits are to be given back. */
+  readonly isRefund: boolean;
   readonly limit: Descriptor['limit'];
   /** Its index in the request. */
   readonly index: number;
@@ -35,13 +38,14 @@ export function draftsOf(
   policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
 ): Draft[] {
   const { domain, descriptors, ...request } = validRequest(message);
-  return descriptors.map(({ entries, limit, hits_addend }, index) => {
+  return descriptors.map(({ entries, limit, hits_addend, is_negative_hits }, index) => {
     const path = `descriptors[${index}].entries`;
     const keyIn = (ofKey: readonly Entry[]): string => parseKey(keyOf(domain, ofKey));
     const { key, ...list } = listNamedIn(entries, path, keyIn, policyOf) ?? { key: keyIn(entries) };
     return {
       key,
       hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
+      isRefund: is_negative_hits,
       limit,
       index,
       ...list,
@@ -50,8 +54,13 @@ export function draftsOf(
 }
 
 /** Whether a descriptor asks without counting anything. */
-export function isPeek({ hits }: Pick<AskedCheck, 'hits'>): boolean {
+export function isPeek({ hits }: Pick<AskedTogether, 'hits'>): boolean {
   return hits === 0;
+}
+
+/** Whether a descriptor is anything but a check. */
+export function isNoCheck({ hits, isRefund }: Draft): boolean {
+  return hits === 0 || isRefund;
 }
 
 /**
@@ -59,9 +68,10 @@ export function isPeek({ hits }: Pick<AskedCheck, 'hits'>): boolean {
  * @param millisLeft until Envoy gives up
  * @throws ServiceError INVALID_PARAMETER
  */
-export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): AskedCheck {
+export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): AskedTogether {
   const { key, hits, lane, group } = draft;
   if (isPeek(draft)) return { key, lane, group, hits, canWait: false };
+  if (draft.isRefund) return { key, lane, group, refund: refundOf(draft, policy), canWait: false };
   const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
   const check = {
     key,
@@ -73,6 +83,16 @@ export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): As
   return maxWaitMillis > 0
     ? { ...check, canWait: true, maxWaitMillis }
     : { ...check, canWait: false };
+}
+
+/** Other limits have no window whose hits could be given back. */
+function refundOf({ hits, index }: Draft, { limits }: KeyPolicy): number {
+  const { name } = limits[0].algorithm;
+  if (name === 'fixed_window') return hits;
+  throw invalid(
+    `descriptors[${index}].is_negative_hits`,
+    `be false: the limit of its key is a ${name}, and only fixed windows take hits back`,
+  );
 }
 
 /**

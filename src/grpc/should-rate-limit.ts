@@ -1,7 +1,9 @@
 import type { Settings } from '../config/settings.js';
+import type { Peek } from '../limiter/limiter.js';
 import { BodyBudget } from '../service/callers/body-budget.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import {
+  type AskedTogether,
   type DecidedOrPeeked,
   decideTogether,
   releaseUnused,
@@ -12,7 +14,7 @@ import type { Service } from '../service/service.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CheckShares } from './check-shares.js';
-import { checkOf, type Draft, draftsOf, isPeek } from './descriptor-checks.js';
+import { checkOf, type Draft, draftsOf, isNoCheck, isPeek } from './descriptor-checks.js';
 import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { encodeReply } from './message-codec.js';
@@ -120,6 +122,16 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     return checks;
   };
 
+  /** Gives hits back, which is never denied. */
+  const refundOf = async (asked: AskedTogether, hits: number): Promise<DecidedOrPeeked> => {
+    const { key, lane, group } = asked;
+    await service.refund({ key, lane, group, hits });
+    const { peek, policy } = await service.peek({ key, lane, group });
+    const { quota, outagePolicy } = peek;
+    const decision: Peek = { outcome: 'approved', quota, ...(outagePolicy && { outagePolicy }) };
+    return { decision, policy, isKept: false };
+  };
+
   /** What a check of one hit would get. */
   const peekAt = async ({ key, lane, group }: AskedCheck): Promise<DecidedOrPeeked> => {
     const { peek, policy, limit } = await service.peek({ key, lane, group });
@@ -138,6 +150,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
       limiter,
       log: () => log.of(call),
       decide: async (check) => {
+        if (check.refund !== undefined) return refundOf(check, check.refund);
         if (isPeek(check)) return peekAt(check);
         const decided = await new Promise<Decided>((resolve, reject) => {
           service.decide(check, call, resolve, reject);
@@ -184,7 +197,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     try {
       read = message.length < BYTES_OF_CHECK ? readDrafts(message, call) : undefined;
       const [first, ...others] = read ?? [];
-      if (first && others.length === 0 && !isPeek(first)) {
+      if (first && others.length === 0 && !isNoCheck(first)) {
         decideAlone(checkIn(first, call), call, onDecided, onFailed);
         return;
       }

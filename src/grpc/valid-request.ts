@@ -39,10 +39,7 @@ function requestIn(message: CallMessage): RateLimitRequest {
   }
 }
 
-function demandDescriptor(
-  { entries, limit, hits_addend, is_negative_hits }: Descriptor,
-  index: number,
-): void {
+function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: number): void {
   const path = (field: string): string => `descriptors[${index}].${field}`;
   if (entries.length === 0) throw invalid(path('entries'), 'have at least one entry');
   entries.forEach(({ key, value }, i) => {
@@ -52,8 +49,6 @@ function demandDescriptor(
   if (limit) {
     demandWithin(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }
-  // Taken for hits, they would be counted instead of given back.
-  if (is_negative_hits) throw invalid(path('is_negative_hits'), 'be false');
   // 0 asks without counting.
   if (hits_addend) {
     demandWithin({ ...BOUNDS.hits, min: 0 }, path('hits_addend.value'), hits_addend.value);

@@ -134,6 +134,12 @@ export interface Amended {
 export type RejectedAmendment =
   { readonly rejected: 'hits'; readonly maxHits: number } | { readonly rejected: 'hold' };
 
+/** Hits that their caller gives back without the approvals that took them. */
+export interface RefundRequest extends Pick<CheckRequest, 'key' | 'list'> {
+  /** How many at most. */
+  readonly hits: number;
+}
+
 /** What a vendor says of its own limit, for which a limit of a key stands. */
 export interface RemainingReport {
   /** The name of a further limit. Undefined: the key's own. */
@@ -396,6 +402,14 @@ export interface Limiter {
    * never makes room, and a later one that leaves less replaces it.
    */
   reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport>;
+
+  /**
+   * Gives hits back without the approvals that took them, in the fixed windows of a key that count its list, by hits, and give
+   * back what is released. The head of the queue gets the room. What is held counts on. An approval whose hits were refunded
+   * gives back what is left of them when it is released.
+   * @returns how many hits the key's own limit has given back; 0 if it is no fixed window
+   */
+  refund(request: RefundRequest): Promise<number>;
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.

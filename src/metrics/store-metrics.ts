@@ -17,6 +17,7 @@ const SCRIPTS = [
   'amend',
   'pause',
   'remaining',
+  'refund',
   'withdraw',
   'confirm',
   'inspect',

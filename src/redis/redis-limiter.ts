@@ -18,6 +18,7 @@ import type {
   LimitsOf,
   Peek,
   PeekRequest,
+  RefundRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -206,6 +207,10 @@ export class RedisLimiter implements StoreLimiter {
 
   reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
     return this.#scripts.reportRemaining(this.#naming.namesOf(key), report);
+  }
+
+  refund(request: RefundRequest): Promise<number> {
+    return this.#scripts.refund(this.#naming.namesOf(request.key), request);
   }
 
   giveBack(key: string, claim: string): void {

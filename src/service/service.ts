@@ -5,6 +5,7 @@ import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
 import { type Pause, pauseBy } from './deciding/pause-key.js';
 import { type PeekCheck, peekBy } from './deciding/peek-check.js';
+import { type Refund, refundBy } from './deciding/refund-hits.js';
 import { type ReportRemaining, reportRemainingBy } from './deciding/report-remaining.js';
 import {
   type Amend,
@@ -35,6 +36,7 @@ export interface Service {
   readonly release: Release;
   readonly amend: Amend;
   readonly pause: Pause;
+  readonly refund: Refund;
   readonly reportRemaining: ReportRemaining;
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
@@ -56,6 +58,7 @@ export function createService(parts: ServiceParts): Service {
     release: releaseBy(limiter, tracer),
     amend: amendBy(limiter, policyOf, access, tracer),
     pause: pauseBy(parts),
+    refund: refundBy(parts),
     reportRemaining: reportRemainingBy(parts),
     runBulk: tracer ? tracedBulk(tracer) : (_name, _context, work) => work(),
     limiter,

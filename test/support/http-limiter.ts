@@ -16,6 +16,7 @@ import type {
   Limiter,
   Peek,
   PeekRequest,
+  RefundRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -107,6 +108,11 @@ export class HttpLimiter implements Limiter {
     );
     if (answer.status === 503) throw new UnavailableError(reasonIn(answer));
     return this.#decisions.takePeek(key, answer);
+  }
+
+  /** HTTP has no such request. */
+  refund(request: RefundRequest): Promise<number> {
+    return this.inner.refund(request);
   }
 
   giveBack(key: string, requestId: string): void {

@@ -9,6 +9,7 @@ import type {
   InstanceState,
   Peek,
   PeekRequest,
+  RefundRequest,
   Remaining,
   RequestStatus,
   StoreCondition,
@@ -56,6 +57,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   amend(key: string, requestId: string): Promise<Amended | undefined> {
     return this.#answer(key, requestId.startsWith('id ') ? {} : undefined);
+  }
+
+  refund({ key }: RefundRequest): Promise<number> {
+    return this.#answer(key, 0);
   }
 
   reportRemaining(key: string): Promise<Remaining> {

@@ -199,6 +199,18 @@ export class Approvals {
     });
   }
 
+  /** Gives hits back without the approvals that took them. @returns how many the own limit has given back */
+  refund(now: number, hits: number, list: QueueList | undefined): number {
+    return this.#change(now, () => {
+      let ofOwn = 0;
+      for (const limit of this.limitsOf(list)) {
+        const refunded = limit.refund(hits);
+        if (limit === this.own) ofOwn = refunded;
+      }
+      return ofOwn;
+    });
+  }
+
   amend(now: number, id: string, amendment: Amendment): AmendOutcome {
     return this.#change(now, () => this.#amend(now, id, amendment));
   }

@@ -10,6 +10,7 @@ import type {
   RemainingReport,
   RequestStatus,
 } from '../limiter.js';
+import type { QueueList } from '../queue-order.js';
 import { rejectionOf } from '../rejected-report.js';
 import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
@@ -252,6 +253,14 @@ export class Instance {
     this.#serveQueue(now);
     const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
     return rejectionOf(this.#rules.limits, report) ?? { remaining };
+  }
+
+  /** Gives hits back without the approvals that took them. @returns how many the own limit has given back */
+  refund(now: number, hits: number, list: QueueList | undefined): number {
+    this.#roll(now);
+    const refunded = this.approvals.refund(now, hits, list);
+    this.#serveQueue(now);
+    return refunded;
   }
 
   /** Changes an approval that still counts, and renews its hold. */

@@ -22,6 +22,7 @@ import type {
   Peek,
   PeekRequest,
   Policies,
+  RefundRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -163,6 +164,15 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const reported = entry.instance.reportRemaining(now, report);
     this.#settleWhenRoom(entry);
     return reported;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async refund({ key, hits, list }: RefundRequest): Promise<number> {
+    const now = this.#now();
+    const entry = this.#find(key, now);
+    const refunded = entry?.instance.refund(now, hits, list) ?? 0;
+    if (entry) this.#settleWhenRoom(entry);
+    return refunded;
   }
 
   giveBack(key: string, claim: string): void {

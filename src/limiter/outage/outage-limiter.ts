@@ -13,6 +13,7 @@ import {
   type Limiter,
   type Peek,
   type PeekRequest,
+  type RefundRequest,
   type RejectedAmendment,
   type RejectedReport,
   type ReleaseOptions,
@@ -132,6 +133,14 @@ export class OutageLimiter implements Limiter {
       return await this.primary.reportRemaining(key, report);
     } catch (error) {
       return this.#inSubstitute(error).reportRemaining(key, report);
+    }
+  }
+
+  async refund(request: RefundRequest): Promise<number> {
+    try {
+      return await this.primary.refund(request);
+    } catch (error) {
+      return this.#inSubstitute(error).refund(request);
     }
   }
 

@@ -4,6 +4,7 @@ import type {
   Amendment,
   Peek,
   PeekRequest,
+  RefundRequest,
   RejectedAmendment,
   RejectedReport,
   ReleaseOptions,
@@ -33,6 +34,7 @@ import {
 import { encodeKeyClaims, type KeyClaims } from './key-claims-codec.js';
 import { inSeveralCalls } from './in-several-calls.js';
 import { decodePeek, encodePeek } from './peek-codec.js';
+import { encodeList } from './lists-codec.js';
 import { decodeReported, encodeReport } from './remaining-codec.js';
 import { replyForEach } from './reply-for-each.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
@@ -76,6 +78,7 @@ export class Scripts {
   readonly #amend: Script;
   readonly #pause: Script;
   readonly #remaining: Script;
+  readonly #refund: Script;
   readonly #withdraw: Script;
   readonly #confirm: Script;
   readonly #inspect: Script;
@@ -108,6 +111,7 @@ export class Scripts {
     this.#amend = load('amend');
     this.#pause = load('pause');
     this.#remaining = load('remaining');
+    this.#refund = load('refund');
     this.#withdraw = load('withdraw');
     this.#confirm = load('confirm');
     this.#inspect = load('inspect', ['no-writes']);
@@ -202,6 +206,12 @@ export class Scripts {
     report: RemainingReport,
   ): Promise<Remaining | RejectedReport> {
     return decodeReported(await this.#run(this.#remaining, names, encodeReport(report)));
+  }
+
+  /** A call that may have run is not sent again: it would refund more. */
+  async refund(names: KeyNames, { hits, list }: RefundRequest): Promise<number> {
+    const args = [hits, encodeList(list)];
+    return (await this.#run(this.#refund, names, args, { isRepeatable: false })) as number;
   }
 
   /** @throws UnavailableError if a check could not be decided */

@@ -8,12 +8,18 @@ import type { AskedCheck } from './lists-of-checks.js';
 /** What was decided on a check, or what a peek in its place has found, for which nothing is counted. */
 export type DecidedOrPeeked = Omit<Decided, 'decision'> & { readonly decision: Decision | Peek };
 
+/** What a caller asks for together with others. */
+export interface AskedTogether extends AskedCheck {
+  /** How many hits to give back, instead of a check, once all checks are approved. */
+  readonly refund?: number | undefined;
+}
+
 /** What decides checks together. */
 export interface Together {
   readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
   /** For the approvals that are released. */
   readonly log: () => Logger;
-  decide(check: AskedCheck): Promise<DecidedOrPeeked>;
+  decide(check: AskedTogether): Promise<DecidedOrPeeked>;
   /** Runs `work`, which decides a check and does not throw, as soon as the caller's share of the store allows. */
   inShare(check: AskedCheck, work: () => Promise<void>): Promise<void>;
   /** Withdraws the checks that wait, and lets no check wait from now on. */
@@ -26,20 +32,21 @@ export interface Together {
 
 /**
  * Decides checks of which all are approved, or none: if one is not, the approvals of the others are released. Checks
- * that may wait come first, so that an approval of the others counts in the window in which it is used.
+ * that may wait come first, so that an approval of the others counts in the window in which it is used. Refunds come last, since
+ * nothing takes them back.
  * @returns in the order of the checks; undefined for a check that was not decided, since another is denied or the
  *   caller has given up
  * @throws the first error, if no check is denied
  */
 export async function decideTogether(
-  checks: readonly AskedCheck[],
+  checks: readonly AskedTogether[],
   together: Together,
 ): Promise<(DecidedOrPeeked | undefined)[]> {
-  const decided = new Map<AskedCheck, DecidedOrPeeked>();
+  const decided = new Map<AskedTogether, DecidedOrPeeked>();
   const failures: unknown[] = [];
   const state = { isOver: false };
 
-  const decideOne = async (check: AskedCheck): Promise<void> => {
+  const decideOne = async (check: AskedTogether): Promise<void> => {
     // It may have waited for the caller's share.
     if (state.isOver || together.isCancelled) return;
     try {
@@ -53,9 +60,9 @@ export async function decideTogether(
     together.withdrawWaiting();
   };
 
-  for (const canWait of [true, false]) {
+  for (const turn of TURNS) {
     if (state.isOver) break;
-    const asked = checks.filter((check) => check.canWait === canWait);
+    const asked = checks.filter((check) => turnOf(check) === turn);
     await Promise.all(asked.map((check) => together.inShare(check, () => decideOne(check))));
   }
   if (state.isOver || together.isCancelled) await releaseAll(decided, together);
@@ -65,6 +72,13 @@ export async function decideTogether(
   }
   if (!isDenied && failures.length > 0) throw failures[0];
   return checks.map((check) => decided.get(check));
+}
+
+const TURNS = ['may wait', 'at once', 'refund'] as const;
+
+function turnOf({ canWait, refund }: AskedTogether): (typeof TURNS)[number] {
+  if (refund !== undefined) return 'refund';
+  return canWait ? 'may wait' : 'at once';
 }
 
 /** Whether a check is no reason to deny its request: it is approved, or a shadow rule lets it pass. */

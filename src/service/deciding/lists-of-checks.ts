@@ -1,4 +1,4 @@
-import type { CheckRequest, PeekRequest } from '../../limiter/limiter.js';
+import type { CheckRequest, PeekRequest, RefundRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList } from '../../limiter/queue-order.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { type ServiceError, serviceError } from '../service-error.js';
@@ -17,11 +17,14 @@ export interface AskedCheck extends Omit<CheckRequest, 'list'>, NamedList {}
 /** A peek as a caller asks for it. */
 export interface AskedPeek extends Omit<PeekRequest, 'list'>, NamedList {}
 
+/** Hits that a caller gives back, before the rules of the key are known. */
+export interface AskedRefund extends Omit<RefundRequest, 'list'>, NamedList {}
+
 /** The group of checks that name none. */
 const NO_GROUP = '';
 
 /**
- * Returns a check or a peek with its list, which every one of a key with lanes or groups has, whether it waits or not.
+ * Returns a check, a peek or a refund with its list, which every one of a key with lanes or groups has, whether it waits or not.
  * @throws ServiceError INVALID_PARAMETER if it names a lane or a group that the key does not have
  */
 export function inItsList<Asked extends NamedList>(

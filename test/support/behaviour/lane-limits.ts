@@ -42,6 +42,16 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
       expect(await inspect()).toMatchObject({ waiting: 1, limits: [{ used: 3 }, { used: 1 }] });
     });
 
+    test('a refund is of those alone that count its lane', async () => {
+      await approve({ list: BATCH });
+      const used = async () => (await inspect())?.limits.map((limit) => limit.used);
+      await approve({ list: INTERACTIVE, hits: 2 });
+      expect(await harness.limiter.refund({ key, hits: 1, list: INTERACTIVE })).toBe(1);
+      expect(await used()).toEqual([2, 1]);
+      expect(await harness.limiter.refund({ key, hits: 1, list: BATCH })).toBe(1);
+      expect(await used()).toEqual([1, 0]);
+    });
+
     test.each<[string, QueueList | undefined]>([
       ['of another lane', lane('other')],
       ['without a lane', undefined],

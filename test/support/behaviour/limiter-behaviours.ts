@@ -7,6 +7,7 @@ import { describeLimitedWaits } from './limited-waits.js';
 import { describeLimiter } from './limiter-behaviour.js';
 import { describePauses } from './pauses.js';
 import { describePeeks } from './peeks.js';
+import { describeRefunds } from './refunds.js';
 import { describeReports } from './reports.js';
 import { describeStatuses } from './statuses.js';
 import { describeWindowOverrides } from './window-overrides.js';
@@ -20,6 +21,7 @@ export const LIMITER_BEHAVIOURS = [
   describeHits,
   describePauses,
   describePeeks,
+  describeRefunds,
   describeReports,
   describeStatuses,
   describeWindowOverrides,

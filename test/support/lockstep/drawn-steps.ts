@@ -72,6 +72,12 @@ export const report = fc.record({
   }),
 });
 
+export const refund = fc.record({
+  kind: fc.constant('refund' as const),
+  key,
+  hits: fc.integer({ min: 1, max: 4 }),
+});
+
 export const disconnect = fc.record({
   kind: fc.constant('disconnect' as const),
   which: fc.nat({ max: 4 }),
@@ -143,6 +149,7 @@ export const stepsOfRules = [
         millis: fc.constantFrom(0, 30, 100, 150, 450),
       }),
       report,
+      refund,
       fc.record({
         kind: fc.constant('amend' as const),
         which: fc.nat({ max: 4 }),

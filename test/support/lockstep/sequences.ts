@@ -8,6 +8,7 @@ import {
   end,
   further,
   otherLimits,
+  refund,
   report,
   stepsOfRules,
   terms,
@@ -22,11 +23,11 @@ export const anySteps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 40, size: 'max' },
 );
 
-/** With fixed windows by rules that stay, so that what is reported meets all that counts. */
+/** With fixed windows by rules that stay, so that what is reported or refunded meets all that counts. */
 export const stepsWithReports: fc.Arbitrary<Step[]> = fc
   .tuple(
     otherLimits(fc.constant(FIXED_WINDOW)),
-    fc.array(fc.oneof(...stepsOfRules, { weight: 3, arbitrary: report }), {
+    fc.array(fc.oneof(...stepsOfRules, { weight: 3, arbitrary: fc.oneof(report, refund) }), {
       maxLength: 25,
       size: 'max',
     }),

@@ -62,6 +62,7 @@ export type Step =
   | { readonly kind: 'handOver' }
   | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
   | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
+  | { readonly kind: 'refund'; readonly key: number; readonly hits: number }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };

@@ -71,6 +71,8 @@ export class Subject {
         return this.settle();
       case 'pause':
         return limiter.pause(this.#keys[step.key]!, step.millis);
+      case 'refund':
+        return limiter.refund({ key: this.#keys[step.key]!, hits: step.hits });
       case 'report':
         return limiter.reportRemaining(this.#keys[step.key]!, step.report);
       case 'check': {

@@ -22,6 +22,10 @@ export class FixedWindow implements CountedLimit {
   #ids: ApprovedIds;
   /** What is carried over from a limit of another kind. */
   #carried = 0;
+  /** What was given back of the hits of ids that are still there. */
+  #refunded = 0;
+  /** Whether hits of this window were refunded. */
+  #hasRefunds = false;
   /** What a vendor counts besides, by its report; 0 without a report. */
   #surplus = 0;
   /** What counts at least during the report. */
@@ -63,7 +67,7 @@ export class FixedWindow implements CountedLimit {
   }
 
   get sum(): number {
-    return this.#ids.hits + this.#carried + this.#surplus;
+    return this.#counted + this.#surplus;
   }
 
   get lanes(): Limit['lanes'] {
@@ -143,7 +147,17 @@ export class FixedWindow implements CountedLimit {
   }
 
   giveBack(id: string, isUnused: boolean): boolean {
-    return (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
+    const isReleased = (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
+    this.#refundNoMoreThanCounts();
+    return isReleased;
+  }
+
+  refund(hits: number): number {
+    if (this.limit.keepsReleased || this.limit.counts !== 'hits') return 0;
+    const refunded = Math.min(hits, this.#counted);
+    this.#refunded += refunded;
+    this.#hasRefunds ||= refunded > 0;
+    return refunded;
   }
 
   takenBy(id: string): number | undefined {
@@ -155,7 +169,9 @@ export class FixedWindow implements CountedLimit {
   }
 
   amend(id: string, hits: number): boolean {
-    return this.#ids.amend(id, this.#takenOf(hits));
+    const isAmended = this.#ids.amend(id, this.#takenOf(hits));
+    this.#refundNoMoreThanCounts();
+    return isAmended;
   }
 
   millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
@@ -197,6 +213,8 @@ export class FixedWindow implements CountedLimit {
     copy.maximum = this.maximum;
     copy.#ids = this.#ids.copy();
     copy.#carried = this.#carried;
+    copy.#refunded = this.#refunded;
+    copy.#hasRefunds = this.#hasRefunds;
     copy.#surplus = this.#surplus;
     copy.#floor = this.#floor;
     return copy;
@@ -253,8 +271,20 @@ export class FixedWindow implements CountedLimit {
   clear(): void {
     this.#ids.clear();
     this.#carried = 0;
+    this.#refunded = 0;
+    this.#hasRefunds = false;
     this.#surplus = 0;
     this.#floor = 0;
+  }
+
+  /** What the approvals take that are not held. */
+  get #counted(): number {
+    return this.#ids.hits + this.#carried - this.#refunded;
+  }
+
+  /** An approval whose hits were refunded may be given back. Less than nothing never counts. */
+  #refundNoMoreThanCounts(): void {
+    this.#refunded = Math.min(this.#refunded, this.#ids.hits + this.#carried);
   }
 
   /** Whether a report is in force that ends before the window. */
@@ -277,7 +307,7 @@ export class FixedWindow implements CountedLimit {
   get #haveOneEach(): boolean {
     const { name, counts } = this.limit;
     if (this.#firstLapse < Infinity || this.#carried + this.#surplus > 0) return false;
-    return name === undefined ? !this.#ids.hasHits : counts === 'requests';
+    return name === undefined ? !this.#ids.hasHits && !this.#hasRefunds : counts === 'requests';
   }
 
   get #firstLapse(): number {

@@ -147,6 +147,10 @@ export class TokenBucket implements CountedLimit {
     return false;
   }
 
+  refund(): number {
+    return 0;
+  }
+
   noteGivenBack(): void {
     // No report holds it back.
   }
