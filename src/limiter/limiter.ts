@@ -405,8 +405,8 @@ export interface Limiter {
 
   /**
    * Gives hits back without the approvals that took them, in the fixed windows of a key that count its list, by hits, and give
-   * back what is released. The head of the queue gets the room. What is held counts on. An approval whose hits were refunded
-   * gives back what is left of them when it is released.
+   * back what is released. The head of the queue gets the room. Held approvals count on. The release of an approval whose hits
+   * were refunded gives its hits back again, but no more than still count.
    * @returns how many hits the key's own limit has given back; 0 if it is no fixed window
    */
   refund(request: RefundRequest): Promise<number>;

@@ -204,7 +204,7 @@ export class Approvals {
     return this.#change(now, () => {
       let ofOwn = 0;
       for (const limit of this.limitsOf(list)) {
-        const refunded = limit.refund(hits);
+        const refunded = limit.refund?.(hits) ?? 0;
         if (limit === this.own) ofOwn = refunded;
       }
       return ofOwn;

@@ -86,11 +86,6 @@ export class Instance {
     return this.#pausedUntil > -Infinity;
   }
 
-  /** When waiters may have room next, to the microsecond. */
-  get exactRoomAt(): number {
-    return this.#turns.exactRoomAt;
-  }
-
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
     return this.approvals.holds?.heldAt(now) === undefined;
@@ -134,7 +129,7 @@ export class Instance {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(now, terms, copy.approvals, copy.#queue, copy.isPaused);
-    const turnMillis = decision === 'approved' ? 0 : copy.#turns.finiteMillisToTurn(now, terms);
+    const turnMillis = decision === 'approved' ? 0 : copy.turns.finiteMillisToTurn(now, terms);
     return { decision, quota: copy.quota(now), turnMillis };
   }
 
@@ -158,7 +153,7 @@ export class Instance {
     const waiting = this.#queue.countIn(queued.list);
     this.#grant(now);
     const before = position - 1 - (waiting - this.#queue.countIn(queued.list));
-    const waitMillis = before < 0 ? 0 : this.#turns.finiteMillisToTurn(now, queued, before);
+    const waitMillis = before < 0 ? 0 : this.turns.finiteMillisToTurn(now, queued, before);
     return { status: 'waiting', position, waitMillis };
   }
 
@@ -192,7 +187,7 @@ export class Instance {
       if (decision !== 'key_full') this.#denied += 1;
       return decision;
     }
-    const refusal = this.#turns.refusalToWait(now, request);
+    const refusal = this.turns.refusalToWait(now, request);
     if (refusal) return refusal;
     this.#queue = queueFor(terms.list, this.#queue);
     this.#queue.join(now, { requestId, keepMillis: request.keepMillis, ...terms });
@@ -207,10 +202,7 @@ export class Instance {
 
   /** The check with this number gets the approval of its request, which was held for it. */
   claim(now: number, requestId: string, number: number): ClaimOutcome {
-    this.#roll(now);
-    const claimed = this.#known?.claim(now, requestId, number) ?? 'lapsed';
-    this.#serveQueue(now);
-    return claimed;
+    return this.#change(now, () => this.#known?.claim(now, requestId, number) ?? 'lapsed');
   }
 
   /** Takes the rules as they are now, and serves the queue. */
@@ -225,20 +217,20 @@ export class Instance {
    * @param number of the claim of the check that gives it back. Nothing changes if the request belongs to a later one.
    */
   release(now: number, requestId: string, isUnused = false, number?: number): boolean {
-    this.#roll(now);
-    const isReleased =
-      this.#known?.release(now, requestId, isUnused, number) ??
-      this.approvals.release(now, requestId, isUnused);
-    this.#serveQueue(now);
-    return isReleased;
+    return this.#change(
+      now,
+      () =>
+        this.#known?.release(now, requestId, isUnused, number) ??
+        this.approvals.release(now, requestId, isUnused),
+    );
   }
 
   /** @param millis from now on; 0 ends the pause */
   pause(now: number, millis: number): void {
-    this.#roll(now);
-    this.#isNew = false;
-    this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
-    this.#serveQueue(now);
+    this.#change(now, () => {
+      this.#isNew = false;
+      this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
+    });
   }
 
   /** Takes what a vendor says remains of a limit, by the rules as they are now. */
@@ -257,22 +249,19 @@ export class Instance {
 
   /** Gives hits back without the approvals that took them. @returns how many the own limit has given back */
   refund(now: number, hits: number, list: QueueList | undefined): number {
-    this.#roll(now);
-    const refunded = this.approvals.refund(now, hits, list);
-    this.#serveQueue(now);
-    return refunded;
+    return this.#change(now, () => this.approvals.refund(now, hits, list));
   }
 
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
-    this.#roll(now);
-    // Its caller does not know of an approval that was granted, and may not change it.
-    const amended = this.#known?.isGranted(requestId)
-      ? 'unknown'
-      : this.approvals.amend(now, requestId, amendment);
-    this.#known?.noteRenewal(now, requestId);
-    this.#serveQueue(now);
-    return amended;
+    return this.#change(now, () => {
+      // Its caller does not know of an approval that was granted, and may not change it.
+      const amended = this.#known?.isGranted(requestId)
+        ? 'unknown'
+        : this.approvals.amend(now, requestId, amendment);
+      this.#known?.noteRenewal(now, requestId);
+      return amended;
+    });
   }
 
   /**
@@ -281,10 +270,10 @@ export class Instance {
    *   belongs to a later check.
    */
   withdraw(now: number, requestId: string, number?: number): void {
-    this.#roll(now);
-    const isKnown = this.#known?.release(now, requestId, true, number) !== undefined;
-    if (!isKnown && !this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
-    this.#serveQueue(now);
+    this.#change(now, () => {
+      const isKnown = this.#known?.release(now, requestId, true, number) !== undefined;
+      if (!isKnown && !this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
+    });
   }
 
   /** Gives back the memory of what has ended. Nothing else changes. */
@@ -318,14 +307,6 @@ export class Instance {
     return quotaOf(this.approvals, now, this.#pausedUntil);
   }
 
-  /**
-   * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
-   * before. Each that waits in its list needs one hit at least.
-   */
-  millisToTurn(now: number, terms: Terms): number {
-    return this.#turns.millisToTurn(now, terms);
-  }
-
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
   #copy(now: number): Instance {
     const { bounds } = this.approvals;
@@ -350,7 +331,8 @@ export class Instance {
     };
   }
 
-  get #turns(): Turns {
+  /** When those who wait, and a check that joined now, may have their turns. */
+  get turns(): Turns {
     const { approvals } = this;
     return new Turns(approvals, this.#queue, this.#rules, this.#pausedUntil, this.#servedAt);
   }
@@ -390,6 +372,14 @@ export class Instance {
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.approvals.idleAt;
+  }
+
+  /** Makes a change of what is current, and serves the queue with the room that it makes. */
+  #change<Result>(now: number, change: () => Result): Result {
+    this.#roll(now);
+    const result = change();
+    this.#serveQueue(now);
+    return result;
   }
 
   /**

@@ -114,7 +114,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return this.#waits.wait(entry, new Waiter(requestId, request, number), caller);
     }
     const quota = entry.instance.quota(now);
-    const turnMillis = decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request) : 0;
+    const turnMillis =
+      decision === 'turn_too_late' ? entry.instance.turns.millisToTurn(now, request) : 0;
     await endOfTick();
     return decisionOf(decision, { requestId, number, quota, turnMillis });
   }
@@ -342,9 +343,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */
   #settleWhenRoom(entry: Entry<Policy>): void {
     if (entry.instance.waiting === 0) return;
-    const { key, exactRoomAt } = entry.instance;
+    const { key, turns } = entry.instance;
     // Times of operations are whole milliseconds.
-    const roomAt = Math.ceil(exactRoomAt);
+    const roomAt = Math.ceil(turns.exactRoomAt);
     const dueAt = roomAt + settleDelay(key, entry.policy.current.limits, roomAt);
     if (entry.timer?.dueAt === dueAt) return;
     entry.timer?.cancel();

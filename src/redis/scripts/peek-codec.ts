@@ -1,8 +1,9 @@
 import { UnavailableError } from '../../limiter/errors.js';
-import type { KeyLimits, Peek, PeekRequest } from '../../limiter/limiter.js';
+import type { Peek, PeekRequest } from '../../limiter/limiter.js';
 import { encodeCeilings, VERDICT } from './check-codec.js';
 import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import { encodeList } from './lists-codec.js';
+import type { CallerSettings } from './shared-arguments.js';
 
 /** What `lua/peek.lua` replies. */
 type PeekReply = readonly [
@@ -20,10 +21,10 @@ const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
 
 /** The arguments of `lua/peek.lua` that are its own. */
 export function encodePeek(
-  { hits = 1, holdMillis, list }: PeekRequest,
-  { ceilings }: KeyLimits,
-  maxHoldsPerKey: number,
+  { key, hits = 1, holdMillis, list }: PeekRequest,
+  { limitsOf, maxHoldsPerKey }: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
 ): (string | number)[] {
+  const { ceilings } = limitsOf(key);
   const ofCeilings = ceilings ? encodeCeilings(ceilings) : '';
   return [hits, holdMillis ?? '', maxHoldsPerKey, ofCeilings, encodeList(list)];
 }

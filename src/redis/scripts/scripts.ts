@@ -178,11 +178,8 @@ export class Scripts {
     { isUnused = false, trace }: ReleaseOptions = {},
   ): Promise<boolean> {
     const args = [requestId, isUnused ? 1 : 0];
-    const released = await this.#run(this.#release, names, args, {
-      isRepeatable: false,
-      traces: trace && [trace],
-    });
-    return released !== 0;
+    const options = { isRepeatable: false, traces: trace && [trace] };
+    return (await this.#run(this.#release, names, args, options)) !== 0;
   }
 
   /** @returns undefined if there is no such approval */
@@ -216,8 +213,7 @@ export class Scripts {
 
   /** @throws UnavailableError if a check could not be decided */
   async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
-    const { limitsOf, maxHoldsPerKey } = this.settings;
-    const args = encodePeek(request, limitsOf(names.key), maxHoldsPerKey);
+    const args = encodePeek(request, this.settings);
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
   }
 
@@ -288,27 +284,28 @@ export class Scripts {
   async report(name: string, report: string, keptMillis: number): Promise<void> {
     const args = [this.settings.replicaId, report, keptMillis];
     const call = { script: this.#report, keys: [name], args };
-    await this.guard.run({
-      script: this.#report.name,
-      operation: this.#operation,
-      name,
-      size: 1,
-      isWrite: true,
-      isRepeatable: true,
-      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
-    });
+    await this.#runAlone(call, name, true);
   }
 
   /** Sends a script that looks at one key, and needs nothing of the caller. */
-  #look<Seen>(call: ScriptCall, names: KeyNames, decode: (reply: unknown) => Seen): Promise<Seen> {
+  async #look<Seen>(
+    call: ScriptCall,
+    { state }: KeyNames,
+    decode: (reply: unknown) => Seen,
+  ): Promise<Seen> {
+    return decode(await this.#runAlone(call, state, false));
+  }
+
+  /** Sends a script that needs nothing of the caller. */
+  #runAlone(call: ScriptCall, name: string, isWrite: boolean): Promise<unknown> {
     return this.guard.run({
       script: call.script.name,
       operation: this.#operation,
-      name: names.state,
+      name,
       size: 1,
-      isWrite: false,
+      isWrite,
       isRepeatable: true,
-      send: async (_attempt, isWanted) => decode(await this.#client.sendWithOthers(call, isWanted)),
+      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
     });
   }
 

@@ -74,11 +74,6 @@ describe('a request is an invalid argument', () => {
       { descriptors: [of('test-a', limit(0))] },
     ],
     [
-      'with hits to give back',
-      'descriptors[0].is_negative_hits must be false',
-      { descriptors: [of('test-a', { hits_addend: { value: 2 }, is_negative_hits: true })] },
-    ],
-    [
       'with a limit above a billion',
       'descriptors[0].limit.requests_per_unit must be at most 1000000000',
       { descriptors: [of('test-a', limit(1_000_000_001))] },

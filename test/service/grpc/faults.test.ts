@@ -92,6 +92,20 @@ test('a fault of one descriptor is logged if another is denied, and the answer i
   ]);
 });
 
+test('hits that can not be given back are a fault, and the approvals of the others are given back', async () => {
+  const limiter = new StoreLimiterStub();
+  limiter.refund = () => Promise.reject(FAULT);
+  const service = await start(limiter);
+  const refund = of('b', { hits_addend: { value: 3 }, is_negative_hits: true });
+  const call = gatewayOf(service).begin({ descriptors: [refund, of('a')] });
+  await until(() => limiter.asked.length === 1);
+  const { waiter } = limiter.asked[0]!;
+  waiter.approve(QUOTA);
+
+  expect(await failureOf(call.answer)).toEqual(['INTERNAL', 'internal error']);
+  expect(limiter.released).toEqual([waiter.requestId]);
+});
+
 test('all descriptors are given back if the gateway gives up while they are decided', async () => {
   const { limiter, service, gateway, call, waiters } = await askForThree();
   waiters[0]!.approve(QUOTA);

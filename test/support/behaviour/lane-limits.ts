@@ -42,7 +42,7 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
       expect(await inspect()).toMatchObject({ waiting: 1, limits: [{ used: 3 }, { used: 1 }] });
     });
 
-    test('a refund is of those alone that count its lane', async () => {
+    test('a refund is of the limits that count its lane', async () => {
       await approve({ list: BATCH });
       const used = async () => (await inspect())?.limits.map((limit) => limit.used);
       await approve({ list: INTERACTIVE, hits: 2 });

@@ -110,7 +110,7 @@ export function describeRefunds(name: string, createHarness: HarnessFactory): vo
     });
 
     describe('in a key with several limits', () => {
-      test('is of each that counts hits and gives back what is released', async () => {
+      test('is of each limit that counts hits and gives back what is released', async () => {
         const further = [
           TOKENS,
           { ...TOKENS, name: 'kept', keepsReleased: true },

@@ -141,6 +141,12 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
+  /** refund A N: up to N hits of the key are given back without the approvals that took them */
+  refund: (world, replica, [hits]) => {
+    if (replica.life !== 'up' || hits === undefined) return false;
+    world.refund(replica, Number(hits));
+    return true;
+  },
   /** release A c1: its approval, or, with a named request, its place */
   release: (world, replica, [name = '']) => {
     const client = world.clients.get(name);

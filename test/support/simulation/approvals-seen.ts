@@ -15,13 +15,13 @@ const CREDIT_MILLIS = luaNumber('limits/token-bucket', 'CREDIT_MICROS') / 1000;
  * beyond a maximum, unless Redis has lost what it knew of the approvals.
  */
 export class ApprovalsSeen {
-  /** Of the current window or period: the highest maximum that it has had, and the hits of each approval. */
-  #window = { highest: 0, approved: new Map<string, number>() };
+  /** Of the current window or period: the highest maximum that it has had, the hits of each approval, and those refunded. */
+  #window = newWindow(0);
 
   constructor(private readonly world: JudgedWorld) {}
 
   memoryLost(): void {
-    this.#window = { highest: 0, approved: new Map() };
+    this.#window = newWindow(0);
   }
 
   judge(call: JudgedCall): void {
@@ -41,7 +41,8 @@ export class ApprovalsSeen {
     const isSame = !beginsKey && goesOn(stored.state, state) && !isIdle(after, run.now);
     // Held approvals stay, although the maximum may be lower in this window.
     const highest = hitsOf(heldIn(stored, run.now));
-    if (!isSame) this.#window = { highest, approved: new Map() };
+    if (!isSame) this.#window = newWindow(highest);
+    if (run.script === 'refund') this.#window.refunded += call.reply as number;
     for (const id of approved) this.#window.approved.delete(id);
     for (const [id, hits] of after.requests) {
       // Other limits have approvals of earlier periods.
@@ -192,7 +193,10 @@ export class ApprovalsSeen {
     const ids = new Map([...this.#window.approved, ...held]);
     const isAmended = [...ids.keys()].some((id) => this.world.requestOf(id)?.isAmended);
     const most = held.size > 0 && approved.length > 0 ? maximumOfCall : this.#window.highest;
-    const count = hitsOf(this.#window.approved) + hitsOf(held);
+    const counted = hitsOf(this.#window.approved);
+    // An approval may be released whose hits were refunded.
+    this.#window.refunded = Math.min(this.#window.refunded, counted);
+    const count = counted - this.#window.refunded + hitsOf(held);
     // An empty bucket approves a waiter with more hits than a burst that was lowered since.
     const aboveBurst = Math.max(0, ...ids.values()) - capacityOf({ algorithm, maximum });
     const alone = isBucket ? Math.max(0, aboveBurst) : 0;
@@ -211,6 +215,10 @@ export class ApprovalsSeen {
     );
     return windowEnd + Math.min(...promised);
   }
+}
+
+function newWindow(highest: number) {
+  return { highest, approved: new Map<string, number>(), refunded: 0 };
 }
 
 /** Whether an approval is held, or counts in a fixed window. */

@@ -93,7 +93,7 @@ function makesKey({ script, own, rules }: ScriptRun): boolean {
 
 /** What the scripts reply if there is no key. A withdrawal and a settle say more. */
 function replyIfGone({ run: { script, own, rules, confirmations }, stored }: JudgedCall): unknown {
-  if (script === 'release') return 0;
+  if (script === 'release' || script === 'refund') return 0;
   if (script === 'confirm') {
     const known = requestsKnown(stored);
     const digits = confirmations.map(({ id, owner }) => {
@@ -176,6 +176,9 @@ class Comparison {
     } else if (script === 'amend') {
       const amended = amendmentReply(this.#model.amend(now, id, amendmentIn(own)));
       same('an amendment finds what counts', reply, amended);
+    } else if (script === 'refund') {
+      const refunded = instance.refund(now, Number(own[0]), undefined);
+      same('a refund gives back what counts and is not held', reply, refunded);
     } else if (script === 'remaining') {
       const reported = instance.reportRemaining(now, reportIn(own));
       same('a report leaves what remains', replyOf(run, reply), reported);
@@ -318,7 +321,7 @@ class Comparison {
     if (decision === 'approved' && !isKnown) this.#approved.push(id);
     if (decision === 'turn_too_late') {
       // Whole microseconds in Redis. In milliseconds, a fraction of them is rounded.
-      const millis = this.#model.instance.millisToTurn(this.#now, { hits, list: check.list });
+      const millis = this.#model.instance.turns.millisToTurn(this.#now, { hits, list: check.list });
       return VERDICT.turnTooLate - Math.round(1000 * millis);
     }
     if (decision === 'paused')
@@ -415,7 +418,11 @@ class Comparison {
     const { limits } = instance.inspect(this.#now);
     const told = quotaIn(limits, used as UsedOfLimits, Number(micros) / 1000);
     same('a quota is what limits have left', quotas(told), quotas(instance.quota(this.#now)));
-    same('room is told', micros, Math.round(1000 * millisUntil(instance.exactRoomAt, this.#now)));
+    same(
+      'room is told',
+      micros,
+      Math.round(1000 * millisUntil(instance.turns.exactRoomAt, this.#now)),
+    );
   }
 
   #compare(): void {

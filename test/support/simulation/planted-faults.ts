@@ -293,6 +293,24 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: 'return self.start + self.window',
     },
   ],
+  'a refund gives back what approvals have taken, and nothing else': [
+    {
+      name: 'a refund takes what is held',
+      aim: { fates: ['refunds', 'hold'] },
+      lua: 'limits/fixed-window.refund',
+      body: `local held = self.held
+    self.held = function() return 0 end
+    local refunded = original(self, state, hits)
+    self.held = nil
+    return refunded`,
+    },
+    {
+      name: 'a release gives back what was refunded',
+      aim: { fates: ['refunds', 'release'] },
+      lua: 'limits/own-ids.note_refund',
+      body: '',
+    },
+  ],
   'approvals are held as in the model': [
     {
       name: 'a hold is dropped at the end of a window',

@@ -220,6 +220,10 @@ export class SimulatedReplica {
     return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis);
   }
 
+  refund(hits: number): Promise<number> {
+    return this.#scripts.refund(this.parts.naming.namesOf(KEY), { key: KEY, hits });
+  }
+
   reportRemaining(report: RemainingReport): Promise<Remaining | RejectedReport> {
     return this.#scripts.reportRemaining(this.parts.naming.namesOf(KEY), report);
   }

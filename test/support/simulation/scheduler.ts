@@ -50,6 +50,7 @@ const FATES = [
 const CLOCK_BACK = 'clock back';
 const ALGORITHMS = 'algorithms';
 const REPORTS = 'reports';
+const REFUNDS = 'refunds';
 /** Callers choose ids, and ask again with them. */
 const NAMED = 'named';
 /** Their places outlive their connections. */
@@ -64,6 +65,7 @@ export type Fate =
   | typeof CLOCK_BACK
   | typeof ALGORITHMS
   | typeof REPORTS
+  | typeof REFUNDS
   | typeof NAMED
   | typeof KEPT
   | typeof LISTS;
@@ -88,6 +90,7 @@ export class Scheduler {
   readonly #clockRandom: Random;
   readonly #algorithmRandom: Random;
   readonly #reportRandom: Random;
+  readonly #refundRandom: Random;
   readonly #namedRandom: Random;
   readonly #keptRandom: Random;
   readonly #keeps: DrawnKeeps;
@@ -107,6 +110,7 @@ export class Scheduler {
     this.#clockRandom = random.fork('clock');
     this.#algorithmRandom = random.fork('algorithms');
     this.#reportRandom = random.fork('reports');
+    this.#refundRandom = random.fork('refunds');
     this.#namedRandom = random.fork('named');
     this.#keptRandom = random.fork('kept');
     this.#keeps = new DrawnKeeps(this.#keptRandom, world);
@@ -116,6 +120,7 @@ export class Scheduler {
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
     if (this.#reportRandom.chance(chance)) this.#fates.add(REPORTS);
+    if (this.#refundRandom.chance(chance)) this.#fates.add(REFUNDS);
     if (this.#namedRandom.chance(chance)) this.#fates.add(NAMED);
     if (this.#has(NAMED) && this.#keptRandom.chance(KEPT_CHANCE)) this.#fates.add(KEPT);
     if (this.#has(KEPT)) {
@@ -319,6 +324,7 @@ export class Scheduler {
     }
     if (this.#has('pause')) choices.push([0.4, `pause ${name} ${this.#pause()}`]);
     if (this.#has(REPORTS)) choices.push([0.6, `report ${name} ${this.#report()}`]);
+    if (this.#has(REFUNDS)) choices.push([0.8, `refund ${name} ${this.#refundRandom.whole(1, 4)}`]);
     const held = approved.filter(({ askedHold }) => askedHold !== undefined);
     if (held.length > 0) {
       const { name: client } = random.pick(held.slice(-4));

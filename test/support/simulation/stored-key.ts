@@ -37,8 +37,8 @@ return wake`,
 };
 
 const SCRIPTS = [
-  ...['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remaining', 'withdraw', 'confirm'],
-  'status',
+  ...['check', 'settle', 'renew', 'release', 'amend', 'pause', 'remaining', 'refund'],
+  ...['withdraw', 'confirm', 'status'],
 ];
 
 /** The number in KEYS of the first further limit. */

@@ -290,6 +290,13 @@ export class World {
     );
   }
 
+  refund(replica: SimulatedReplica, hits: number): void {
+    replica.refund(hits).then(
+      (refunded) => this.trace.push(`  refunded: ${refunded}`),
+      () => this.trace.push('  refunded: unknown'),
+    );
+  }
+
   release(replica: SimulatedReplica, id: string): void {
     replica.release(id).then(
       (released) => this.trace.push(`  ${id} released: ${released}`),

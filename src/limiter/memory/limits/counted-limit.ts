@@ -89,10 +89,11 @@ export interface CountedLimit {
    */
   giveBack(id: string, isUnused: boolean): boolean;
   /**
-   * Gives hits back without the approvals that took them. What is held counts on.
-   * @returns how many it has given back; 0 for a limit that is no fixed window, counts requests, or keeps what is released
+   * Gives hits back without the approvals that took them. Held approvals count on.
+   * @returns how many it has given back; 0 for a limit that counts requests, or keeps what is released. Undefined for one that is no
+   *   fixed window
    */
-  refund(hits: number): number;
+  refund?(hits: number): number;
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
   takenBy(id: string): number | undefined;
   /** @returns false if there is no memory for other hits of an approval, so that nothing has changed */

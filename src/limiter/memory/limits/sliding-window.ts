@@ -111,10 +111,6 @@ export class SlidingWindow implements CountedLimit {
     return false;
   }
 
-  refund(): number {
-    return 0;
-  }
-
   noteGivenBack(): void {
     // No report holds it back.
   }

@@ -147,10 +147,6 @@ export class TokenBucket implements CountedLimit {
     return false;
   }
 
-  refund(): number {
-    return 0;
-  }
-
   noteGivenBack(): void {
     // No report holds it back.
   }

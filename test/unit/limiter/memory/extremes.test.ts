@@ -58,7 +58,7 @@ function servedIn(millis: number, perSecond: number, late: number): number {
   for (
     let now = START;
     now <= START + millis + late;
-    now = Math.ceil(instance.exactRoomAt) + late
+    now = Math.ceil(instance.turns.exactRoomAt) + late
   ) {
     instance.settle(now);
     while (instance.waiting < waiting) check(instance, now, true);
@@ -146,16 +146,16 @@ describe('the extremes of a limit', () => {
       expect(resetMillis).toBeLessThanOrEqual(2 * windowMillis + 2);
       while (instance.waiting < 50) check(instance, START, true);
       for (const time of [
-        Math.ceil(instance.exactRoomAt),
-        START + instance.millisToTurn(START, { hits: burst }),
+        Math.ceil(instance.turns.exactRoomAt),
+        START + instance.turns.millisToTurn(START, { hits: burst }),
       ]) {
         expect(Number.isSafeInteger(Math.round(time * 1000))).toBe(true);
       }
       let settles = 0;
       for (
-        let now = Math.ceil(instance.exactRoomAt);
+        let now = Math.ceil(instance.turns.exactRoomAt);
         instance.waiting > 0;
-        now = Math.ceil(instance.exactRoomAt)
+        now = Math.ceil(instance.turns.exactRoomAt)
       ) {
         expect(now).toBeGreaterThan(START);
         instance.settle(now);

@@ -67,9 +67,9 @@ test('a head that only the limit of its lane stops does not stop the others', ()
   expect(key.wait('i2', INTERACTIVE, { hits: 2 })).toBe('approved');
   expect(key.wait('i3', INTERACTIVE)).toBe('waiting');
   expect(key.used).toEqual([4, 1]);
-  expect(key.instance.exactRoomAt).toBe(1000);
+  expect(key.instance.turns.exactRoomAt).toBe(1000);
   expect(key.settleAt(1000)).toEqual(['i3']);
-  expect(key.instance.exactRoomAt).toBe(10_000);
+  expect(key.instance.turns.exactRoomAt).toBe(10_000);
   expect(key.settleAt(10_000)).toEqual(['b2']);
 });
 
@@ -117,11 +117,11 @@ test('when waiters may have room next is the earliest time of the heads that are
   const key = new InstanceInMemory({ ...limits, further: [...(limits.further ?? []), other] });
   for (const [i, list] of [BATCH, INTERACTIVE].entries()) key.check(`x${i}`, list);
   key.wait('b', BATCH);
-  expect(key.instance.exactRoomAt).toBe(3000);
+  expect(key.instance.turns.exactRoomAt).toBe(3000);
   key.wait('i', INTERACTIVE);
-  expect(key.instance.exactRoomAt).toBe(2000);
-  expect(key.instance.millisToTurn(0, { list: BATCH })).toBe(6000);
-  expect(key.instance.millisToTurn(0, { list: INTERACTIVE })).toBe(4000);
+  expect(key.instance.turns.exactRoomAt).toBe(2000);
+  expect(key.instance.turns.millisToTurn(0, { list: BATCH })).toBe(6000);
+  expect(key.instance.turns.millisToTurn(0, { list: INTERACTIVE })).toBe(4000);
   expect(key.settleAt(2000)).toEqual(['i']);
   expect(key.settleAt(3000)).toEqual(['b']);
 });

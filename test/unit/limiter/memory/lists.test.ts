@@ -114,8 +114,8 @@ describe('a request that waits', () => {
     expect(key.wait('own1', own, { maxWaitMillis: 1000 })).toBe('waiting');
     expect(key.wait('own2', own, { maxWaitMillis: 1999 })).toBe('turn_too_late');
     expect(key.wait('own2', own, { maxWaitMillis: 2000 })).toBe('waiting');
-    expect(key.instance.millisToTurn(0, { list: own })).toBe(3000);
-    expect(key.instance.millisToTurn(0, { list: other })).toBe(4000);
+    expect(key.instance.turns.millisToTurn(0, { list: own })).toBe(3000);
+    expect(key.instance.turns.millisToTurn(0, { list: other })).toBe(4000);
   });
 
   test('is not denied for what a head of another list needs', () => {
@@ -123,13 +123,13 @@ describe('a request that waits', () => {
     const key = new InstanceInMemory({ ...ONE, maxRequests: 10, algorithm });
     key.check('x', B, { hits: 4 });
     key.wait('large', B, { hits: 4 });
-    expect(key.instance.millisToTurn(0, { list: A })).toBe(100);
-    expect(key.instance.exactRoomAt).toBe(100);
+    expect(key.instance.turns.millisToTurn(0, { list: A })).toBe(100);
+    expect(key.instance.turns.exactRoomAt).toBe(100);
     key.now = 150;
     key.instance.settle(150);
-    expect(key.instance.exactRoomAt).toBe(400);
+    expect(key.instance.turns.exactRoomAt).toBe(400);
     // It may leave before.
-    expect(key.instance.millisToTurn(150, { list: A, hits: 2 })).toBe(50);
+    expect(key.instance.turns.millisToTurn(150, { list: A, hits: 2 })).toBe(50);
   });
 });
 

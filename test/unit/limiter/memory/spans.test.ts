@@ -133,7 +133,7 @@ class Subject {
   #advance(millis: number, late: number): void {
     const until = this.now + millis;
     while (this.#waiting.size > 0) {
-      const at = Math.max(this.now, Math.ceil(this.#instance.exactRoomAt) + late);
+      const at = Math.max(this.now, Math.ceil(this.#instance.turns.exactRoomAt) + late);
       if (at > until) break;
       this.now = at;
       this.#instance.settle(this.now);
