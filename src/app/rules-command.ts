@@ -100,6 +100,7 @@ function describePolicy(policy: KeyPolicy): string[] {
     `  holds of approvals: ${holds}`,
     `  corrections of hits: up to ${corrections}`,
     ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
+    ...(policy.deniedTakesRest ? ['  denied checks take what is left of a window'] : []),
     ...(policy.maxWaitMillis > 0
       ? [`  checks of gateways wait for up to ${policy.maxWaitMillis} ms`]
       : []),

@@ -23,6 +23,8 @@ export interface DeclaredPolicy extends KeyLimits {
   readonly maxHoldMillis: number;
   /** The most hits that a correction may set; undefined: ten times the maximum in force. */
   readonly maxCorrectedHits: number | undefined;
+  /** Whether a denied check takes what is left of the fixed windows that have denied it. */
+  readonly deniedTakesRest: boolean;
   /** How long checks of Envoy's protocol may wait, which can't ask for it themselves; 0 if they may not wait. */
   readonly maxWaitMillis: number;
   /** In shadow mode: checks are decided and counted, but never denied. */

@@ -122,6 +122,7 @@ function apply(
     requestsCanHold: rule.requests_can_hold ?? before.requestsCanHold,
     maxHoldMillis: rule.max_hold_millis ?? before.maxHoldMillis,
     maxCorrectedHits: rule.max_corrected_hits ?? before.maxCorrectedHits,
+    deniedTakesRest: rule.denied_takes_rest ?? before.deniedTakesRest,
     maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,
     isShadow: rule.shadow ?? before.isShadow,
     isKnown: true,

@@ -84,6 +84,8 @@ export const ruleSchema = strictObject(
     max_hold_millis: wholeNumber(BOUNDS.holdMillis).optional(),
     /** The most hits that a correction may set. */
     max_corrected_hits: wholeNumber(BOUNDS.hits).optional(),
+    /** Whether a denied check takes what is left. */
+    denied_takes_rest: yesOrNo().optional(),
     /** How long checks of Envoy's protocol may wait, in milliseconds. */
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, but never denies. */

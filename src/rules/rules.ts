@@ -52,6 +52,7 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
     requestsCanHold: settings.REQUESTS_CAN_HOLD,
     maxHoldMillis: settings.MAX_HOLD_MILLIS,
     maxCorrectedHits: undefined,
+    deniedTakesRest: false,
     maxWaitMillis: 0,
     isShadow: false,
     isKnown: false,

@@ -20,12 +20,13 @@ import {
   rejectTooLongKeeping,
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
+import { withRestTaken } from './rest-of-window.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 import { rejectUnknownKey } from './unknown-keys.js';
 
 /** What decides checks. */
 export interface DecideParts {
-  readonly limiter: Pick<Limiter, 'check'>;
+  readonly limiter: Pick<Limiter, 'check' | 'reportRemaining'>;
   /** What applies to a key as of now. */
   readonly policyOf: (key: string) => KeyPolicy;
   readonly metrics: Pick<Metrics, 'decided'>;
@@ -63,7 +64,7 @@ export type DecideCheck = (
 
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
-  const { policyOf, metrics, undecided, recentDenials, access, settings } = parts;
+  const { limiter, policyOf, metrics, undecided, recentDenials, access, settings } = parts;
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
     check: AskedCheck,
@@ -104,6 +105,9 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     try {
       request = requestOf(check, context, policy);
       decision = ask(parts, request, context);
+      if (policy.deniedTakesRest) {
+        decision = decision.then((made) => withRestTaken(made, request, limiter));
+      }
     } catch (error) {
       fail(error);
       return;

@@ -245,6 +245,7 @@ describe('a command about rules', () => {
     ['window_millis_ceiling: 5000', '  window: 1000 ms; to be set up to 5000'],
     ['requests_can_set_window: false', '  window: 1000 ms; to be set not by requests'],
     ['requests_can_pause: true', '  pauses: without the scope configure'],
+    ['denied_takes_rest: true', '  denied checks take what is left of a window'],
     ['max_wait_millis: 1500', '  checks of gateways wait for up to 1500 ms'],
     ['algorithm: sliding_window', '  algorithm: sliding_window, 10 steps'],
     ['algorithm: token_bucket, burst: 5', '  algorithm: token_bucket, burst 5'],

@@ -102,6 +102,7 @@ test.each([
   ['max_wait_millis: 2s', 22, 'a whole number from 0 to 31622400000'],
   ['max_corrected_hits: 0', 25, 'a whole number from 1 to 1000000000'],
   ['shadow: maybe', 13, 'true or false'],
+  ['denied_takes_rest: 1', 24, 'true or false'],
   ['algorithm: gcra', 16, 'one of fixed_window, sliding_window, token_bucket'],
   ['steps: 61', 12, 'a whole number from 2 to 60'],
   ['burst: 0', 12, 'a whole number from 1 to 1000000000'],

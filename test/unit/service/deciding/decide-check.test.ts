@@ -33,7 +33,7 @@ function decideBy(answer: () => Promise<Decision>) {
   const counted: Decision[] = [];
   const undecided: string[] = [];
   const decide = checkDecider({
-    limiter: { check: answer },
+    limiter: { check: answer, reportRemaining: () => Promise.reject(new Error('no report')) },
     policyOf: (key) => rules.current.policyOf(key),
     metrics: { decided: (decision) => counted.push(decision) },
     undecided: { record: (reason) => undecided.push(reason) },
