@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { findChromium } from './find-chromium.mjs';
 import { findClientPython } from './find-client-python.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
+import { findEgctl } from './find-egctl.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
 import { findEnvoyRatelimit } from './find-envoy-ratelimit.mjs';
@@ -43,6 +44,7 @@ const environment = {
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
   SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
   SLUICE_TEST_ENVOY_RATELIMIT: findEnvoyRatelimit(),
+  SLUICE_TEST_EGCTL: findEgctl(),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
   SLUICE_TEST_CLIENT_PYTHON: findClientPython({ get }),

@@ -23,7 +23,12 @@ const overrideUnits = root.lookupEnum('envoy.type.v3.RateLimitUnit').valuesById;
 
 /** A request as protobufjs decodes it: enums are numbers. */
 type Decoded = Omit<RateLimitRequest, 'descriptors'> & {
-  readonly descriptors: readonly (Omit<RateLimitRequest['descriptors'][number], 'limit'> & {
+  readonly descriptors: readonly (Omit<
+    RateLimitRequest['descriptors'][number],
+    'limit' | 'hits_addend'
+  > & {
+    /** Without a value, which is 0, it has an object that stands for 64 bits. */
+    readonly hits_addend: { readonly value: unknown } | null;
     readonly limit: { readonly requests_per_unit: number; readonly unit: number } | null;
   })[];
 };
@@ -50,7 +55,7 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
         requests_per_unit: limit.requests_per_unit,
         unit: (overrideUnits[limit.unit] ?? 'UNKNOWN') as Unit,
       },
-      hits_addend,
+      hits_addend: hits_addend && { value: Number(hits_addend.value) },
       is_negative_hits,
     })),
   };

@@ -18,15 +18,21 @@ export interface AppBehind {
   stop(): void;
 }
 
-export async function startAppBehind(): Promise<AppBehind> {
+/** @param answer what it answers to a request */
+export async function startAppBehind(
+  answer: (request: Served) => string = () => 'served',
+): Promise<AppBehind> {
   const served: Served[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer((incoming, response) => {
     let body = '';
-    request.on('data', (data: Buffer) => (body += data.toString()));
-    request.on('end', () => {
-      const { method = '', url = '', headers } = request;
-      served.push({ method, url, headers, body });
-      response.end('served');
+    incoming.on('data', (data: Buffer) => (body += data.toString()));
+    incoming.on('end', () => {
+      const { method = '', url = '', headers } = incoming;
+      const request = { method, url, headers, body };
+      served.push(request);
+      const text = answer(request);
+      if (text.startsWith('{')) response.setHeader('content-type', 'application/json');
+      response.end(text);
     });
   });
   server.listen(0, '127.0.0.1');

@@ -1,5 +1,10 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { provided } from '../../support/provided.js';
-import { type Gateway, type Place, writeFileHere } from './gateway.js';
+import { withReplacements } from '../replacements.js';
+import { readText } from '../repository-files.js';
+import type { Gateway, Place } from './gateway.js';
 import type { Replacements } from './shipped-file.js';
 
 /**
@@ -7,27 +12,61 @@ import type { Replacements } from './shipped-file.js';
  * replicas, separated by commas.
  */
 export function envoy(more: Replacements = []): Gateway {
+  return envoyWith('deploy/gateways/envoy.yaml', (place) => [
+    [address('0.0.0.0:8185'), address(`127.0.0.1:${place.port}`)],
+    ...neighbours(place),
+    ...rights(place),
+    ...more,
+  ]);
+}
+
+/** Envoy with `deploy/gateways/envoy-tokens.yaml`. */
+export function envoyOfTokens(): Gateway {
+  return envoyWith('deploy/gateways/envoy-tokens.yaml', (place) => [
+    [address('0.0.0.0:8186'), address(`127.0.0.1:${place.port}`)],
+    ...neighbours(place),
+    ...rights(place),
+  ]);
+}
+
+/** Envoy with what Envoy Gateway makes of `deploy/gateways/envoy-gateway.yaml`. */
+export function envoyOfEnvoyGateway(): Gateway {
+  return envoyWith(TRANSLATED, (place) => [
+    [address('0.0.0.0:8187'), address(`127.0.0.1:${place.port}`)],
+    ...neighbours(place),
+  ]);
+}
+
+/** See {@link envoyOfEnvoyGateway}. */
+export const TRANSLATED = 'test/deploy/gateways/envoy-gateway/translated.yaml';
+
+/** @param path of its configuration, in the project */
+function envoyWith(path: string, replacements: (place: Place) => Replacements): Gateway {
   return {
     name: 'Envoy',
     program: provided('SLUICE_TEST_ENVOY'),
     configure: async (place) => {
-      const file = await writeFileHere(place, 'envoy.yaml', [...replacements(place), ...more]);
+      const file = join(place.folder, 'envoy.yaml');
+      await writeFile(file, withReplacements(path, readText(path), replacements(place)));
       // With hot restart, several Envoys on a machine would share its resources.
       return ['--disable-hot-restart', '--log-level', 'warn', '--config-path', file];
     },
   };
 }
 
-function replacements(place: Place): Replacements {
-  const { port, sluice, app, isOpen, authorization } = place;
-  const metadata = 'initial_metadata: [{ key: authorization, value: Bearer ... }]';
+function neighbours({ sluice, app }: Place): Replacements {
   return [
-    [address('0.0.0.0:8185'), address(`127.0.0.1:${port}`)],
     [endpoint('app:8080'), endpoint(app)],
     [
       `- endpoint:\n                  { address: ${address('sluice-grpc:8082')} }`,
       sluice.split(',').map(endpoint).join('\n              '),
     ],
+  ];
+}
+
+function rights({ isOpen, authorization }: Place): Replacements {
+  const metadata = 'initial_metadata: [{ key: authorization, value: Bearer ... }]';
+  return [
     ['&deny true', `&deny ${String(isOpen !== true)}`],
     [`# ${metadata}`, authorization ? metadata.replace('Bearer ...', authorization) : ''],
   ];
