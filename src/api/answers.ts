@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { checkResult, releaseResult } from './bulk-schemas.js';
+import { checkResult, errorCode, releaseResult } from './bulk-schemas.js';
 
 /** The bodies of answers, for types and for the OpenAPI document. Answers are not validated while they are served. */
 
@@ -91,6 +91,7 @@ export const errorBody = z
   .strictObject({
     error: z.string().meta({ description: 'The message. A denial has `rate limit exceeded`.' }),
     key: z.string().optional().meta({ description: 'The key of the request, if it has one.' }),
+    code: errorCode,
     limit: z.string().optional().meta({
       description:
         'The name of the limit that denied the check, if the key has several limits: of the limit that has room last.',
@@ -101,6 +102,22 @@ export const errorBody = z
     }),
   })
   .meta({ id: 'Error' });
+
+export type ErrorBody = z.infer<typeof errorBody>;
+
+/** The same as a problem of RFC 9457. */
+export const problemBody = errorBody
+  .omit({ error: true })
+  .extend({
+    type: z.string().meta({ description: 'A URI, or `about:blank`.' }),
+    title: z.string().meta({ description: 'The type in words.' }),
+    status: z.int(),
+    detail: z.string().meta({ description: 'The message.' }),
+    'violated-policies': z.array(z.string()).optional().meta({
+      description: 'Of a denial: the name in `RateLimit-Policy` of what denied the check.',
+    }),
+  })
+  .meta({ id: 'Problem' });
 
 export const checkResults = z.array(checkResult);
 export const releaseResults = z.array(releaseResult);

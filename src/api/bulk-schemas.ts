@@ -4,6 +4,7 @@ import { requestId } from '../common/request-id.js';
 import { wholeNumber } from '../common/whole-number.js';
 import { shortText } from '../common/short-text.js';
 import { BOUNDS } from '../limiter/bounds.js';
+import type { ErrorCode } from '../service/errors.js';
 
 /**
  * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
@@ -44,11 +45,17 @@ export const releaseElement = z
   )
   .meta({ id: 'ReleaseElement' });
 
+/** For programs. Its list grows. */
+export const errorCode = z
+  .custom<ErrorCode>()
+  .meta({ type: 'string', description: 'Names the error, for programs. See the table of errors.' });
+
 /** The result of an element that was rejected or failed, with the message that a single request would get. */
 const error = z
   .object({
     status: status(400, 403, 409, 500, 503),
     error: z.string(),
+    code: errorCode,
     /** In seconds. */
     retryAfter: z.int().min(1).optional(),
   })
@@ -70,6 +77,7 @@ export const checkResult = z
     z.object({
       status: status(429),
       error: z.string(),
+      code: errorCode,
       /** In seconds, until the window ends or a hold lapses. */
       retryAfter: z.int().min(1),
       /** The name of the limit that denied the check, if the key has several limits. */
@@ -84,7 +92,7 @@ export const checkResult = z
 export const releaseResult = z
   .union([
     z.object({ status: status(200) }),
-    z.object({ status: status(404), error: z.string() }),
+    z.object({ status: status(404), error: z.string(), code: errorCode }),
     error,
   ])
   .meta({ id: 'ReleaseResult' });

@@ -1,5 +1,6 @@
 interface Details extends ErrorOptions {
   readonly status?: number | undefined;
+  readonly code?: string | undefined;
 }
 
 /** Sluice rejected a request, for example for its token. Sending it again does not help. */
@@ -7,10 +8,13 @@ export class SluiceError extends Error {
   override readonly name: string = 'SluiceError';
   /** The status of the answer; undefined if there was none. */
   readonly status: number | undefined;
+  /** Names the error, such as `KEY_FULL`: see the table of errors in the docs. Undefined if there was no answer with one. */
+  readonly code: string | undefined;
 
-  constructor(message: string, { status, ...options }: Details = {}) {
+  constructor(message: string, { status, code, ...options }: Details = {}) {
     super(message, options);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -24,7 +28,7 @@ export class SluiceDeniedError extends SluiceError {
   readonly limit: string | undefined;
 
   constructor(key: string, retryAfterSeconds: number, limit?: string) {
-    super('rate limit exceeded', { status: 429 });
+    super('rate limit exceeded', { status: 429, code: 'RATE_LIMIT_EXCEEDED' });
     this.key = key;
     this.retryAfterSeconds = retryAfterSeconds;
     this.limit = limit;

@@ -13,7 +13,7 @@ interface ErrorRow {
 }
 
 /**
- * Every error of the service, by its code. The log has the code as `errorCode`; answers never have it. HTTP maps the
+ * Every error of the service, by its code, which answers over HTTP have as `code` and the log as `errorCode`. HTTP maps the
  * codes to statuses in src/http/replies/error-statuses.ts, gRPC in src/grpc/error-statuses.ts. The table of errors in
  * docs/api.md says the same. Tests compare both with what the service answers.
  */

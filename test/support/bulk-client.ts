@@ -1,4 +1,5 @@
 import type { CheckResult, ReleaseResult } from '../../src/api/bulk-schemas.js';
+import { withCheckedCodes } from './checked-error.js';
 import type { Answer } from './http-client.js';
 import { requestText } from './raw-http.js';
 
@@ -19,7 +20,7 @@ export async function sendBody(
     status: answer.status,
     headers: Object.fromEntries(answer.headers),
     text,
-    json: () => JSON.parse(text) as unknown,
+    json: () => withCheckedCodes(answer.status, JSON.parse(text)),
   };
 }
 

@@ -1,6 +1,7 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 
+import { withCheckedCodes } from './checked-error.js';
 import { trusted } from './trust.js';
 
 /** A complete answer. */
@@ -8,7 +9,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The parsed body. Throws if it is not JSON. */
+  /** The parsed body, without the codes of errors, which must be right. Throws if it is not JSON. */
   readonly json: () => unknown;
 }
 
@@ -45,7 +46,7 @@ export function begin(
           status: response.statusCode!,
           headers: response.headers,
           text,
-          json: () => JSON.parse(text) as unknown,
+          json: () => withCheckedCodes(response.statusCode!, JSON.parse(text)),
         });
       });
     });

@@ -28,6 +28,7 @@ interface Told {
 interface ErrorAnswer {
   readonly status: number;
   readonly error: string;
+  readonly code?: string | undefined;
   readonly retryAfter?: number | undefined;
 }
 
@@ -120,7 +121,8 @@ export function peekIn(answer: Answer): Peek {
 function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
-    return { status: 429, error, retryAfter, limit: limitIn(answer) };
+    const limit = limitIn(answer);
+    return { status: 429, error, code: 'RATE_LIMIT_EXCEEDED', retryAfter, limit };
   }
   demandSuccess(answer);
   const body = parsed(answer) as { readonly request_id?: string } | undefined;
@@ -137,20 +139,22 @@ export function resultsOf(answer: Answer, count: number): readonly unknown[] {
   return results as unknown[];
 }
 
-function errorOf({ status, error, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
-  if (status >= 400 && status < 500) return new SluiceError(error, { status });
+function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
+  if (status >= 400 && status < 500) return new SluiceError(error, { status, code });
   const mayHaveCounted = status !== 503 || !(error in COUNTED_NOTHING);
-  return new SluiceUnavailableError(error, { status, mayHaveCounted, retryAfterSeconds });
+  return new SluiceUnavailableError(error, { status, code, mayHaveCounted, retryAfterSeconds });
 }
 
 function errorAnswerOf(answer: Answer): ErrorAnswer {
   const { status, headers } = answer;
-  const body = parsed(answer) as { readonly error?: unknown } | null | undefined;
+  const body = parsed(answer) as
+    { readonly error?: unknown; readonly code?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
   const seconds = Number(headers['retry-after']);
   return {
     status,
     error,
+    code: typeof body?.code === 'string' ? body.code : undefined,
     retryAfter: headers['retry-after'] !== undefined && seconds >= 0 ? seconds : undefined,
   };
 }

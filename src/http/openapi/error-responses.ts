@@ -7,7 +7,8 @@ import type {
 import { type ErrorCode, errorRow, ERRORS } from '../../service/errors.js';
 import { httpErrorOf, httpStatusOf } from '../replies/error-statuses.js';
 import { FOR_BROWSERS, type HeaderName, headersOf } from './answer-headers.js';
-import { errorBody } from '../../api/answers.js';
+import { errorBody, problemBody } from '../../api/answers.js';
+import { PROBLEM_TYPE } from '../replies/error-body.js';
 
 type Status = `${1 | 2 | 3 | 4 | 5}${string}`;
 
@@ -19,7 +20,8 @@ export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> 
     CODES.map((code) => {
       const { message, when } = ERRORS[code];
       const { body } = httpErrorOf(code);
-      const value = body === 'without key' ? { error: message } : { error: message, key: '{key}' };
+      const key = body === 'without key' ? {} : { key: '{key}' };
+      const value = { error: message, ...key, code };
       const example = { summary: code, description: when };
       return [code, { ...example, value: body === 'plain text' ? message : value }];
     }),
@@ -73,6 +75,7 @@ function contentOf(codes: readonly ErrorCode[]): NonNullable<ZodOpenApiResponseO
   return {
     ...(objects.length > 0 && {
       'application/json': { schema: errorBody, examples: examplesOf(objects) },
+      [PROBLEM_TYPE]: { schema: problemBody },
     }),
     ...(texts.length > 0 && {
       'text/plain': { schema: { type: 'string' }, examples: examplesOf(texts) },

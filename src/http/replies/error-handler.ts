@@ -6,12 +6,13 @@ import { BROWSER_HEADERS, type Headers } from './headers.js';
 import { ServiceError, serviceError } from '../../service/service-error.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
 import { keyOf } from './key-of.js';
-import { sendJson } from './reply.js';
+import { errorAnswer } from './error-body.js';
+import { send, sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
 
 const REALM = 'Bearer realm="sluice"';
 
-/** Answers every error with a JSON body. A fault of Sluice never looks like a denial. */
+/** Answers every error with a body in JSON. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     cutShort(response, error as Error);
@@ -43,12 +44,8 @@ function sendError(request: Request, response: Response, error: ServiceError): v
   const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
   if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
   response.locals.errorCode = code;
-  sendJson(
-    response,
-    status,
-    key === undefined ? { error: message } : { error: message, key },
-    headers,
-  );
+  const answer = errorAnswer(request, status, { error: message, key, code });
+  send(response, status, answer.contentType, answer.text, headers);
 }
 
 /** Says which token is wanted: RFC 6750, section 3. */

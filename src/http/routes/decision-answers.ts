@@ -4,9 +4,9 @@ import type { Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { WaitingBody } from '../../api/answers.js';
+import type { ErrorBody, WaitingBody } from '../../api/answers.js';
 import type { Decision, Limiter, PlaceInQueue } from '../../limiter/limiter.js';
-import type { KeyPolicy } from '../../rules/policy.js';
+import { type KeyPolicy, policyName } from '../../rules/policy.js';
 import {
   OUTAGE_POLICY_HEADER,
   rateLimitHeadersIn,
@@ -18,13 +18,13 @@ import { millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { hasDisconnected } from '../intake/connection-state.js';
+import { errorAnswer } from '../replies/error-body.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
 export const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
-export const DENIAL_MESSAGE = ERRORS.RATE_LIMIT_EXCEEDED.message;
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
@@ -41,6 +41,12 @@ export interface AnswerParts {
   readonly limiter: Pick<Limiter, 'giveBack'>;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
   readonly logger: Logger;
+}
+
+/** The body of a denial. @param limit the limit that denies, if the key has several */
+export function denialOf(key: string, limit: NamedLimit | undefined): ErrorBody {
+  const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
+  return { error: message, key, code: 'RATE_LIMIT_EXCEEDED', limit: limit?.name };
 }
 
 /** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
@@ -98,9 +104,10 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
     if (limit) response.locals.limit = limit.name;
     headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit, hits)));
-    const byLimit = limit ? `,"limit":"${limit.name}"` : '';
-    const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}${byLimit}}`;
-    send(response, DENIED_STATUS, JSON_TYPE, body, headers);
+    const body = denialOf(key, limit);
+    const violatedPolicies = [limit?.name ?? policyName(policy)];
+    const answer = errorAnswer(response.req, DENIED_STATUS, body, { violatedPolicies });
+    send(response, DENIED_STATUS, answer.contentType, answer.text, headers);
   };
 
   const logDisconnect = (response: Response, key: string, message: string): void => {

@@ -41,8 +41,7 @@ export function answerUnreadable(
     }
     const correlationId = randomUUID();
     const status = httpStatusOf(errorCode);
-    const { message } = ERRORS[errorCode];
-    socket.end(answerText(status, message, correlationId), () => socket.destroy());
+    socket.end(answerText(status, errorCode, correlationId), () => socket.destroy());
     onAnswer({ correlationId, status, errorCode, code });
   });
 }
@@ -74,8 +73,8 @@ function isAnswerable(socket: Duplex): boolean {
   return !pending.req.complete && !pending.headersSent;
 }
 
-function answerText(status: number, message: string, correlationId: string): string {
-  const body = JSON.stringify({ error: message });
+function answerText(status: number, code: TransportError, correlationId: string): string {
+  const body = JSON.stringify({ error: ERRORS[code].message, code });
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     `${CORRELATION_HEADER}: ${correlationId}`,

@@ -112,6 +112,7 @@ describe('a body that is rejected', () => {
       expect(answer.status).toBe(400);
       expect(await answer.json()).toEqual({
         error: `${query.split('=')[0]!} must be left out of the URL`,
+        code: 'INVALID_PARAMETER',
       });
       expect(asked).toEqual([]);
     },
@@ -231,7 +232,7 @@ describe('pipelined bulk requests', () => {
     expect(bodies.slice(1)).toEqual([
       expect.stringMatching(/^\[\{"status":200,[^{]*\},\{"status":200,[^{]*\}\]$/),
       expect.stringMatching(/^\{"request_id":"[^"]*"\}$/),
-      '[{"status":404,"error":"request not found"}]',
+      '[{"status":404,"error":"request not found","code":"REQUEST_NOT_FOUND"}]',
       '[]',
       'OK',
     ]);

@@ -414,8 +414,10 @@ describe.each(Object.keys(ERRORS) as ErrorCode[])('%s', (code) => {
     expect(kind).toBe(status === 429 ? 'deny' : status < 500 ? 'reject' : 'fail');
     if (body === 'plain text') expect(answer.text).toBe(message);
     else {
-      const { error, key: itsKey = key, ...more } = answer.json() as Record<string, string>;
-      expect(error).toBe(message);
+      // `answer.json` leaves the code out.
+      const sent = JSON.parse(answer.text) as Record<string, string>;
+      const { error, code: itsCode, key: itsKey = key, ...more } = sent;
+      expect([error, itsCode]).toEqual([message, code]);
       expect(itsKey.startsWith(key)).toBe(true);
       expect(more).toEqual({});
       expect(answer.text.includes('"key"')).toBe(body !== 'without key');

@@ -35,7 +35,8 @@ describe.each(bothLimiters(redis))('a target (%s limiter)', (_name, settings) =>
     const answer = await answerTo(target);
 
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toStrictEqual({ error });
+    const body: unknown = JSON.parse(answer.split('\r\n\r\n')[1]!);
+    expect(body).toStrictEqual({ error, code: 'INVALID_TARGET' });
   }
 
   async function expectNothingCounted(keys: string[]): Promise<void> {

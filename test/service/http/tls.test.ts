@@ -151,7 +151,9 @@ describe('a port with TLS', () => {
     await connection.closed;
 
     expect(connection.received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    expect(connection.received).toMatch(/\r\n\r\n{"error":"malformed request"}$/);
+    expect(connection.received).toMatch(
+      /\r\n\r\n{"error":"malformed request","code":"MALFORMED_REQUEST"}$/,
+    );
     await app.logged(({ status, code }) => status === 400 && code === 'HPE_INVALID_METHOD');
   });
 });

@@ -1,3 +1,4 @@
+import { ERRORS } from '../../../src/service/errors.js';
 import { FURTHER_NAMES, KNOWN } from './declared.js';
 import type { RawResponse } from './response-reader.js';
 
@@ -43,11 +44,12 @@ function flawsOfJson(status: number, body: string): string[] {
   const parsed = parse(body);
   if (parsed === undefined) return ['a body that is not a JSON object'];
   if (status >= 400) {
-    const others = Object.keys(parsed).filter((name) => name !== 'error' && name !== 'key');
-    const { limit } = parsed;
+    const others = Object.keys(parsed).filter((name) => !['error', 'key', 'code'].includes(name));
+    const { limit, code } = parsed;
     const isDenial = status === 429 && typeof limit === 'string' && LIMITS.includes(limit);
     const unknown = others.filter((name) => !(isDenial && name === 'limit'));
     if (unknown.length > 0) return [`an error with ${unknown.join()}`];
+    if (typeof code !== 'string' || !(code in ERRORS)) return ['an error without its code'];
     return typeof parsed.error === 'string' ? [] : ['an error without "error"'];
   }
   const { request_id: requestId } = parsed;

@@ -71,19 +71,22 @@ export class AnswerChecker {
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const described = content[type];
     if (!described) return [`is of type ${type}`];
-    if (type !== 'application/json') return [];
-    const value = JSON.parse(body) as { error?: string };
+    if (!/^application\/(problem\+)?json$/.test(type)) return [];
+    const value = JSON.parse(body) as { error?: string; code?: string };
     const flaws = described.schema ? this.#flawsBy(described.schema, value) : [];
     const { examples } = described;
     if (examples && !this.#isLikeOneOf(examples, value)) flaws.push(`says ${String(value.error)}`);
     return flaws;
   }
 
-  /** The examples of errors have the messages of the table, with their placeholders. */
-  #isLikeOneOf(examples: oas31.ExamplesObject, { error = '' }: { error?: string }): boolean {
+  /** The examples of errors have the codes and the messages of the table, with their placeholders. */
+  #isLikeOneOf(
+    examples: oas31.ExamplesObject,
+    { error = '', code }: { error?: string; code?: string },
+  ): boolean {
     return Object.values(examples).some((reference) => {
-      const { value } = this.#resolve(reference) as { value: { error: string } };
-      return patternOf(value.error).test(error);
+      const { value } = this.#resolve(reference) as { value: { error: string; code: string } };
+      return patternOf(value.error).test(error) && value.code === code;
     });
   }
 

@@ -33,11 +33,19 @@ const APPROVAL = answerWith(
 );
 const DENIAL = answerWith(
   429,
-  { error: 'rate limit exceeded', key: 'report' },
+  { error: 'rate limit exceeded', key: 'report', code: 'RATE_LIMIT_EXCEEDED' },
   { ...ALWAYS, ...JSON_TYPE, 'cache-control': 'no-store', 'retry-after': '1' },
 );
-const REFUSAL = answerWith(400, { error: 'canWait must be 1', key: 'report' }, FOR_BROWSERS);
-const NO_PATH = answerWith(404, { error: 'no such path: /report' }, FOR_BROWSERS);
+const REFUSAL = answerWith(
+  400,
+  { error: 'canWait must be 1', key: 'report', code: 'INVALID_PARAMETER' },
+  FOR_BROWSERS,
+);
+const NO_PATH = answerWith(
+  404,
+  { error: 'no such path: /report', code: 'PATH_NOT_FOUND' },
+  FOR_BROWSERS,
+);
 
 function flawsOf(target: string, answer: SentAnswer, change?: (document: Document) => void) {
   const document = structuredClone(openApiDocument(parseSettings({})));
@@ -98,8 +106,15 @@ describe('the comparison finds', () => {
     ['a missing header', { ...DENIAL, headers: new Map(Object.entries(JSON_TYPE)) }],
     ['another type', withHeaders(DENIAL, { 'content-type': 'text/html' })],
     ['an invalid id', { ...APPROVAL, body: '{"request_id":"a"}' }],
-    ['another message', { ...REFUSAL, body: '{"error":"something else"}' }],
-    ['an unknown field', { ...DENIAL, body: '{"error":"rate limit exceeded","code":"X"}' }],
+    [
+      'another message',
+      { ...REFUSAL, body: '{"error":"something else","code":"INVALID_PARAMETER"}' },
+    ],
+    ['no code', { ...DENIAL, body: '{"error":"rate limit exceeded"}' }],
+    [
+      'an unknown field',
+      { ...DENIAL, body: '{"error":"rate limit exceeded","code":"RATE_LIMIT_EXCEEDED","x":1}' },
+    ],
   ])('that an answer has %s', (_what, answer) => {
     expect(flawsOf('/rate/report', answer)).not.toEqual([]);
   });

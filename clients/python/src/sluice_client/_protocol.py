@@ -298,12 +298,14 @@ def _camel(name: str) -> str:
 
 def error_in(response: httpx.Response) -> SluiceError:
     status = response.status_code
-    message = "not an answer from Sluice" if status < 400 else _body(response).get("error", f"status {status}")
+    body = _body(response)
+    message = "not an answer from Sluice" if status < 400 else body.get("error", f"status {status}")
+    code = body.get("code")
     if 400 <= status < 500:
-        return SluiceError(message, status)
+        return SluiceError(message, status, code)
     may_have_counted = status != 503 or message not in COUNTED_NOTHING
     retry_after = _retry_after(response)
-    return SluiceUnavailableError(message, may_have_counted, status, retry_after)
+    return SluiceUnavailableError(message, may_have_counted, status, retry_after, code)
 
 
 def _retry_after(response: httpx.Response) -> int | None:

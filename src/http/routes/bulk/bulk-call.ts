@@ -117,6 +117,7 @@ export abstract class BulkCall<Parts extends BulkParts = BulkParts> {
     this.results[index] = JSON.stringify({
       status: httpStatusOf(code),
       error: message,
+      code,
       retryAfter,
     });
   }

@@ -85,7 +85,7 @@ class CheckCall extends BulkCall<CheckParts> {
       this.noteError('RATE_LIMIT_EXCEEDED');
       const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
       const seconds = retryAfterSeconds(millisToRetry(decision, limit, hits));
-      const start = `{"status":${DENIED_STATUS},"error":"${message}","retryAfter":${seconds}`;
+      const start = `{"status":${DENIED_STATUS},"error":"${message}","code":"RATE_LIMIT_EXCEEDED","retryAfter":${seconds}`;
       const byLimit = limit ? `,"limit":"${limit.name}"` : '';
       this.results[index] = `${start}${byLimit}${byPolicy}}`;
     }

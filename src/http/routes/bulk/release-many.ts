@@ -16,6 +16,7 @@ const RELEASED = '{"status":200}';
 const NOT_FOUND = JSON.stringify({
   status: httpStatusOf('REQUEST_NOT_FOUND'),
   error: ERRORS.REQUEST_NOT_FOUND.message,
+  code: 'REQUEST_NOT_FOUND',
 });
 
 /** `DELETE /rate` */

@@ -1,0 +1,67 @@
+import type { Request } from 'express';
+import { STATUS_CODES } from 'node:http';
+
+import type { ErrorBody } from '../../api/answers.js';
+import { type ErrorCode, errorRow } from '../../service/errors.js';
+import { JSON_TYPE } from './reply.js';
+
+/** RFC 9457. */
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** An error as its client gets it. */
+export interface ErrorAnswer {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** What a problem says besides what every error says. */
+interface ProblemMembers {
+  /** The names of the policies in `RateLimit-Policy` that deny the request. */
+  readonly violatedPolicies?: readonly string[];
+}
+
+/**
+ * The types of problems in draft-ietf-httpapi-ratelimit-headers-11, with their titles. Other errors have no type of their own.
+ * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
+ */
+const PROBLEMS = {
+  deny: {
+    type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+    title: 'Request cannot be satisfied as assigned quota has been exceeded',
+  },
+  fail: {
+    type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+    title: 'Request cannot be satisfied due to temporary server capacity constraints',
+  },
+} as const;
+
+/** Returns an error in the form that the request accepts: as a problem only if it prefers one to plain JSON. */
+export function errorAnswer(
+  request: Pick<Request, 'headers' | 'accepts'>,
+  status: number,
+  body: ErrorBody,
+  members: ProblemMembers = {},
+): ErrorAnswer {
+  if (!prefersProblem(request)) return { contentType: JSON_TYPE, text: JSON.stringify(body) };
+  const { error: detail, ...others } = body;
+  const { violatedPolicies } = members;
+  const problem = { ...typeOf(body.code, status), status, detail, ...others };
+  const text = JSON.stringify({ ...problem, 'violated-policies': violatedPolicies });
+  return { contentType: PROBLEM_TYPE, text };
+}
+
+/** Nearly no request names it, and its header is parsed only then. */
+function prefersProblem(request: Pick<Request, 'headers' | 'accepts'>): boolean {
+  const { accept } = request.headers;
+  if (!accept?.includes('problem+json')) return false;
+  return request.accepts([JSON_TYPE, PROBLEM_TYPE]) === PROBLEM_TYPE;
+}
+
+function typeOf(
+  code: ErrorCode,
+  status: number,
+): { readonly type: string; readonly title: string } {
+  const { kind } = errorRow(code);
+  if (kind === 'deny' || (kind === 'fail' && status === 503)) return PROBLEMS[kind];
+  return { type: 'about:blank', title: STATUS_CODES[status] ?? '' };
+}
