@@ -253,7 +253,7 @@ function approvalPath(key: string, requestId: string): string {
 }
 
 function expectBody(answer: Answer, status: number, body: object): void {
-  if (answer.status === status && answer.text === JSON.stringify(body)) return;
+  if (answer.status === status && JSON.stringify(answer.json()) === JSON.stringify(body)) return;
   throw new Error(`status ${answer.status} ${answer.text}`);
 }
 
