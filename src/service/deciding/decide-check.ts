@@ -20,7 +20,7 @@ import {
   rejectTooLongKeeping,
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
-import { withRestTaken } from './rest-of-window.js';
+import { restTaker } from './rest-of-window.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 import { rejectUnknownKey } from './unknown-keys.js';
 
@@ -65,6 +65,7 @@ export type DecideCheck = (
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
   const { limiter, policyOf, metrics, undecided, recentDenials, access, settings } = parts;
+  const takeRest = restTaker(limiter);
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
     check: AskedCheck,
@@ -106,7 +107,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       request = requestOf(check, context, policy);
       decision = ask(parts, request, context);
       if (policy.deniedTakesRest) {
-        decision = decision.then((made) => withRestTaken(made, request, limiter));
+        decision = decision.then((made) => takeRest(made, request));
       }
     } catch (error) {
       fail(error);
