@@ -14,12 +14,6 @@ export interface ErrorAnswer {
   readonly text: string;
 }
 
-/** What a problem says besides what every error says. */
-interface ProblemMembers {
-  /** The names of the policies in `RateLimit-Policy` that deny the request. */
-  readonly violatedPolicies?: readonly string[];
-}
-
 /**
  * The types of problems in draft-ietf-httpapi-ratelimit-headers-11, with their titles. Other errors have no type of their own.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
@@ -35,16 +29,18 @@ const PROBLEMS = {
   },
 } as const;
 
-/** Returns an error in the form that the request accepts: as a problem only if it prefers one to plain JSON. */
+/**
+ * Returns an error in the form that the request accepts: as a problem only if it prefers one to plain JSON.
+ * @param violatedPolicies of a denial: the names in `RateLimit-Policy` of what denies
+ */
 export function errorAnswer(
   request: Pick<Request, 'headers' | 'accepts'>,
   status: number,
   body: ErrorBody,
-  members: ProblemMembers = {},
+  violatedPolicies?: readonly string[],
 ): ErrorAnswer {
   if (!prefersProblem(request)) return { contentType: JSON_TYPE, text: JSON.stringify(body) };
   const { error: detail, ...others } = body;
-  const { violatedPolicies } = members;
   const problem = { ...typeOf(body.code, status), status, detail, ...others };
   const text = JSON.stringify({ ...problem, 'violated-policies': violatedPolicies });
   return { contentType: PROBLEM_TYPE, text };

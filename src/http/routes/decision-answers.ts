@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { ErrorBody, WaitingBody } from '../../api/answers.js';
+import type { WaitingBody } from '../../api/answers.js';
 import type { Decision, Limiter, PlaceInQueue } from '../../limiter/limiter.js';
 import { type KeyPolicy, policyName } from '../../rules/policy.js';
 import {
@@ -22,7 +22,7 @@ import { errorAnswer } from '../replies/error-body.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
-export const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
 
@@ -41,12 +41,6 @@ export interface AnswerParts {
   readonly limiter: Pick<Limiter, 'giveBack'>;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
   readonly logger: Logger;
-}
-
-/** The body of a denial. @param limit the limit that denies, if the key has several */
-export function denialOf(key: string, limit: NamedLimit | undefined): ErrorBody {
-  const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
-  return { error: message, key, code: 'RATE_LIMIT_EXCEEDED', limit: limit?.name };
 }
 
 /** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
@@ -101,13 +95,8 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       sendApproval(response, requestId ?? randomUUID(), headers);
       return;
     }
-    response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
-    if (limit) response.locals.limit = limit.name;
-    headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit, hits)));
-    const body = denialOf(key, limit);
-    const violatedPolicies = [limit?.name ?? policyName(policy)];
-    const answer = errorAnswer(response.req, DENIED_STATUS, body, { violatedPolicies });
-    send(response, DENIED_STATUS, answer.contentType, answer.text, headers);
+    const retryMillis = millisToRetry(denial, limit, hits);
+    sendDenial(response, key, { policy, limit, retryMillis, headers });
   };
 
   const logDisconnect = (response: Response, key: string, message: string): void => {
@@ -145,6 +134,33 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         logDisconnect(response, key, 'client disconnected while waiting');
     }
   };
+}
+
+/** What a denial of a check, or of a peek, says besides the key. */
+interface SentDenial {
+  readonly policy: KeyPolicy;
+  /** The limit that denies, if the key has several. */
+  readonly limit: NamedLimit | undefined;
+  readonly retryMillis: number;
+  readonly headers: (string | number)[];
+  /** Of a peek. */
+  readonly waitMillis?: number;
+}
+
+/** Answers that a check is denied, or would be. */
+export function sendDenial(
+  response: Response,
+  key: string,
+  { policy, limit, retryMillis, headers, waitMillis }: SentDenial,
+): void {
+  const code = 'RATE_LIMIT_EXCEEDED';
+  response.locals.errorCode = code;
+  if (limit) response.locals.limit = limit.name;
+  headers.push('Retry-After', retryAfterSeconds(retryMillis));
+  const body = { error: ERRORS[code].message, key, code, limit: limit?.name, waitMillis } as const;
+  const violatedPolicies = [limit?.name ?? policyName(policy)];
+  const answer = errorAnswer(response.req, DENIED_STATUS, body, violatedPolicies);
+  send(response, DENIED_STATUS, answer.contentType, answer.text, headers);
 }
 
 /** Tells a client where its request waits on. */
