@@ -1,18 +1,10 @@
 import type { HarnessFactory } from '../limiter-harness.js';
-import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import type { DeclaredLimits } from '../limits.js';
 import { startWaiting } from '../watched-check.js';
+import { LIMITS, TOKENS, WINDOW } from './limits-of-tokens.js';
 import { useKey } from './use-key.js';
 
-const WINDOW = 1000;
 const HOLD = 60_000;
-const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
-const TOKENS: FurtherLimit = {
-  name: 'tokens',
-  windowMillis: 5000,
-  maximum: 100,
-  counts: 'hits',
-  keepsReleased: false,
-};
 
 /** The behaviour of every limiter for hits that are given back without their approvals. */
 export function describeRefunds(name: string, createHarness: HarnessFactory): void {

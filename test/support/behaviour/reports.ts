@@ -2,17 +2,9 @@ import type { RemainingReport } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { startWaiting } from '../watched-check.js';
+import { LIMITS, TOKENS, WINDOW } from './limits-of-tokens.js';
 import { useKey } from './use-key.js';
 
-const WINDOW = 1000;
-const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
-const TOKENS: FurtherLimit = {
-  name: 'tokens',
-  windowMillis: 5000,
-  maximum: 100,
-  counts: 'hits',
-  keepsReleased: false,
-};
 const PACE: FurtherLimit = {
   ...TOKENS,
   name: 'pace',
