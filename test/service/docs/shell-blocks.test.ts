@@ -20,6 +20,7 @@ test('the pages with commands are known', () => {
   expect(commands.map(({ page }) => page).sort()).toEqual([
     'README.md',
     'docs/api.md',
+    'docs/assistants.md',
     'docs/client.md',
     'docs/configuration.md',
     'docs/dashboard.md',
