@@ -10,6 +10,7 @@ import {
 } from '../../../src/limiter/errors.js';
 import { toLimiterError } from '../../../src/redis/availability/store-errors.js';
 import { serviceErrorFor, STORE_FAILURES } from '../../../src/service/store-failures.js';
+import { listItems } from '../../support/docs/lists.js';
 import { readPage } from '../../support/docs/pages.js';
 
 type Kind = keyof typeof STORE_FAILURES;
@@ -26,16 +27,12 @@ const THROWN: Readonly<Record<Kind, Error>> = {
   fault: new Error('a fault'),
 };
 
+const PAGE = 'docs/reliability.md';
 const failures = Object.values(STORE_FAILURES);
-/** The paragraphs and the items of the page's section on failures, each without its line breaks. */
-const parts = /\n## What callers get\n([^]*?)\n## /
-  .exec(readPage('docs/reliability.md'))![1]!
-  .split(/\n\n|\n(?=- )/)
-  .map((part) => part.replaceAll(/\s+/g, ' '));
 
 test('the list of failures in docs/reliability.md equals the failures of the service, one by one', () => {
-  expect(parts.filter((part) => part.startsWith('- '))).toEqual(
-    failures.map(({ when, code }) => `- **${httpStatusOf(code)} \`${code}\`**: ${when}`),
+  expect(listItems(PAGE, '## What callers get')).toEqual(
+    failures.map(({ when, code }) => `**${httpStatusOf(code)} \`${code}\`**: ${when}`),
   );
 });
 
@@ -43,9 +40,10 @@ test('docs/reliability.md says how failures are called in the metrics and over g
   const labels = failures.map(({ metric }) => metric);
   const codes = failures.map(({ code }) => code.toLowerCase());
   expect(labels).toEqual([...codes.slice(0, -2), undefined, undefined]);
+  const page = readPage(PAGE).replaceAll(/\s+/g, ' ');
   for (const { code } of failures) {
     const [http, grpc] = [httpStatusOf(code), status[GRPC_STATUSES[code]]];
-    expect(parts.join(' ')).toMatch(new RegExp(` an? ${http} (?:is )?\`${grpc}\``));
+    expect(page).toMatch(new RegExp(`\\ban? ${http} (?:is )?\`${grpc}\``));
   }
 });
 
