@@ -223,7 +223,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
         isComplete: true,
         keys: states,
       });
-      for (const { signal } of waits) signal('SIGTERM');
+      for (const wait of waits) wait.signal('SIGTERM');
       await Promise.all(waits.map((wait) => wait.ended));
     });
 

@@ -86,7 +86,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
 
     const command = run(key, '--hold', '1s', '--', 'sh', '-c', 'echo $SLUICE_REQUEST_ID; cat');
     const [id] = await command.written(/[0-9a-f-]{36}/);
-    await holds.untilProlonged(key, id!, 1500);
+    await holds.untilProlonged(key, id, 1500);
     command.endInput();
 
     expect(await command.ended).toBe(0);
