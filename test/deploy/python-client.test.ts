@@ -66,7 +66,7 @@ describe('the Python client', () => {
           /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm,
         ),
       ];
-      expect(examples).toHaveLength(4);
+      expect(examples).toHaveLength(5);
       for (const [, example = '', printed] of examples) {
         writeFileSync(join(folder, 'example.py'), example);
         const { stdout } = await run(python, ['example.py'], {
