@@ -159,19 +159,37 @@ export default tseslint.config(
   mayNotImport('readiness', ['**/redis/**', ...ABOVE_LIMITER], 'readiness asks the limiter'),
   {
     files: ['src/client/**/*.ts'],
+    ignores: ['src/client/cli/**'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
             {
-              regex: '^(?!node:|\\./|\\.\\./(decision|errors|options)\\.js$|(\\.\\./)+api/)',
+              regex:
+                '^(?!node:|\\./(?!cli/)|\\.\\./(decision|errors|options)\\.js$|(\\.\\./)+api/)',
               message: 'users of the client load nothing of the service, and no package',
             },
             {
               regex: '^(\\.\\./)+api/',
               message: 'the client shares only types with the service',
               allowTypeImports: true,
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/client/cli/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/texts\\.js$)',
+              message: 'the command line uses the client as its users do, and no package',
             },
           ],
         },

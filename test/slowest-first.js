@@ -43,6 +43,7 @@ const SLOWEST = [
   'test/deploy/python-client.test.ts',
   'test/deploy/grpc/python-client.test.ts',
   'test/deploy/python-client-replicas.test.ts',
+  'test/deploy/go-client.test.ts',
   'test/deploy/dashboard/lost-files.test.ts',
   'test/deploy/chart-test.test.ts',
   'test/deploy/chart-values.test.ts',

@@ -1,15 +1,17 @@
-import { findFromPypi } from './find-from-pypi.mjs';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-const HTTPX = '0.28.1';
-const PYTEST = '9.2.0';
-const MYPY = '2.4.1';
-/** It builds the package. */
-const HATCHLING = '1.33.0';
+import { findFromPypi } from './find-from-pypi.mjs';
+import { ROOT } from './run.mjs';
+
+/** One package a line, with its version. */
+const requirements = readFileSync(join(ROOT, 'clients/python/tests/requirements.txt'), 'utf8');
 
 const CLIENT = {
   name: 'client-python',
-  version: [HTTPX, PYTEST, MYPY, HATCHLING].join('-'),
-  packages: [`httpx==${HTTPX}`, `pytest==${PYTEST}`, `mypy==${MYPY}`, `hatchling==${HATCHLING}`],
+  version: createHash('sha256').update(requirements).digest('hex').slice(0, 12),
+  packages: requirements.split('\n').filter((line) => line.includes('==')),
   program: 'python3',
   tests: 'the Python client',
 };

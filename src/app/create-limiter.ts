@@ -85,7 +85,7 @@ export async function createLimiter(
   return {
     limiter: withPolicy(settings, limiter, rules, systemClock, logger),
     policyOf,
-    openReports: (report) => limiter.openReports(report),
+    openReports: (own) => limiter.openReports(own),
     evictionPolicy: () => eviction.policy,
   };
 }

@@ -11,6 +11,7 @@ import { RecentDenials } from '../service/deciding/recent-denials.js';
 import { Slices } from '../service/deciding/slices.js';
 import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
 import { Fleet } from '../service/fleet/fleet.js';
+import { WatchedKeys } from '../service/fleet/watched-keys.js';
 import { createService } from '../service/service.js';
 import { openSecurity } from './security.js';
 import type { LogState } from '../metrics/log-metrics.js';
@@ -87,8 +88,9 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();
-  const fleet = new Fleet(
-    async () => ({
+  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const fleet = new Fleet({
+    report: async () => ({
       replica: replicaId,
       uptimeMillis: performance.now(),
       decisions: await metrics.decisionTotals(),
@@ -96,8 +98,9 @@ export async function startApp(
       rules: rules.current.digest,
       denied: recentDenials.all(),
     }),
-    settings.DEBUG_ENDPOINTS ? openReports : undefined,
-  );
+    watchedKeys,
+    open: settings.DEBUG_ENDPOINTS ? openReports : undefined,
+  });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const ports = await openAllPorts(
     {
@@ -107,6 +110,7 @@ export async function startApp(
         metrics,
         undecided,
         recentDenials,
+        watchedKeys,
         fleet,
         access: security.access,
         slices: new Slices(ticks),
@@ -156,6 +160,7 @@ export async function startApp(
       await tracing?.close();
       security.close();
       undecided.close();
+      watchedKeys.close();
       rules.close();
       eventLoop.stop();
     },

@@ -101,7 +101,7 @@ export class SluiceClient {
     );
     // An approval that arrives after its caller has gone is released.
     const giveBack = ({ key }: CheckElement, decision: Decision): void => {
-      if (decision.approved) void this.#releaseUnnoticed(key, decision.requestId);
+      if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
     };
     const deciding = { late: giveBack, isRepeatable: () => false, retrying };
     this.#checks = {
@@ -299,7 +299,7 @@ export class SluiceClient {
 
   /**
    * Waits for permission, runs `work` while it holds and renews the permit, and releases the permit, whether or not
-   * `work` throws. A failed release is ignored: the permit ends with its hold.
+   * `work` throws. A failed release is told to `onReleaseError` only: the permit ends with its hold.
    * @param work gets a signal, which is aborted when the permit is lost, with a SluicePermitLostError, and when
    *     `options.signal` is aborted; and the id of the permit, for `correct`
    * @returns the result of `work`, also after the permit was lost
@@ -308,7 +308,11 @@ export class SluiceClient {
   async withPermit<T>(
     key: string,
     work: (signal: AbortSignal, requestId: string) => T | Promise<T>,
-    { holdMillis: given = DEFAULT_HOLD_MILLIS, ...options }: WithPermitOptions = NO_OPTIONS,
+    {
+      holdMillis: given = DEFAULT_HOLD_MILLIS,
+      onReleaseError,
+      ...options
+    }: WithPermitOptions = NO_OPTIONS,
   ): Promise<T> {
     const holdMillis = given === false ? undefined : given;
     const askedAt = performance.now();
@@ -320,7 +324,7 @@ export class SluiceClient {
       return await work(await permit.begin(askedAt), requestId);
     } finally {
       permit.end();
-      if (!permit.isLost) await this.#releaseUnnoticed(key, requestId);
+      if (!permit.isLost) await this.release(key, requestId).catch(onReleaseError ?? ignore);
     }
   }
 
@@ -340,11 +344,10 @@ export class SluiceClient {
         this.renew(key, requestId, { signal, timeoutMillis: Math.min(millis, longest) }),
     };
   }
-
-  async #releaseUnnoticed(key: string, requestId: string): Promise<void> {
-    await this.release(key, requestId).catch(() => undefined);
-  }
 }
+
+/** What a failed release leads to by default: the approval ends with its hold or its window. */
+const ignore = (): undefined => undefined;
 
 function givenOptions(options: ClientOptions['url'] | ClientOptions): ClientOptions {
   if (isAddress(options) || isList(options)) return { url: options };

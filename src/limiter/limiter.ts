@@ -466,6 +466,9 @@ export interface Limiter {
   /** The number of requests that wait here for their turn, kept places included. */
   readonly waiting: number;
 
+  /** The number of requests that wait here for their turn in a key, kept places included. */
+  waitingOf(key: string): number;
+
   /**
    * To be called when this process is about to stop, before waiters get their grace. If other processes share the store,
    * checks with `keepMillis` fail from now on because they are `handed_over`, and their places stay for their time.

@@ -9,7 +9,6 @@ import type {
   ReportOptions,
   RequestOptions,
   WaitOptions,
-  WithPermitOptions,
 } from '../options.js';
 
 /** The names of the options that exist. A type of options that gets a new one does not compile until it is here. */
@@ -45,7 +44,7 @@ export const WAIT_OPTIONS: Names<WaitOptions> = {
   maxWaitMillis: true,
   onProgress: true,
 };
-export const PERMIT_OPTIONS: Names<PermitOptions & WithPermitOptions> = {
+export const PERMIT_OPTIONS: Names<PermitOptions> = {
   ...WAIT_OPTIONS,
   wait: true,
 };

@@ -88,9 +88,10 @@ export function describeKeptPlaces(
       test('is one that waits here, until it ends', async () => {
         await block();
         await leave(await keep());
-        expect(harness.limiter.waiting).toBe(1);
+        expect([harness.limiter.waiting, harness.limiter.waitingOf(key)]).toEqual([1, 1]);
         await harness.advance(KEEP);
         await until(() => harness.limiter.waiting === 0);
+        expect(harness.limiter.waitingOf(key)).toBe(0);
       });
 
       test('is taken over by a later check, and its turn comes when it would have', async () => {

@@ -32,6 +32,7 @@ test('the page lists the names in Redis that the code builds', () => {
     names.granted,
     names.outcomes[0],
     replicas,
+    names.history(0).replace('0', '<minute>'),
     `mutex:${leader}`,
     wakeChannel,
     naming.reports.name,

@@ -1,6 +1,7 @@
 """The Python client of Sluice, a rate-limiting service with a fair queue."""
 
 from ._aio import AsyncSluiceClient as AsyncSluiceClient
+from ._asgi import RateLimitMiddleware as RateLimitMiddleware
 from ._client import SluiceClient as SluiceClient
 from ._errors import SluiceDeniedError as SluiceDeniedError
 from ._errors import SluiceError as SluiceError
@@ -19,11 +20,11 @@ from ._protocol import Decision as Decision
 from ._protocol import Denial as Denial
 from ._protocol import Peek as Peek
 from ._protocol import PermitOptions as PermitOptions
-from ._protocol import Quota as Quota
 from ._protocol import RequestStatus as RequestStatus
 from ._protocol import Waiting as Waiting
 from ._protocol import WaitOptions as WaitOptions
 from ._protocol import WaitProgress as WaitProgress
+from ._quota import Quota as Quota
 from ._remaining_reports import ReportedLimits as ReportedLimits
 from ._vendor_headers import VendorRemaining as VendorRemaining
 from ._vendor_headers import VendorUnit as VendorUnit

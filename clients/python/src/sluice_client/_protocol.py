@@ -10,8 +10,8 @@ import httpx
 
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
 from ._holder import Name
+from ._quota import Quota, quota_in
 from ._texts import demand_short
-from ._structured import structured_items, whole_number
 
 CONNECT_SECONDS = 2.0
 # Waits take a connection each. With a bound, a release could not be sent that a wait needs.
@@ -101,17 +101,6 @@ class PermitOptions(AskingOptions, total=False):
     """How to get a permit: also whether to hold it. `hold` is True by default."""
 
     hold: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """What is left of a limit, as of the decision."""
-
-    name: str
-    limit: int
-    remaining: int
-    reset_seconds: int
-    window_seconds: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +217,9 @@ def decision_in(response: httpx.Response) -> Decision:
     if response.status_code == 200 and isinstance(body.get("request_id"), str):
         policy = response.headers.get("x-sluice-outage-policy")
         uncounted = "x-sluice-shadow" in response.headers or policy == "allow"
-        return Approval(body["request_id"], uncounted, _quota_in(response.headers))
+        return Approval(body["request_id"], uncounted, quota_in(response.headers))
     if response.status_code == 429:
-        return Denial(_retry_after(response) or 1, body.get("limit"), _quota_in(response.headers))
+        return Denial(_retry_after(response) or 1, body.get("limit"), quota_in(response.headers))
     raise error_in(response)
 
 
@@ -246,7 +235,7 @@ def peek_in(response: httpx.Response) -> Peek:
     body = _body(response)
     wait_millis = body.get("waitMillis")
     if response.status_code in (200, 429) and isinstance(wait_millis, int):
-        return Peek(response.status_code == 200, wait_millis, body.get("limit"), _quota_in(response.headers))
+        return Peek(response.status_code == 200, wait_millis, body.get("limit"), quota_in(response.headers))
     raise error_in(response)
 
 
@@ -319,15 +308,3 @@ def _body(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
-
-
-def _quota_in(headers: httpx.Headers) -> tuple[Quota, ...]:
-    left = dict(structured_items(headers.get("ratelimit", "")))
-    found = []
-    for name, policy in structured_items(headers.get("ratelimit-policy", "")):
-        of_limit = left.get(name, {})
-        limit, window = whole_number(policy.get("q")), whole_number(policy.get("w"))
-        remaining, reset = whole_number(of_limit.get("r")), whole_number(of_limit.get("t"))
-        if limit is not None and remaining is not None and reset is not None:
-            found.append(Quota(name, limit, remaining, reset, window))
-    return tuple(found)

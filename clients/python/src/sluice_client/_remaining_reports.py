@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Protocol, TypedDict
 
 from ._errors import SluiceError, SluiceUnavailableError
-from ._protocol import Quota
+from ._quota import Quota
 from ._vendor_headers import VendorRemaining, remaining_in
 
 # The name of a key's own limit. No further limit has it.

@@ -18,7 +18,7 @@ interface DetailParts {
   readonly limiter: Pick<Limiter, 'examine' | 'holdings'>;
   readonly access: Pick<Access, 'has'>;
   readonly rules: Pick<Rules, 'current'>;
-  readonly fleet: Pick<Fleet, 'look'>;
+  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
   readonly replica: string;
 }
 
@@ -26,11 +26,12 @@ interface DetailParts {
 export function keyDetail({ limiter, access, rules, fleet, replica }: DetailParts): RequestHandler {
   return async (request, response) => {
     const key = parseKeyIn(request.query);
-    const [detail, holdings, { denied }] = await Promise.all([
+    const [detail, holdings, view] = await Promise.all([
       limiter.examine(key, MOST_QUEUED),
       limiter.holdings(key),
-      fleet.look(),
+      fleet.look(key),
     ]);
+    const history = await fleet.historyOf(key, view);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
     const body = {
       key,
@@ -39,8 +40,9 @@ export function keyDetail({ limiter, access, rules, fleet, replica }: DetailPart
       ...(detail && named(detail, replica)),
       holdings,
       mayEndHolds: access.has('configure', response.locals.context),
-      recentDenials: denied.find((one) => one.key === key),
+      recentDenials: view.denied.find((one) => one.key === key),
       explained,
+      history,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };

@@ -24,7 +24,7 @@ export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'has' | 'mayUse' | 'mayUseAll'>;
-  readonly fleet: Pick<Fleet, 'look'>;
+  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
   readonly slices: Pick<Slices, 'next'>;
   readonly logger: Logger;
 }

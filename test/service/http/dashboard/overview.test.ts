@@ -40,6 +40,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
           uptimeMillis: expect.any(Number) as unknown,
           decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
           waiting: 0,
+          reportedMillis: 0,
           rules: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
         },
       ],

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+
+import { type ClientOptions, SluiceClient } from '../index.js';
+import { CommandLineError } from './errors.js';
+import type { Values } from './options.js';
+
+const DEFAULT_URL = 'http://localhost:8080';
+
+/** How the commands reach Sluice. */
+export interface Connection {
+  readonly urls: readonly string[];
+  readonly token: (() => string) | undefined;
+}
+
+/**
+ * The addresses and the token of the options, or else of the environment.
+ * @throws CommandLineError if the file of the token can't be read, or is empty
+ */
+export function connectionOf(values: Values): Connection {
+  const { SLUICE_URL, SLUICE_TOKEN, SLUICE_TOKEN_FILE } = process.env;
+  const listed = (SLUICE_URL ?? '').split(',').map((url) => url.trim());
+  const urls = values.url ?? listed.filter((url) => url !== '');
+  const file = values['token-file'] ?? textIn(SLUICE_TOKEN_FILE);
+  const token = textIn(SLUICE_TOKEN);
+  return {
+    urls: urls.length === 0 ? [DEFAULT_URL] : urls,
+    token: file === undefined ? fixed(token) : tokenIn(file),
+  };
+}
+
+/** @throws CommandLineError for an invalid address */
+export function clientOf(
+  { urls, token }: Connection,
+  options: Omit<ClientOptions, 'url' | 'token'> = {},
+): SluiceClient {
+  try {
+    return new SluiceClient({ url: urls, token, ...options });
+  } catch (error) {
+    if (error instanceof TypeError) throw new CommandLineError(error.message);
+    throw error;
+  }
+}
+
+function textIn(variable: string | undefined): string | undefined {
+  return variable === '' ? undefined : variable;
+}
+
+function fixed(token: string | undefined): (() => string) | undefined {
+  return token === undefined ? undefined : () => token;
+}
+
+/** The token is read for each request, since what writes the file may renew it. */
+function tokenIn(file: string): () => string {
+  try {
+    if (readToken(file) !== '') return () => readToken(file);
+  } catch (error) {
+    throw new CommandLineError(`the token can't be read: ${(error as Error).message}`);
+  }
+  throw new CommandLineError(`the file of the token is empty: ${file}`);
+}
+
+function readToken(file: string): string {
+  return readFileSync(file, 'utf8').trim();
+}

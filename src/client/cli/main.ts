@@ -1,0 +1,51 @@
+import { type Asked, parseCommandLine } from './arguments.js';
+import { check } from './check.js';
+import { completion } from './completion.js';
+import { CommandLineError } from './errors.js';
+import { EXIT } from './exit-codes.js';
+import { helpText } from './help.js';
+import { print, writeLine } from './output.js';
+import { pause } from './pause.js';
+import { peek } from './peek.js';
+import { printable } from './printable.js';
+import { PROGRAM, programVersion } from './program.js';
+import { release } from './release.js';
+import { run } from './run.js';
+import { top } from './top.js';
+
+/** Carries out a command line. @returns the exit code */
+export async function main(args: readonly string[]): Promise<number> {
+  try {
+    return await carryOut(parseCommandLine(args));
+  } catch (error) {
+    if (!(error instanceof CommandLineError)) throw error;
+    writeLine(`${PROGRAM}: ${printable(error.message)}; see ${PROGRAM} --help`);
+    return EXIT.USAGE;
+  }
+}
+
+function carryOut(asked: Asked): number | Promise<number> {
+  switch (asked.command) {
+    case 'run':
+      return run(asked);
+    case 'check':
+      return check(asked);
+    case 'release':
+      return release(asked);
+    case 'peek':
+      return peek(asked);
+    case 'pause':
+      return pause(asked);
+    case 'top':
+      return top(asked);
+    case 'completion':
+      print(completion(asked.operands));
+      return EXIT.OK;
+    case 'help':
+      print(helpText(asked.about));
+      return EXIT.OK;
+    case 'version':
+      print(programVersion());
+      return EXIT.OK;
+  }
+}

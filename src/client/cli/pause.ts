@@ -1,0 +1,30 @@
+import type { Invocation } from './arguments.js';
+import { ask } from './ask.js';
+import { parseDuration } from './durations.js';
+import { CommandLineError } from './errors.js';
+import { EXIT } from './exit-codes.js';
+import { print, printJson } from './output.js';
+import { printable } from './printable.js';
+
+/**
+ * `pause`: approves no check of a key for a time, or ends that.
+ * @returns the exit code
+ * @throws CommandLineError if the options or the duration are wrong
+ */
+export async function pause(invocation: Invocation): Promise<number> {
+  const [, duration] = invocation.operands;
+  const { end, json } = invocation.values;
+  if ((duration === undefined) === (end === undefined)) {
+    throw new CommandLineError('pause needs a DURATION or --end');
+  }
+  const pauseMillis = duration === undefined ? 0 : parseDuration('DURATION', duration);
+  return ask(invocation, async (client, key) => {
+    await client.pause(key, pauseMillis);
+    if (json) printJson({ key, pauseMillis });
+    else
+      print(
+        `${printable(key)}: ${pauseMillis === 0 ? 'pause ended' : `paused for ${duration ?? ''}`}`,
+      );
+    return EXIT.OK;
+  });
+}

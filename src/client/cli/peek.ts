@@ -1,0 +1,35 @@
+import type { Peek, Quota } from '../index.js';
+import type { Invocation } from './arguments.js';
+import { ask } from './ask.js';
+import { placeOf } from './asking.js';
+import { shownTime } from './durations.js';
+import { EXIT } from './exit-codes.js';
+import { print, printJson } from './output.js';
+import { printable } from './printable.js';
+
+/**
+ * `peek`: says what a check would get now.
+ * @returns the exit code
+ * @throws CommandLineError if the options are wrong
+ */
+export function peek(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
+  return ask(invocation, async (client, key) => {
+    const peeked = await client.peek(key, placeOf(values));
+    const { allowed, waitMillis, limit, quota = [] } = peeked;
+    if (values.json) printJson({ allowed, key, waitMillis, limit, quota });
+    else print([`${printable(key)}: ${verdictOf(peeked)}`, ...quota.map(lineOf)].join('\n'));
+    return allowed ? EXIT.OK : EXIT.DENIED;
+  });
+}
+
+function verdictOf({ allowed, waitMillis, limit }: Peek): string {
+  if (allowed) return 'would be approved';
+  const by = limit === undefined ? '' : ` by the limit ${limit}`;
+  return `would be denied${by}, a turn would come in ${shownTime(waitMillis)}`;
+}
+
+function lineOf({ name, limit, remaining, resetSeconds }: Quota): string {
+  const reset = shownTime(resetSeconds * 1000);
+  return `  ${printable(name)}: ${remaining} of ${limit} remain, reset in ${reset}`;
+}

@@ -1,0 +1,22 @@
+import type { Invocation } from './arguments.js';
+import { ask } from './ask.js';
+import { EXIT } from './exit-codes.js';
+import { print, printJson, writeLine } from './output.js';
+import { printable } from './printable.js';
+import { PROGRAM } from './program.js';
+
+/**
+ * `release`: gives an approval back.
+ * @returns the exit code
+ * @throws CommandLineError if the options are wrong
+ */
+export function release(invocation: Invocation): Promise<number> {
+  const [, requestId = ''] = invocation.operands;
+  return ask(invocation, async (client, key) => {
+    const released = await client.release(key, requestId);
+    if (invocation.values.json) printJson({ released, key, requestId });
+    else if (released) print(`${printable(key)}: released`);
+    else writeLine(`${PROGRAM}: ${printable(key)}: no such approval`);
+    return released ? EXIT.OK : EXIT.NOT_FOUND;
+  });
+}

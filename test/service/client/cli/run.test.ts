@@ -1,0 +1,180 @@
+import { StoredHolds } from '../../../support/client/stored-holds.js';
+import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { debugState, untilWaiting } from '../../../support/debug-state.js';
+import { freePort } from '../../../support/free-port.js';
+import { send } from '../../../support/http-client.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { useApp, useApps } from '../../../support/use-apps.js';
+import { useRedis } from '../../../support/use-redis.js';
+
+const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', STORE_TIMEOUT_MILLIS: '30000' };
+
+const redis = useRedis();
+const holds = new StoredHolds(redis);
+const app = useApp(() => ({ ...SETTINGS, REDIS_URL: redis.url }));
+const startApp = useApps();
+
+const eventsIn = (text: string): unknown[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+
+describe.each(PROGRAMS)('sluice-client run $name', (program) => {
+  const start = useCommandLine(program);
+  const run = (key: string, ...args: string[]) =>
+    start(['run', key, ...args], { env: { SLUICE_URL: app.url } });
+
+  test('runs CMD with its key and request id, ends with its code, and has released by then', async () => {
+    const key = uniqueKey();
+
+    const command = run(key, '--', 'sh', '-c', 'echo "$SLUICE_KEY $SLUICE_REQUEST_ID"; exit 7');
+
+    expect(await command.ended).toBe(7);
+    expect(command.stdout).toMatch(new RegExp(`^${key} [0-9a-f-]{36}\n$`));
+    expect(command.stderr).toBe('');
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('takes what the options say, after KEY and before it', async () => {
+    const key = uniqueKey();
+    const limits = ['--max=5', '--window', '2h', '--max-queue', '3', '--hits', '2'];
+
+    const command = start(
+      ['run', ...limits, key, '--holder', 'a test', '--hold=10m', '--', 'cat'],
+      { env: { SLUICE_URL: app.url } },
+    );
+    command.type('CMD\n');
+    await command.written(/CMD/);
+
+    expect(await debugState(app.url, key)).toMatchObject({
+      Config: { MaxRequestsPerWindow: 5, MaxRequestsInQueue: 3 },
+      Holders: [{ Holder: 'a test', Hits: 2 }],
+    });
+    command.endInput();
+    expect(await command.ended).toBe(0);
+  });
+
+  test('waits for its turn, and says where it is', async () => {
+    const key = uniqueKey();
+    const first = run(key, '--', 'cat');
+    first.type('at work\n');
+    await first.written(/at work/);
+
+    const second = run(key, '--', 'echo', 'done');
+    await second.written(/\n/);
+    expect(second.stderr).toBe(`sluice-client: ${key}: waits, position 1, about 60 min\n`);
+    const third = run(key, '--json', '--', 'echo', 'done');
+    await third.written(/waiting/);
+    const quiet = run(key, '--quiet', '--', 'echo', 'done');
+    await untilWaiting(app.url, key, 3);
+    first.endInput();
+
+    const others = [second, third, quiet];
+    expect(await Promise.all(others.map(({ ended }) => ended))).toEqual([0, 0, 0]);
+    expect(others.map(({ stdout }) => stdout)).toEqual(Array(3).fill('done\n'));
+    expect(second.stderr.split('\n')).toHaveLength(2);
+    expect(quiet.stderr).toBe('');
+    expect(eventsIn(third.stderr)).toEqual([
+      { event: 'waiting', key, position: 2, waitMillis: expect.any(Number) as number },
+      { event: 'approved', key, requestId: expect.any(String) as string },
+    ]);
+  });
+
+  test('renews a hold that is shorter than CMD', async () => {
+    const key = uniqueKey();
+
+    const command = run(key, '--hold', '1s', '--', 'sh', '-c', 'echo $SLUICE_REQUEST_ID; cat');
+    const [id] = await command.written(/[0-9a-f-]{36}/);
+    await holds.untilProlonged(key, id!, 1500);
+    command.endInput();
+
+    expect(await command.ended).toBe(0);
+  });
+
+  describe('that is denied', () => {
+    test.each([
+      ['if it may not wait', ['--no-wait']],
+      ['if its turn would come too late', ['--max-wait', '1s']],
+      ['if the queue is full', ['--max-queue', '0']],
+    ])('%s ends with 75, without CMD', async (_, options) => {
+      const key = uniqueKey();
+      await send(app.url, 'POST', `/rate/${key}`);
+
+      const command = run(key, ...options, '--', 'echo', 'CMD');
+
+      expect(await command.ended).toBe(75);
+      expect(command.stdout).toBe('');
+      expect(command.stderr).toBe(`sluice-client: ${key}: denied, try again in 60 min\n`);
+    });
+
+    test('names the limit in JSON as well', async () => {
+      const key = uniqueKey();
+      const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
+      const rules = [{ key_pattern: key, max_requests_per_window: 5, limits }];
+      const { url } = await startApp({ ...SETTINGS, REDIS_URL: redis.url }, { rules });
+      await send(url, 'POST', `/rate/${key}`);
+      const denied = (...options: string[]) =>
+        start(['run', key, '--no-wait', '--url', url, ...options, '--', 'true']);
+
+      const [text, json] = [denied(), denied('--json', '--quiet')];
+
+      expect(await Promise.all([text.ended, json.ended])).toEqual([75, 75]);
+      expect(text.stderr).toContain('denied by the limit hour, try again in 60 min');
+      const event = { event: 'denied', key, limit: 'hour' };
+      expect(eventsIn(json.stderr)).toMatchObject([{ ...event, retryAfterSeconds: 3600 }]);
+    });
+  });
+
+  test('tries each of several addresses, and ends with 69 if none answers', async () => {
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    const several = (...urls: string[]) =>
+      start(['run', uniqueKey(), ...urls.map((url) => `--url=${url}`), '--', 'true']);
+
+    expect(await several(nowhere, app.url).ended).toBe(0);
+    const env = { SLUICE_URL: `${nowhere}, ${app.url}` };
+    expect(await start(['run', uniqueKey(), '--', 'true'], { env }).ended).toBe(0);
+    const none = several(nowhere, nowhere);
+    expect(await none.ended).toBe(69);
+    expect(none.stderr).toContain(`: Sluice is unreachable (${nowhere}, ${nowhere})\n`);
+  });
+
+  test.each([
+    ['is not found', 'no-such-command', 127, 'not found'],
+    ['is no program', '/', 126, "can't be executed: EACCES"],
+  ])('gives the approval back if CMD %s', async (_, name, code, problem) => {
+    const key = uniqueKey();
+
+    const command = run(key, '--', name);
+
+    expect(await command.ended).toBe(code);
+    expect(command.stderr).toBe(`sluice-client: ${key}: ${name}: ${problem}\n`);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('ends with the code of CMD if it can not release, and says so', async () => {
+    const service = await startApp({ ...SETTINGS, REDIS_URL: redis.url });
+    const key = uniqueKey();
+
+    const command = start(['run', key, '--url', service.url, '--', 'sh', '-c', 'cat; exit 3']);
+    command.type('CMD\n');
+    await command.written(/CMD/);
+    await service.stop(0, AbortSignal.abort());
+    command.endInput();
+
+    expect(await command.ended).toBe(3);
+    expect(command.stderr).toContain(`${key}: not released, the approval lapses with its hold: `);
+  });
+
+  test('lets CMD go on if nobody reads the messages any more', async () => {
+    const key = uniqueKey();
+    await send(app.url, 'POST', `/rate/${key}?maxRequests=1`);
+
+    const command = run(key, '--json', '--', 'sh', '-c', 'exit 4');
+    await command.written(/waiting/);
+    command.closeErrors();
+    await send(app.url, 'POST', `/rate/${key}?maxRequests=2`);
+
+    expect(await command.ended).toBe(4);
+  });
+});

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+import { until } from '../until.js';
+
+/** A program with the command line of `sluice-client`. */
+export interface Program {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+}
+
+/** The programs whose command lines are the same, whatever they are written in. */
+export const PROGRAMS: readonly Program[] = [
+  {
+    name: 'of Node',
+    command: [
+      process.execPath,
+      fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
+    ],
+  },
+];
+
+type Environment = Readonly<Record<string, string>>;
+
+/** A command line that runs. */
+export interface RunningCommand {
+  readonly pid: number;
+  /** What it has written so far. On a terminal, everything is in `stdout`. */
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Resolves when it has ended. @returns its exit code, or the signal that ended it */
+  readonly ended: Promise<number | NodeJS.Signals>;
+  /** Resolves once it has written what `pattern` finds. @throws Error if it ends without that */
+  written(pattern: RegExp): Promise<RegExpExecArray>;
+  signal(signal: NodeJS.Signals): void;
+  /** Writes to its standard input, or types on its terminal. */
+  type(text: string): void;
+  /** Closes its standard input. */
+  endInput(): void;
+  /** Nobody reads its standard error from now on. */
+  closeErrors(): void;
+}
+
+export interface StartOptions {
+  readonly env?: Environment;
+  /** Runs it on a terminal of its own. */
+  readonly onTerminal?: boolean;
+}
+
+export type StartCommand = (args: readonly string[], options?: StartOptions) => RunningCommand;
+
+/** Starts command lines, which are killed after each test. */
+export function useCommandLine(program: Program): StartCommand {
+  const running = new Set<ChildProcess>();
+  afterEach(() => {
+    for (const child of running) child.kill('SIGKILL');
+    running.clear();
+  });
+  return (args, options = {}) => {
+    const child = start([...program.command, ...args], options);
+    running.add(child);
+    return observed(child);
+  };
+}
+
+function start(words: readonly string[], { env = {}, onTerminal }: StartOptions): ChildProcess {
+  const [file = '', ...args] = onTerminal ? onTerminalOf(words) : words;
+  return spawn(file, args, { env: { PATH: process.env.PATH, TERM: 'xterm', ...env } });
+}
+
+/** By `script`, which gives a program a terminal. Its forms differ. */
+function onTerminalOf(words: readonly string[]): readonly string[] {
+  if (process.platform === 'darwin') return ['script', '-q', '/dev/null', ...words];
+  const line = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+  return ['script', '--quiet', '--return', '--command', `exec ${line}`, '/dev/null'];
+}
+
+function observed(child: ChildProcess): RunningCommand {
+  const { stdin, stdout, stderr, pid } = child;
+  const texts = { stdout: '', stderr: '' };
+  stdout!.on('data', (data: Buffer) => (texts.stdout += data.toString()));
+  stderr!.on('data', (data: Buffer) => (texts.stderr += data.toString()));
+  // What it runs may have ended before all that is written to it.
+  stdin!.on('error', () => undefined);
+  let hasEnded = false;
+  const ended = once(child, 'close').then(([code, signal]: unknown[]) => {
+    hasEnded = true;
+    return (code ?? signal) as number | NodeJS.Signals;
+  });
+  return {
+    pid: pid!,
+    get stdout() {
+      return texts.stdout;
+    },
+    get stderr() {
+      return texts.stderr;
+    },
+    ended,
+    written: (pattern) =>
+      until(() => {
+        const found = pattern.exec(texts.stdout) ?? pattern.exec(texts.stderr);
+        if (found || !hasEnded) return found ?? false;
+        throw new Error(`ended without ${pattern.source}: ${JSON.stringify(texts)}`);
+      }),
+    signal: (signal) => void child.kill(signal),
+    type: (text) => void stdin!.write(text),
+    endInput: () => void stdin!.end(),
+    closeErrors: () => stderr!.destroy(),
+  };
+}
