@@ -31,6 +31,7 @@ const SLOWEST = [
   'test/service/fuzz/http-surface.test.ts',
   'test/deploy/gateways/gateways.test.ts',
   'test/deploy/docker/composition.test.ts',
+  'test/deploy/tutorial.test.ts',
   'test/deploy/gateways/envoy.test.ts',
   'test/deploy/commands.test.ts',
   'test/deploy/schemathesis.test.ts',

@@ -72,8 +72,8 @@ function waits({ wake, 'many-waiters': many, 'idle-waiting': idle }) {
     `${tenths(firstMillis.median)} to ${tenths(lastMillis.median)} ms`;
   return `## What does a wait cost?
 
-- **Time**: 400 waiters of three replicas are answered ${range(sluice)} after their window ends. A bare server that holds 400
-  requests in one process answers them after ${range(bare)}.
+- **Time**: 400 waiters of three replicas are answered ${range(sluice)} after their window ends. A bare server with 400
+  open requests in one process answers them after ${range(bare)}.
 - **Memory**: ${(many.bytesPerWaiter / 1024).toFixed(1)} KiB of a replica for each of ${count(many.waiters)} waiters.
 - **Others**: beside ${count(many.waiters)} waiters a replica makes ${many.whileHeld.toWithout.toFixed(2)} of its decisions a second on other keys, and ${many.whileServed.toWithout.toFixed(2)} while the waiters
   are served.

@@ -75,7 +75,7 @@ export class KeyNames {
     return `${this.state}:records`;
   }
 
-  /** The requests with such ids whose approvals are held for the callers of kept places. */
+  /** The requests with such ids whose approvals are kept for the callers of kept places. */
   get granted(): string {
     return `${this.state}:granted`;
   }
