@@ -66,13 +66,14 @@ export async function startApp(
     log,
   );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
-  const { limiter, policyOf, openReports, evictionPolicy }: CreatedLimiter = await createLimiter(
-    settings,
-    rules,
-    replicaId,
-    logger,
-    tracing ? tracing.observerBefore(metrics) : metrics,
-  );
+  const { limiter, store, policyOf, openReports, evictionPolicy }: CreatedLimiter =
+    await createLimiter(
+      settings,
+      rules,
+      replicaId,
+      logger,
+      tracing ? tracing.observerBefore(metrics) : metrics,
+    );
   rules.onReload(() => {
     limiter.limitsChanged();
   });
@@ -106,6 +107,7 @@ export async function startApp(
     {
       service: createService({
         limiter,
+        store,
         policyOf,
         metrics,
         undecided,

@@ -55,6 +55,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
     const service = createService({
       limiter,
+      store: limiter,
       policyOf: (key) => rules.policyOf(key),
       metrics,
       undecided: { record: (reason) => metrics.failed(reason) },

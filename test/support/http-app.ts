@@ -36,6 +36,7 @@ export function httpAppOver(
   const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
   const service = createService({
     limiter,
+    store: limiter,
     policyOf: policyOf ?? ((key) => rules.current.policyOf(key)),
     metrics: parts.metrics ?? metrics,
     undecided: { record: (reason) => metrics.failed(reason) },

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 
-import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
+import { UnavailableError } from '../../../limiter/errors.js';
+import type { Holding, InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
@@ -14,8 +15,12 @@ const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
+type ExaminedLimiter = Pick<Limiter, 'examine' | 'holdings'>;
+
 interface DetailParts {
-  readonly limiter: Pick<Limiter, 'examine' | 'holdings'>;
+  readonly limiter: ExaminedLimiter;
+  /** Shows what all replicas have decided. */
+  readonly store: ExaminedLimiter;
   readonly access: Pick<Access, 'has'>;
   readonly rules: Pick<Rules, 'current'>;
   readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
@@ -23,12 +28,12 @@ interface DetailParts {
 }
 
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail({ limiter, access, rules, fleet, replica }: DetailParts): RequestHandler {
+export function keyDetail(parts: DetailParts): RequestHandler {
+  const { access, rules, fleet, replica } = parts;
   return async (request, response) => {
     const key = parseKeyIn(request.query);
-    const [detail, holdings, view] = await Promise.all([
-      limiter.examine(key, MOST_QUEUED),
-      limiter.holdings(key),
+    const [{ detail, holdings, isCurrent }, view] = await Promise.all([
+      examine(key, parts),
       fleet.look(key),
     ]);
     const history = await fleet.historyOf(key, view);
@@ -36,6 +41,7 @@ export function keyDetail({ limiter, access, rules, fleet, replica }: DetailPart
     const body = {
       key,
       found: detail !== undefined,
+      isCurrent,
       replica,
       ...(detail && named(detail, replica)),
       holdings,
@@ -46,6 +52,34 @@ export function keyDetail({ limiter, access, rules, fleet, replica }: DetailPart
     };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
+}
+
+interface Examined {
+  readonly detail: InstanceDetail | undefined;
+  readonly holdings: readonly Holding[];
+  /** False if the store is down, and this is what the replica that answers has decided alone since. */
+  readonly isCurrent: boolean;
+}
+
+/** @throws UnavailableError if the store is down, and nobody decides instead */
+async function examine(key: string, { store, limiter }: DetailParts): Promise<Examined> {
+  try {
+    return { ...(await examineIn(store, key)), isCurrent: true };
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    return { ...(await examineIn(limiter, key)), isCurrent: false };
+  }
+}
+
+async function examineIn(
+  limiter: ExaminedLimiter,
+  key: string,
+): Promise<Pick<Examined, 'detail' | 'holdings'>> {
+  const [detail, holdings] = await Promise.all([
+    limiter.examine(key, MOST_QUEUED),
+    limiter.holdings(key),
+  ]);
+  return { detail, holdings };
 }
 
 /** The embedded limiter does not know the name of its replica. */
