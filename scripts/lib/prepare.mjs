@@ -1,14 +1,20 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { installWithNpm } from './npm.mjs';
 import { endIfFailed, ROOT, run } from './run.mjs';
 
 const COMPILER = 'scripts/compiler';
-/** What is compiled: the settings, the folder with the sources, and the folder of the results. */
-const SERVICE = { settings: 'tsconfig.json', sources: 'src', built: 'dist' };
-const CLIENT = { settings: 'client.json', sources: 'src/client', built: 'clients/node/dist' };
+/** What is compiled: the settings, the folder with the sources, the folder of the results, and the program in it. */
+const SERVICE = {
+  ...{ settings: 'tsconfig.json', sources: 'src', built: 'dist' },
+  program: 'bin.js',
+};
+const CLIENT = {
+  ...{ settings: 'client.json', sources: 'src/client', built: 'clients/node/dist' },
+  program: 'cli/bin.js',
+};
 /** A file among the results, which says what they were compiled from. */
 const BUILT_STAMP = '.sluice-built';
 
@@ -50,7 +56,7 @@ export function build() {
   for (const part of [SERVICE, CLIENT]) compile(part);
 }
 
-function compile({ settings, sources, built }) {
+function compile({ settings, sources, built, program }) {
   const project = join(COMPILER, settings);
   const files = [join(COMPILER, 'package-lock.json'), join(COMPILER, 'tsconfig.json'), project];
   onChange(join(built, BUILT_STAMP), [...files, 'tsconfig.json', ...filesBelow(sources)], () => {
@@ -58,6 +64,8 @@ function compile({ settings, sources, built }) {
     rmSync(join(ROOT, built), { recursive: true, force: true });
     const compiler = join(COMPILER, 'node_modules/typescript/bin/tsc');
     run(process.execPath, [compiler, '-p', project], { stdio: npmOutput() });
+    // npm does so when it installs a package, but not for `npx ./clients/node` in a clone.
+    chmodSync(join(ROOT, built, program), 0o755);
   });
 }
 

@@ -80,6 +80,12 @@ describe('the package of the Node client in an empty folder', () => {
     expect(bytes).toBeLessThan(MOST_BYTES);
   });
 
+  test('has the command sluice-client', async () => {
+    const { stdout } = await run('npx', ['sluice-client', '--help'], { cwd: folder });
+
+    expect(stdout).toMatch(/^Usage:\n {2}sluice-client run KEY /);
+  });
+
   test('has the version and the licence of the service', () => {
     const versionIn = (path: string) =>
       (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;

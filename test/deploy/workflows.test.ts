@@ -30,6 +30,16 @@ describeWithActionlint('actionlint', () => {
     expect(actionlint(...WORKFLOWS)).toBe('');
   });
 
+  test('finds nothing wrong with the workflow of the recipes', () => {
+    const [, text = ''] =
+      /^```yaml\n(name: [\s\S]*?)^```$/m.exec(readText('docs/recipes.md')) ?? [];
+    const file = join(folder, 'recipe.yml');
+    writeFileSync(file, text);
+
+    expect(text).toContain('sluice-client run');
+    expect(actionlint(file)).toBe('');
+  });
+
   test('finds faults', () => {
     const file = join(folder, 'wrong.yml');
     writeFileSync(file, readText('.github/workflows/ci.yml').replace('matrix.node }}', 'nod }}'));

@@ -82,6 +82,7 @@ class Vendor:
         self.answers.set()
         self.called = threading.Event()
         self.calls: list[str] = []
+        self.tokens: list[str | None] = []
         vendor = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -89,6 +90,7 @@ class Vendor:
 
             def do_GET(self) -> None:
                 vendor.calls.append(f"{self.command} {self.path}")
+                vendor.tokens.append(self.headers.get("authorization"))
                 vendor.called.set()
                 vendor.answers.wait()
                 self.close_connection = vendor.loses

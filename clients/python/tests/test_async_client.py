@@ -5,11 +5,12 @@ from sluice_client import (
     Approval,
     AsyncSluiceClient,
     SluiceDeniedError,
+    SluiceError,
     SluicePermitLostError,
     SluiceTimeoutError,
 )
 
-from .conftest import Service
+from .conftest import Proxy, Service
 
 
 async def until_waiting(service: Service, key: str, count: int) -> None:
@@ -30,6 +31,22 @@ def test_a_wait_ends_with_a_release(service: Service, key: str) -> None:
             assert (await waiting).approved
 
     asyncio.run(main())
+
+
+def test_a_permit_tells_of_a_release_that_takes_too_long(
+    service: Service, proxy: Proxy, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice_client._aio.GIVE_BACK_SECONDS", 0.1)
+    errors: list[SluiceError] = []
+
+    async def main() -> None:
+        async with AsyncSluiceClient(proxy.url) as sluice:
+            async with sluice.permit(key, on_release_error=errors.append):
+                proxy.answers.clear()
+
+    asyncio.run(main())
+    assert [str(error) for error in errors] == ["no answer in time"]
+    service.wait_for(key, "NumApprovedThisWindow", 0)
 
 
 def test_a_cancelled_wait_gives_its_place_up(service: Service, key: str) -> None:

@@ -60,6 +60,15 @@ def test_a_peek_says_what_a_check_would_get_and_counts_nothing(service: Service,
     assert raised.value.status == 400
 
 
+def test_a_permit_tells_of_a_release_that_fails(ending_service: Service, key: str) -> None:
+    errors: list[SluiceError] = []
+    with SluiceClient(ending_service.url, retries=0) as sluice:
+        with sluice.permit(key, on_release_error=errors.append):
+            ending_service.process.kill()
+            ending_service.process.wait()
+    assert [str(error) for error in errors] == ["Sluice is unreachable"]
+
+
 def test_the_status_of_a_request_says_whether_it_waits_or_is_approved(
     service: Service, sluice: SluiceClient, key: str
 ) -> None:

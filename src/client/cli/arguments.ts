@@ -50,7 +50,7 @@ export function parseCommandLine(args: readonly string[]): Asked {
   demandOperands(command, given);
   const commandLine = runs ? rest : [];
   if (runs && commandLine.length === 0) {
-    throw new CommandLineError(`${command} needs a command after --`);
+    throw new CommandLineError(`${command} needs CMD after --`);
   }
   return { command, operands: demandNoMore(command, given), values, commandLine };
 }
@@ -90,7 +90,7 @@ function valuesOf(command: CommandName | undefined, options: readonly OptionToke
 
 function demandOperands(command: CommandName, given: readonly string[]): void {
   const missing = COMMANDS[command].operands.find((_, i) => (given[i] ?? '') === '');
-  if (missing !== undefined) throw new CommandLineError(`${command} needs a ${missing}`);
+  if (missing !== undefined) throw new CommandLineError(`${command} needs ${missing}`);
 }
 
 function demandNoMore(command: CommandName, given: readonly string[]): readonly string[] {

@@ -22,11 +22,11 @@ export function check(invocation: Invocation): Promise<number> {
       const decision = await (wait || maxWaitMillis !== undefined
         ? client.wait(key, { ...asking, maxWaitMillis, onProgress: messages.waits })
         : client.check(key, { ...asking, quota: true }));
-      if (decision.approved) messages.approved(decision.requestId);
       if (json) {
         const { approved, ...more } = decision;
         printJson({ approved, key, ...more });
       } else if (decision.approved) {
+        messages.approved(decision.requestId);
         print(decision.requestId);
       } else {
         messages.failed(deniedBy(key, decision));

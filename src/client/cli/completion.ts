@@ -79,7 +79,7 @@ function zshScript(): string {
       ),
       ...(runs ? ["'*::CMD:_normal'"] : []),
     ];
-    return `    ${name}) _arguments ${specs.join(' ')} ;;`;
+    return `    ${name}) _arguments -S ${specs.join(' ')} ;;`;
   });
   return `# Completion of ${PROGRAM} for zsh: source <(${PROGRAM} completion zsh)
 _sluice_client() {
@@ -107,6 +107,9 @@ function zshOption(option: OptionName): string {
   return quoted(`${repeated}--${option}${equals}[${form.text}]${value}`);
 }
 
+/** In fish: whether `--` is before the cursor. */
+const IN_COMMAND_LINE = "'contains -- -- (commandline -opc)'";
+
 function fishScript(): string {
   const lines = COMMAND_NAMES.flatMap((name) => {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
@@ -118,6 +121,7 @@ function fishScript(): string {
         return `${seen} -l ${option}${value} -d ${quoted(text)}`;
       }),
       ...(name === 'completion' ? [`${seen} -a '${SHELLS.join(' ')}'`] : []),
+      ...(COMMANDS[name].runs ? [`-n ${IN_COMMAND_LINE} -F -a '(__fish_complete_command)'`] : []),
     ];
   });
   return [

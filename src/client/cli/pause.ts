@@ -15,7 +15,7 @@ export async function pause(invocation: Invocation): Promise<number> {
   const [, duration] = invocation.operands;
   const { end, json } = invocation.values;
   if ((duration === undefined) === (end === undefined)) {
-    throw new CommandLineError('pause needs a DURATION or --end');
+    throw new CommandLineError('pause needs DURATION or --end');
   }
   const pauseMillis = duration === undefined ? 0 : parseDuration('DURATION', duration);
   return ask(invocation, async (client, key) => {

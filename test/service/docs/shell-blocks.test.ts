@@ -1,15 +1,18 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 
 import { redisProgram } from '../../support/redis-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { pages } from '../../support/docs/pages.js';
+import { pages, ROOT } from '../../support/docs/pages.js';
 import { portsSetBy, type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
 import { redisPrograms, ShellSession } from '../../support/docs/shell-session.js';
 
 /** Their commands need Docker, Helm, Python or Prometheus: commands.test.ts and tutorial.test.ts in test/deploy run them. */
 const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md', 'docs/tutorial.md'];
+
+const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
 
 const commands = pages()
   .filter((page) => !OF_DEPLOYMENT.includes(page))
@@ -22,6 +25,7 @@ test('the pages with commands are known', () => {
     'docs/api.md',
     'docs/assistants.md',
     'docs/client.md',
+    'docs/command-line.md',
     'docs/configuration.md',
     'docs/dashboard.md',
     'docs/envoy-ratelimit.md',
@@ -42,6 +46,9 @@ test('each page starts its programs on ports of its own, none of which is a usua
   expect(ports.filter((port, i) => ports.indexOf(port) !== i)).toEqual([]);
   expect(ports.filter((port) => ['8080', '8081', '9090', '6379'].includes(port))).toEqual([]);
 });
+
+/** The package is not on npm: `npx sluice-client` runs the program of the clone. */
+const NPX = `[ "$1" = sluice-client ] && shift && exec node '${CLIENT_PROGRAM}' "$@"`;
 
 /** A service in the background, and the line below it. */
 const START = /^( *)(.*)node dist\/main\.js > (\S+) &\n *(.*)$/gm;
@@ -97,7 +104,7 @@ describe.each(commands)('the commands of $page', ({ page, blocks }) => {
   let session: ShellSession;
   beforeAll(async () => {
     const programs = program === undefined ? {} : redisPrograms(program);
-    session = await ShellSession.start({ folder, programs });
+    session = await ShellSession.start({ folder, programs: { ...programs, npx: NPX } });
   });
   afterAll(() => session.end());
 

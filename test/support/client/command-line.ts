@@ -10,15 +10,19 @@ export interface Program {
   readonly command: readonly [string, ...string[]];
 }
 
+const OF_NODE: Program = {
+  name: 'of Node',
+  command: [
+    process.execPath,
+    fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
+  ],
+};
+/** Another Program as JSON, if test/deploy/python-command-line.test.ts runs these tests. */
+const other = process.env.SLUICE_TEST_COMMAND_LINE;
+
 /** The programs whose command lines are the same, whatever they are written in. */
 export const PROGRAMS: readonly Program[] = [
-  {
-    name: 'of Node',
-    command: [
-      process.execPath,
-      fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
-    ],
-  },
+  other === undefined ? OF_NODE : (JSON.parse(other) as Program),
 ];
 
 type Environment = Readonly<Record<string, string>>;

@@ -10,6 +10,7 @@ import httpx
 from ._addresses import Url
 from ._connections import Connections
 from ._core import Core
+from ._errors import SluiceTimeoutError
 from ._leaving import Line, current, watch_async
 from ._permit import Permit, Renewals
 from ._protocol import LIMITS, Call, ClientOptions, PermitOptions
@@ -77,7 +78,10 @@ class AsyncSluiceClient(Core):
         block.cancel()
 
     async def _give_back(self, permit: Permit) -> None:
-        await self._until_done([self._return(super()._give_back(permit))])
+        release = self._return(super()._give_back(permit))
+        await self._until_done([release])
+        if not release.done():
+            permit._not_released(SluiceTimeoutError("no answer in time", True))
 
     async def _withdraw(self, key: str, request_id: str) -> None:
         # The caller has left, and may be cancelled again.

@@ -174,11 +174,12 @@ class Core(ABC):
 
     async def _acquire(self, key: str, options: PermitOptions) -> tuple[Permit, Renewals | None]:
         hold = options.pop("hold", True)
+        on_release_error = options.pop("on_release_error", None)
         if hold:
             options.setdefault("hold_millis", 30_000)
         asked_at = monotonic()
         approval = await self._approval(key, options)
-        permit = Permit(key, approval.request_id)
+        permit = Permit(key, approval.request_id, on_release_error)
         if not hold or approval.uncounted:
             return permit, None
         renewals = Renewals(options["hold_millis"] / 1000, asked_at)
@@ -204,10 +205,14 @@ class Core(ABC):
             return renewals.failed(error)
 
     async def _give_back(self, permit: Permit) -> None:
-        """Releases a permit. A failure is ignored, since the permit ends with its hold or window."""
+        """Releases a permit. A failure is only told, since the permit ends with its hold or window."""
         permit._is_over = True
-        if not permit.is_lost and not permit._is_inherited:
-            await self._release_unnoticed(permit.key, permit.request_id)
+        if permit.is_lost or permit._is_inherited:
+            return
+        try:
+            await self.release(permit.key, permit.request_id)
+        except SluiceError as error:
+            permit._not_released(error)
 
     def _kept_now(self) -> int:
         """For how many milliseconds a wait keeps its place."""

@@ -3,18 +3,32 @@
 import difflib
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
-
-import httpx
+from typing import Generic, Protocol, TypeVar
 
 from ._core import Core
 from ._errors import SluiceError
-from ._protocol import NEVER_SENT, AskingOptions
+from ._protocol import AskingOptions
 from ._remaining_reports import OWN_LIMIT, RemainingReports, ReportedLimits
 
-Key = str | Callable[[httpx.Request], str | None]
+
+
+class Answer(Protocol):
+    """What is read of a response, of httpx or httpx2."""
+
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+Request = TypeVar("Request")
+Response = TypeVar("Response", bound=Answer)
+
+Key = str | Callable[[Request], str | None]
 
 # The longest pause that Sluice takes.
 LONGEST_PAUSE_MILLIS = 86_400_000
@@ -36,25 +50,31 @@ class LimitedOptions(AskingOptions, total=False):
     reports_remaining: bool | ReportedLimits
 
 
-class LimitedCalls:
-    """Waits for permission before each call, and tells Sluice what the answer says."""
+class LimitedCalls(Generic[Request, Response]):
+    """Waits for permission before each call, and tells Sluice what the answer says.
 
-    def __init__(self, core: Core, key: Key, options: LimitedOptions) -> None:
+    `never_sent` are the errors of a call that had no connection to be sent on.
+    """
+
+    def __init__(
+        self, core: Core, key: Key[Request], options: LimitedOptions, never_sent: tuple[type[Exception], ...]
+    ) -> None:
         if not isinstance(key, str) and not callable(key):
             raise TypeError(f"key must be a str or a function of the request, not {key!r}")
         _demand_known("option", options, LimitedOptions.__optional_keys__)
         self._core = core
         self._key = key
+        self._never_sent = never_sent
         self._pauses_key = options.pop("pauses_key", False)
         self._reports = _reports_to(core, options.pop("reports_remaining", False))
         self._asking: AskingOptions = options
 
     async def call(
         self,
-        request: httpx.Request,
-        send: Callable[[httpx.Request], Awaitable[httpx.Response]],
-        close: Callable[[httpx.Response], Awaitable[None]],
-    ) -> httpx.Response:
+        request: Request,
+        send: Callable[[Request], Awaitable[Response]],
+        close: Callable[[Response], Awaitable[None]],
+    ) -> Response:
         """Sends a request once it is approved. Suspends only if the core, `send` or `close` does."""
         key = self._key if isinstance(self._key, str) else self._key(request)
         if key is None:
@@ -62,7 +82,7 @@ class LimitedCalls:
         approval = await self._core._approval(key, self._asking)
         try:
             response = await send(request)
-        except NEVER_SENT:
+        except self._never_sent:
             # Nothing used the approval. After any other failure, the request may have reached its target.
             await self._core._release_unnoticed(key, approval.request_id)
             raise
@@ -98,7 +118,7 @@ def _demand_known(what: str, given: Iterable[str], known: Iterable[str]) -> None
             raise TypeError(f"unknown {what} {name}; did you mean {nearest}?")
 
 
-def _millis_to_retry(response: httpx.Response) -> int:
+def _millis_to_retry(response: Answer) -> int:
     """For how long an answer asks its caller to wait; 0 or less if it asks for nothing.
 
     `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).

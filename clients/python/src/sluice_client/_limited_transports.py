@@ -7,6 +7,7 @@ import httpx
 from ._aio import AsyncSluiceClient
 from ._client import SluiceClient, run
 from ._limited_calls import Key, LimitedCalls, LimitedOptions
+from ._protocol import NEVER_SENT
 
 
 class LimitedTransport(httpx.BaseTransport):
@@ -24,13 +25,13 @@ class LimitedTransport(httpx.BaseTransport):
     def __init__(
         self,
         sluice: SluiceClient,
-        key: Key,
+        key: Key[httpx.Request],
         transport: httpx.BaseTransport | None = None,
         **options: Unpack[LimitedOptions],
     ) -> None:
         if not isinstance(sluice, SluiceClient):
             raise TypeError(f"sluice must be a SluiceClient, not {sluice!r}")
-        self._calls = LimitedCalls(sluice._core, key, options)
+        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice._core, key, options, NEVER_SENT)
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -53,13 +54,13 @@ class AsyncLimitedTransport(httpx.AsyncBaseTransport):
     def __init__(
         self,
         sluice: AsyncSluiceClient,
-        key: Key,
+        key: Key[httpx.Request],
         transport: httpx.AsyncBaseTransport | None = None,
         **options: Unpack[LimitedOptions],
     ) -> None:
         if not isinstance(sluice, AsyncSluiceClient):
             raise TypeError(f"sluice must be an AsyncSluiceClient, not {sluice!r}")
-        self._calls = LimitedCalls(sluice, key, options)
+        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice, key, options, NEVER_SENT)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

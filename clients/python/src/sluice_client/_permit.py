@@ -1,10 +1,13 @@
 """The permit of a block, and when it is renewed."""
 
 import os
+from collections.abc import Callable
 from time import monotonic
 from typing import Literal
 
-from ._errors import SluicePermitLostError
+from ._errors import SluiceError, SluicePermitLostError
+
+OnReleaseError = Callable[[SluiceError], None]
 
 # So that a hold outlasts the failure of one renewal.
 RENEWALS_PER_HOLD = 3
@@ -15,9 +18,10 @@ RETRIES_PER_HOLD = 15
 class Permit:
     """The permit of a block that runs."""
 
-    def __init__(self, key: str, request_id: str) -> None:
+    def __init__(self, key: str, request_id: str, on_release_error: OnReleaseError | None = None) -> None:
         self.key = key
         self.request_id = request_id
+        self._on_release_error = on_release_error
         self._lost: SluicePermitLostError | None = None
         self._is_over = False
         self._pid = os.getpid()
@@ -36,6 +40,12 @@ class Permit:
         """Raises SluicePermitLostError if the permit no longer counts."""
         if self._lost:
             raise self._lost
+
+    def _not_released(self, error: SluiceError) -> None:
+        """Tells it once, since a release may also fail after nobody waits for it any more."""
+        tell, self._on_release_error = self._on_release_error, None
+        if tell is not None:
+            tell(error)
 
     def _lose(self, cause: Exception | None) -> Literal[False]:
         # A renewal may be answered after the release.

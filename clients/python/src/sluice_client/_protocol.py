@@ -98,9 +98,13 @@ class AskingOptions(WaitOptions, total=False):
 
 
 class PermitOptions(AskingOptions, total=False):
-    """How to get a permit: also whether to hold it. `hold` is True by default."""
+    """How to get a permit: also whether to hold it. `hold` is True by default.
+
+    `on_release_error` is called if the release at the end fails. The permit then ends with its hold, or its window.
+    """
 
     hold: bool
+    on_release_error: Callable[[SluiceError], None] | None
 
 
 @dataclass(frozen=True, slots=True)

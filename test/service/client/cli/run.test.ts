@@ -86,7 +86,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
 
     const command = run(key, '--hold', '1s', '--', 'sh', '-c', 'echo $SLUICE_REQUEST_ID; cat');
     const [id] = await command.written(/[0-9a-f-]{36}/);
-    await holds.untilProlonged(key, id!, 1500);
+    await holds.untilProlonged(key, id, 1500);
     command.endInput();
 
     expect(await command.ended).toBe(0);
@@ -122,7 +122,9 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       expect(await Promise.all([text.ended, json.ended])).toEqual([75, 75]);
       expect(text.stderr).toContain('denied by the limit hour, try again in 60 min');
       const event = { event: 'denied', key, limit: 'hour' };
-      expect(eventsIn(json.stderr)).toMatchObject([{ ...event, retryAfterSeconds: 3600 }]);
+      expect(eventsIn(json.stderr)).toMatchObject([
+        { ...event, retryAfterSeconds: expect.any(Number) as number },
+      ]);
     });
   });
 

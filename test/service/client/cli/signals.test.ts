@@ -75,7 +75,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
     },
   );
 
-  describe('whose hold is lost', () => {
+  describe('after its hold is lost', () => {
     test('ends CMD and its children: by SIGTERM, and after the grace by SIGKILL', async () => {
       const key = uniqueKey();
       const options = ['--hold', '1s', '--grace', '200ms'];
@@ -120,7 +120,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       await until(() => isGone(Number(group)));
     });
 
-    test('since Sluice could not be reached for so long, ends CMD as well', async () => {
+    test('ends CMD as well if Sluice can not be reached while the hold lasts', async () => {
       const service = await startApp({ ...SETTINGS, REDIS_URL: redis.url });
 
       const asked = ['--hold', '1s', '--url', service.url];

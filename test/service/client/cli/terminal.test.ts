@@ -61,20 +61,23 @@ describe.each(PROGRAMS)('on a terminal, sluice-client $name', (program) => {
   test.each([
     ['q', 'q'],
     ['Ctrl-C', CTRL_C],
-  ])('top shows keys anew until %s is typed, and restores the screen', async (_, typed) => {
-    const [first, second] = [uniqueKey(), uniqueKey()];
-    const pause = (key: string) => send(app.url, 'PUT', `/rate/${key}?pauseMillis=600000`);
-    await pause(first);
+  ])(
+    'top draws keys again and again until %s is typed, and restores the screen',
+    async (_, typed) => {
+      const [first, second] = [uniqueKey(), uniqueKey()];
+      const pause = (key: string) => send(app.url, 'PUT', `/rate/${key}?pauseMillis=600000`);
+      await pause(first);
 
-    const command = onTerminal('top', '--interval', '50ms');
-    await command.written(new RegExp(`${first} +paused`));
-    await pause(second);
-    await command.written(new RegExp(`${second} +paused`));
-    command.type(typed);
+      const command = onTerminal('top', '--interval', '50ms');
+      await command.written(new RegExp(`${first} +paused`));
+      await pause(second);
+      await command.written(new RegExp(`${second} +paused`));
+      command.type(typed);
 
-    expect(await command.ended).toBe(0);
-    expect(command.stdout.startsWith('\u001b[?1049h')).toBe(true);
-    expect(command.stdout.endsWith('\u001b[?1049l')).toBe(true);
-    for (const key of [first, second]) await send(app.url, 'PUT', `/rate/${key}?pauseMillis=0`);
-  });
+      expect(await command.ended).toBe(0);
+      expect(command.stdout.startsWith('\u001b[?1049h')).toBe(true);
+      expect(command.stdout.endsWith('\u001b[?1049l')).toBe(true);
+      for (const key of [first, second]) await send(app.url, 'PUT', `/rate/${key}?pauseMillis=0`);
+    },
+  );
 });

@@ -1,0 +1,47 @@
+"""How the commands reach Sluice."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .._addresses import ADDRESS
+from .errors import CommandLineError
+from .options import Values
+
+DEFAULT_URL = "http://localhost:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    urls: list[str]
+    token: str | Callable[[], str] | None
+
+
+def connection_of(values: Values) -> Connection:
+    """The addresses and the token of the options, or else of the environment.
+
+    Raises a CommandLineError for an invalid address, and if the file of the token can't be read, or is empty.
+    """
+    listed = [url.strip() for url in os.environ.get("SLUICE_URL", "").split(",")]
+    urls = values.texts("url") or [url for url in listed if url != ""] or [DEFAULT_URL]
+    for url in urls:
+        if not ADDRESS.match(url):
+            raise CommandLineError(f"url must be an address such as {DEFAULT_URL}, not {url}")
+    file = values.text("token-file") or os.environ.get("SLUICE_TOKEN_FILE")
+    return Connection(urls, _token_in(file) if file else os.environ.get("SLUICE_TOKEN") or None)
+
+
+def _token_in(file: str) -> Callable[[], str]:
+    """The token is read for each request, since what writes the file may renew it."""
+
+    def read() -> str:
+        with open(file, encoding="utf-8") as content:
+            return content.read().strip()
+
+    try:
+        token = read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandLineError(f"the token can't be read: {error}") from None
+    if token == "":
+        raise CommandLineError(f"the file of the token is empty: {file}")
+    return read

@@ -1,0 +1,129 @@
+"""Which keys may need a person, from the dashboard's data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from .._errors import SluiceError, SluiceUnavailableError
+from .connection import Connection
+from .durations import shown_time
+
+# The most rows that the dashboard's data has.
+MOST_ROWS = 200
+TIMEOUT_SECONDS = 5.0
+
+# Those that need a person most come first.
+STATES = ("paused", "denied", "queue full", "waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class BusyKey:
+    """A key that may need a person, with the first of its states."""
+
+    key: str
+    state: str
+    used: int
+    most: int
+    waiting: int
+    denied_per_second: float
+    paused_millis: int
+
+    @property
+    def shown_state(self) -> str:
+        """The state for people, which says how long a pause lasts."""
+        return f"paused {shown_time(self.paused_millis)}" if self.state == "paused" else self.state
+
+    @property
+    def fields(self) -> dict[str, object]:
+        return {
+            "key": self.key,
+            "state": self.state,
+            "used": self.used,
+            "max": self.most,
+            "waiting": self.waiting,
+            "deniedPerSecond": self.denied_per_second,
+            "pausedMillis": self.paused_millis,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`is_complete` says whether all keys are known. Keys that need a person most come first."""
+
+    replicas: int
+    is_complete: bool
+    keys: list[BusyKey]
+
+    @property
+    def fields(self) -> dict[str, object]:
+        keys = [one.fields for one in self.keys]
+        return {"replicas": self.replicas, "isComplete": self.is_complete, "keys": keys}
+
+
+async def read_overview(http: httpx.AsyncClient, connection: Connection) -> Overview:
+    """Reads which keys are paused, denied or waited for. Each address is asked until one answers.
+
+    Raises a SluiceError if Sluice rejects it, and a SluiceUnavailableError without an answer.
+    """
+    for url in connection.urls:
+        try:
+            return _overview_in(await _read(http, url, connection))
+        except SluiceUnavailableError as error:
+            failure = error
+    raise failure
+
+
+async def _read(http: httpx.AsyncClient, url: str, connection: Connection) -> Mapping[str, Any]:
+    token = connection.token() if callable(connection.token) else connection.token
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    address = f"{url.rstrip('/')}/ui/data"
+    try:
+        answer = await http.get(address, params={"limit": MOST_ROWS}, headers=headers, timeout=TIMEOUT_SECONDS)
+    except httpx.TransportError as cause:
+        raise SluiceUnavailableError("Sluice is unreachable", False) from cause
+    if answer.status_code == 200:
+        try:
+            data: Mapping[str, Any] = answer.json()
+        except ValueError:
+            raise SluiceError("not an answer from Sluice", 200) from None
+        return data
+    raise _error_of(answer.status_code)
+
+
+def _error_of(status: int) -> SluiceError:
+    if status == 404:
+        where = "no dashboard at this address: DEBUG_ENDPOINTS is false, or it is on the port in ADMIN_PORT"
+        return SluiceError(where, status)
+    if status < 500:
+        return SluiceError("the keys may not be read", status)
+    return SluiceUnavailableError("the keys can not be read", False, status)
+
+
+def _overview_in(data: Mapping[str, Any]) -> Overview:
+    survey = data["survey"]
+    keys = [busy for row in data["keys"] if (busy := _busy_key_in(row)) is not None]
+    keys.sort(key=lambda one: (STATES.index(one.state), -one.denied_per_second, -one.waiting))
+    return Overview(len(data["replicas"]), survey["isComplete"] and "failure" not in survey, keys)
+
+
+def _busy_key_in(row: Mapping[str, Any]) -> BusyKey | None:
+    """None if nobody has to look at the key."""
+    state = _state_in(row)
+    if state is None:
+        return None
+    # Its own limit comes first.
+    own = row["limits"][0]
+    per_second = row.get("recentDenials", {}).get("perSecond", 0)
+    return BusyKey(row["key"], state, own["used"], own["maximum"], row["waiting"], per_second, row["pausedMillis"])
+
+
+def _state_in(row: Mapping[str, Any]) -> str | None:
+    if row["pausedMillis"] > 0:
+        return "paused"
+    if "recentDenials" in row:
+        return "denied"
+    if row["waiting"] == 0:
+        return None
+    return "queue full" if row["waiting"] >= row["maxRequestsInQueue"] else "waiting"

@@ -1,0 +1,8 @@
+from importlib.metadata import version
+
+PROGRAM = "sluice-client"
+
+
+def program_version() -> str:
+    """The version of the package."""
+    return version(PROGRAM)

@@ -1,0 +1,129 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+
+const runFile = promisify(execFile);
+
+const COMMANDS = ['run', 'check', 'release', 'peek', 'pause', 'top', 'completion'];
+
+/** Command lines, and what is wrong with them. */
+const WRONG: readonly (readonly [string, string])[] = [
+  ['', 'a command is missing'],
+  ['--json', 'a command is missing'],
+  ['walk', 'unknown command walk'],
+  ['run', 'run needs KEY'],
+  ['run -- true', 'run needs KEY'],
+  ['run k', 'run needs CMD after --'],
+  ['run k --', 'run needs CMD after --'],
+  ['run k l -- true', 'unexpected argument "l"'],
+  ['check', 'check needs KEY'],
+  ['check --', 'check needs KEY'],
+  ['check k l', 'unexpected argument "l"'],
+  ['check k -- --hits', 'unexpected argument "--hits"'],
+  ['release k', 'release needs ID'],
+  ['pause k', 'pause needs DURATION or --end'],
+  ['pause k 1m --end', 'pause needs DURATION or --end'],
+  ['pause k 1', 'DURATION must be a duration such as 30s, 10m or 2h, not "1"'],
+  ['check k --foo', 'unknown option --foo'],
+  ['check k -x', 'unknown option -x'],
+  ['check k --grace 1s', 'check takes no option --grace'],
+  ['check k --max', '--max needs a value'],
+  ['check k --lane --wait', '--lane needs a value'],
+  ['check k --url=', '--url needs a value'],
+  ['check k --json=yes', '--json takes no value'],
+  ['check k --max x', '--max must be a whole number, not "x"'],
+  ['check k --max=-1', '--max must be a whole number, not "-1"'],
+  ['check k --hold 10', '--hold must be a duration such as 30s, 10m or 2h, not "10"'],
+  ['check k --hold 1.5h', '--hold must be a duration such as 30s, 10m or 2h, not "1.5h"'],
+  [`check k --group ${'g'.repeat(70)}`, '--group must be 1 to 64 bytes of UTF-8, not 70'],
+  ['check k --holder=', '--holder must be 1 to 64 bytes of UTF-8, not 0'],
+  [
+    'check k --url localhost:1',
+    'url must be an address such as http://localhost:8080, not localhost:1',
+  ],
+  [
+    'top --url localhost:1',
+    'url must be an address such as http://localhost:8080, not localhost:1',
+  ],
+  ['top k', 'unexpected argument "k"'],
+  ['top --interval 0s', '--interval must be above 0'],
+  ['completion', 'completion needs SHELL'],
+  ['completion csh', 'completion takes bash, zsh or fish, not "csh"'],
+];
+
+describe.each(PROGRAMS)('sluice-client $name', (program) => {
+  const start = useCommandLine(program);
+  const ended = async (...args: string[]) => {
+    const command = start(args);
+    const code = await command.ended;
+    return { code, stdout: command.stdout, stderr: command.stderr };
+  };
+
+  test.each(WRONG)('names what is wrong with: %s', async (line, problem) => {
+    expect(await ended(...line.split(' ').filter((word) => word !== ''))).toEqual({
+      code: 64,
+      stdout: '',
+      stderr: `sluice-client: ${problem}; see sluice-client --help\n`,
+    });
+  });
+
+  test('says which token file can not be read', async () => {
+    const { code, stderr } = await ended('check', 'k', '--token-file', '/no/such/file');
+
+    expect(code).toBe(64);
+    expect(stderr).toMatch(/^sluice-client: the token can't be read: .*\/no\/such\/file/);
+    expect((await ended('check', 'k', '--token-file', '/dev/null')).stderr).toContain(
+      'the file of the token is empty: /dev/null',
+    );
+  });
+
+  test('prints its help and its version', async () => {
+    const help = await ended('--help');
+
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    for (const name of COMMANDS) {
+      expect(help.stdout).toContain(`  sluice-client ${name} `);
+      const own = await ended(name, '--help');
+      expect(own.code).toBe(0);
+      expect(own.stdout).toMatch(new RegExp(`^Usage: sluice-client ${name} `));
+    }
+    expect((await ended('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await ended('run', 'k', '-h')).toEqual(await ended('run', '--help'));
+  });
+
+  describe('completion', () => {
+    /** What bash offers for the last of these words. */
+    const offered = async (...words: string[]): Promise<string[]> => {
+      const { stdout: script } = await ended('completion', 'bash');
+      const typed = ['sluice-client', ...words].map((word) => `'${word}'`).join(' ');
+      const asking = `COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _sluice_client`;
+      const printing = `printf '%s\\n' "\${COMPREPLY[@]}"`;
+      const { stdout } = await runFile('bash', ['-c', `${script}\n${asking}; ${printing}`]);
+      return [...new Set(stdout.trimEnd().split('\n'))].sort();
+    };
+
+    test.each([
+      ['commands', ['r'], ['release', 'run']],
+      ['options of a command', ['run', 'k', '--ho'], ['--hold', '--holder']],
+      ['only options that the command has', ['peek', '--h'], ['--help', '--hits']],
+      ['shells', ['completion', 'z'], ['zsh']],
+      ['files with a token', ['check', '--token-file', '/dev/nul'], ['/dev/null']],
+      ['programs for CMD', ['run', 'k', '--', 'tru'], ['true', 'truncate']],
+      ['nothing for a value', ['check', '--max', ''], ['']],
+      ['nothing for a KEY', ['check', ''], ['']],
+    ])('of bash offers %s', async (_, words, expected) => {
+      expect(await offered(...words)).toEqual(expected);
+    });
+
+    test.each(['zsh', 'fish'])('of %s knows the commands and options', async (shell) => {
+      const { stdout, code } = await ended('completion', shell);
+
+      expect(code).toBe(0);
+      for (const name of COMMANDS) expect(stdout).toContain(name);
+      for (const option of ['max-wait', 'token-file', 'no-wait', 'grace', 'interval', 'end']) {
+        expect(stdout).toContain(option);
+      }
+    });
+  });
+});

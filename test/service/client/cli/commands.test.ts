@@ -1,0 +1,255 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { debugState, untilWaiting } from '../../../support/debug-state.js';
+import { freePort } from '../../../support/free-port.js';
+import { send } from '../../../support/http-client.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { useApp, useApps } from '../../../support/use-apps.js';
+
+const TOKEN = 'a-token-that-is-long-enough-for-sluice';
+const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+const ID = /^([0-9a-f-]{36})\n$/;
+
+const folder = useTemporaryFolder();
+const app = useApp(() => SETTINGS);
+const startApp = useApps();
+
+describe.each(PROGRAMS)('sluice-client $name', (program) => {
+  const start = useCommandLine(program);
+
+  /** Runs a command to its end. */
+  const ended = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+    const command = start(args, { env: { SLUICE_URL: app.url, ...env } });
+    const code = await command.ended;
+    const { stdout, stderr } = command;
+    return { code, stdout, stderr };
+  };
+  const printed = async (...args: string[]) => {
+    const { code, stdout } = await ended([...args, '--json']);
+    return [code, JSON.parse(stdout) as unknown];
+  };
+
+  describe('check', () => {
+    test('prints the id of an approval, which release gives back', async () => {
+      const key = uniqueKey();
+
+      const checked = await ended(['check', key, '--hold', '10m']);
+      const [, id = ''] = ID.exec(checked.stdout) ?? [];
+
+      expect(checked).toMatchObject({ code: 0, stderr: '' });
+      expect(await debugState(app.url, key)).toMatchObject({ NumHeld: 1 });
+      const released = { code: 0, stdout: `${key}: released\n`, stderr: '' };
+      expect(await ended(['release', key, id])).toEqual(released);
+      expect(await ended(['release', key, id])).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `sluice-client: ${key}: no such approval\n`,
+      });
+    });
+
+    test('is denied at once', async () => {
+      const key = uniqueKey();
+      await send(app.url, 'POST', `/rate/${key}`);
+
+      expect(await ended(['check', key])).toEqual({
+        code: 75,
+        stdout: '',
+        stderr: `sluice-client: ${key}: denied, try again in 60 min\n`,
+      });
+    });
+
+    test.each([['--wait'], ['--max-wait=2h']])('waits with %s', async (option) => {
+      const key = uniqueKey();
+      const first = await send(app.url, 'POST', `/rate/${key}`);
+      const { request_id: id } = first.json() as { request_id: string };
+
+      const command = start(['check', key, option], { env: { SLUICE_URL: app.url } });
+      await untilWaiting(app.url, key, 1);
+      await send(app.url, 'DELETE', `/rate/${key}/${id}`);
+
+      expect(await command.ended).toBe(0);
+      expect(command.stdout).toMatch(ID);
+      expect(command.stderr).toContain('waits, position 1');
+    });
+
+    test('gives its place back when a signal ends its wait', async () => {
+      const key = uniqueKey();
+      await send(app.url, 'POST', `/rate/${key}`);
+
+      const command = start(['check', key, '--wait'], { env: { SLUICE_URL: app.url } });
+      await command.written(/waits/);
+      command.signal('SIGTERM');
+
+      expect(await command.ended).toBe(143);
+      expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
+    });
+  });
+
+  test('peek says what a check would get, and takes nothing', async () => {
+    const key = uniqueKey();
+    const peek = (...args: string[]) => ended(['peek', key, ...args]);
+
+    expect(await peek()).toEqual({
+      code: 0,
+      stdout: `${key}: would be approved\n  default: 1 of 1 remain, reset in 60 min\n`,
+      stderr: '',
+    });
+    await send(app.url, 'POST', `/rate/${key}`);
+    expect(await peek()).toEqual({
+      code: 75,
+      stdout:
+        `${key}: would be denied, a turn would come in 60 min\n` +
+        '  default: 0 of 1 remain, reset in 60 min\n',
+      stderr: '',
+    });
+  });
+
+  test('pause keeps a key from being approved until it ends', async () => {
+    const key = uniqueKey();
+
+    expect(await ended(['pause', key, '10m'])).toMatchObject({
+      code: 0,
+      stdout: `${key}: paused for 10m\n`,
+    });
+    expect((await ended(['check', key])).code).toBe(75);
+    expect(await ended(['pause', '--end', key])).toMatchObject({
+      code: 0,
+      stdout: `${key}: pause ended\n`,
+    });
+    expect((await ended(['check', key])).code).toBe(0);
+  });
+
+  test('writes results in JSON', async () => {
+    const key = uniqueKey();
+    const quota = (remaining: number) => [
+      {
+        name: 'default',
+        limit: 1,
+        remaining,
+        resetSeconds: expect.any(Number) as number,
+        windowSeconds: 3600,
+      },
+    ];
+
+    const [code, approval] = await printed('check', key);
+    const { requestId } = approval as { requestId: string };
+
+    expect([code, approval]).toEqual([0, { approved: true, key, requestId, quota: quota(0) }]);
+    const retryAfterSeconds = expect.any(Number) as number;
+    const denial = { approved: false, key, retryAfterSeconds, quota: quota(0) };
+    expect(await printed('check', key)).toEqual([75, denial]);
+    const waitMillis = expect.any(Number) as number;
+    const peeked = { allowed: false, key, waitMillis, quota: quota(0) };
+    expect(await printed('peek', key)).toEqual([75, peeked]);
+    expect(await printed('release', key, requestId)).toEqual([
+      0,
+      { released: true, key, requestId },
+    ]);
+    expect(await printed('release', key, requestId)).toEqual([
+      1,
+      { released: false, key, requestId },
+    ]);
+    expect(await printed('pause', key, '10m')).toEqual([0, { key, pauseMillis: 600_000 }]);
+    expect(await printed('pause', key, '--end')).toEqual([0, { key, pauseMillis: 0 }]);
+  });
+
+  test('reports errors of Sluice as events in JSON', async () => {
+    const key = uniqueKey();
+
+    const { code, stderr } = await ended(['check', key, '--max', '0', '--json']);
+
+    expect(code).toBe(64);
+    expect(JSON.parse(stderr)).toEqual({
+      event: 'error',
+      key,
+      error: expect.stringContaining('maxRequests must be') as string,
+      code: 'INVALID_PARAMETER',
+      status: 400,
+    });
+  });
+
+  test('sends the token of the option, or else of the variables', async () => {
+    const tokens = [{ token: TOKEN, name: 'ci', scopes: ['check', 'debug'] }];
+    const { url } = await startApp(SETTINGS, { tokens });
+    const [right, wrong] = [join(folder, 'right'), join(folder, 'wrong')];
+    await writeFile(right, `${TOKEN}\n`);
+    await writeFile(wrong, 'not the token');
+    const check = (args: readonly string[], env: Readonly<Record<string, string>>) =>
+      ended(['check', uniqueKey(), ...args], { SLUICE_URL: url, ...env }).then(({ code }) => code);
+
+    expect(await check([], {})).toBe(64);
+    expect(await check([], { SLUICE_TOKEN: TOKEN })).toBe(0);
+    expect(await check([], { SLUICE_TOKEN: 'not it', SLUICE_TOKEN_FILE: right })).toBe(0);
+    expect(await check(['--token-file', right], { SLUICE_TOKEN_FILE: wrong })).toBe(0);
+    const top = await ended(['top'], { SLUICE_URL: url, SLUICE_TOKEN: TOKEN });
+    expect(top).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  describe('top', () => {
+    test('prints the keys that need a person, in the order of their need', async () => {
+      const { url } = await startApp({ ...SETTINGS, MAX_REQUESTS_IN_QUEUE: '2' });
+      const path = (key: string) => `/rate/${encodeURIComponent(key)}`;
+      for (const key of ['waited-for', 'full', 'denied\u001b[2J', 'paused', 'idle']) {
+        await send(url, 'POST', path(key));
+      }
+      await send(url, 'POST', path('denied\u001b[2J'));
+      await send(url, 'PUT', `${path('paused')}?pauseMillis=600000`);
+      const waits = ['waited-for', 'full', 'full'].map((key) =>
+        start(['check', key, '--wait'], { env: { SLUICE_URL: url } }),
+      );
+      await untilWaiting(url, 'waited-for', 1);
+      await untilWaiting(url, 'full', 2);
+
+      const { code, stdout } = await ended(['top'], { SLUICE_URL: url });
+      const json = await ended(['top', '--once', '--json'], { SLUICE_URL: url });
+
+      expect(code).toBe(0);
+      expect(stdout.replace(/(?<= denied .*)\d\.\d$/m, '1.0')).toBe(
+        [
+          'KEY              STATE          USED/MAX  WAITING  DENIED/S',
+          'paused           paused 10 min       1/1        0       0.0',
+          'denied\\u001b[2J  denied              1/1        0       1.0',
+          'full             queue full          1/1        2       0.0',
+          'waited-for       waiting             1/1        1       0.0',
+          '',
+        ].join('\n'),
+      );
+      const states = ['paused', 'denied', 'queue full', 'waiting'].map((state) => ({ state }));
+      expect(JSON.parse(json.stdout)).toMatchObject({
+        replicas: 1,
+        isComplete: true,
+        keys: states,
+      });
+      for (const wait of waits) wait.signal('SIGTERM');
+      await Promise.all(waits.map((wait) => wait.ended));
+    });
+
+    test('says so if no key needs anybody', async () => {
+      const { url } = await startApp(SETTINGS);
+
+      const stdout = 'no key is paused, denied or waited for\n';
+      expect(await ended(['top'], { SLUICE_URL: url })).toEqual({ code: 0, stdout, stderr: '' });
+    });
+
+    test('says why it can not read the keys', async () => {
+      const { url } = await startApp({ ...SETTINGS, DEBUG_ENDPOINTS: 'false' });
+      const nowhere = `http://127.0.0.1:${await freePort()}`;
+
+      const [hidden, away] = [
+        await ended(['top', '--url', url]),
+        await ended(['top', '--url', nowhere]),
+      ];
+
+      expect(hidden).toMatchObject({ code: 64, stdout: '' });
+      expect(hidden.stderr).toContain('DEBUG_ENDPOINTS is false');
+      expect(away).toEqual({
+        code: 69,
+        stdout: '',
+        stderr: `sluice-client: Sluice is unreachable (${nowhere})\n`,
+      });
+    });
+  });
+});
