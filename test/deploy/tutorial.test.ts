@@ -54,6 +54,8 @@ describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
   const run = isThere && python !== '' && prometheus !== '' ? test : test.skip;
 
   let session: ShellSession | undefined;
+  /** Whether each step so far has printed what the page says. After one that has not, a later one could wait forever. */
+  let isOnTrack = true;
 
   /** Starts the shell before its first command, so that nothing is started if all commands are skipped. */
   async function shell(): Promise<ShellSession> {
@@ -88,8 +90,11 @@ describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
   run.each(blocksOf(way))(
     `${PAGE}:$line prints what the page says`,
     async (block: ShellBlock) => {
+      expect(isOnTrack).toBe(true);
+      isOnTrack = false;
       const { printed, expected } = await (await shell()).run(block);
       expect(printed).toBe(expected);
+      isOnTrack = true;
     },
     START_TIMEOUT_MILLIS,
   );
