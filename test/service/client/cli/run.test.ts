@@ -122,7 +122,9 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       expect(await Promise.all([text.ended, json.ended])).toEqual([75, 75]);
       expect(text.stderr).toContain('denied by the limit hour, try again in 60 min');
       const event = { event: 'denied', key, limit: 'hour' };
-      expect(eventsIn(json.stderr)).toMatchObject([{ ...event, retryAfterSeconds: 3600 }]);
+      expect(eventsIn(json.stderr)).toEqual([
+        { ...event, retryAfterSeconds: expect.any(Number) as number },
+      ]);
     });
   });
 
