@@ -1,6 +1,6 @@
 // `npm run bench`: measures Sluice against its peers and against the limits of Node and Redis, prints
-// the tables, and writes them and a chart to bench/results/latest.*. See BENCHMARKS.md.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+// the tables, and writes the results to bench/results/latest.json. See BENCHMARKS.md.
+import { mkdirSync, writeFileSync } from 'node:fs';
 
 import { findRedisServer } from '../scripts/lib/find-redis.mjs';
 import { build, installDependencies, installIn } from '../scripts/lib/prepare.mjs';
@@ -40,10 +40,9 @@ const HELP = `npm run bench -- [options]
   --with NAME=PATH  beside a peer that you have built: ${Object.keys(NATIVE_PEERS).join(', ')};
                     once for each, with the path of its program
   --before PATH     beside an older Sluice: a checkout that is built
-  --publish         put a whole run into BENCHMARKS.md and, for its chart, bench/results/published.*
+  --publish         put a whole run into BENCHMARKS.md and bench/results/published.*
 `;
 const RESULTS = new URL('results/', import.meta.url);
-const BENCHMARKS = new URL('../BENCHMARKS.md', import.meta.url);
 
 const options = optionsGiven();
 installDependencies();
@@ -57,7 +56,7 @@ const { GENERATOR } = await import('./lib/load.mjs');
 const { RedisServer } = await import('./lib/processes.mjs');
 const { progressEnds } = await import('./lib/progress.mjs');
 const { report } = await import('./lib/report.mjs');
-const { chart } = await import('./lib/chart.mjs');
+const { publish } = await import('./lib/publish.mjs');
 
 const redis = await RedisServer.start(redisProgram);
 const results = {
@@ -79,14 +78,14 @@ mkdirSync(RESULTS, { recursive: true });
 write('latest');
 if (options.publish) {
   write('published');
-  publish(text);
+  publish(results);
+  console.log('published; `npm run format` before you commit it');
 }
 process.exit(0);
 
 function write(name) {
   const json = JSON.stringify(results, undefined, 2);
   writeFileSync(new URL(`${name}.json`, RESULTS), `${json}\n`);
-  if (results.throughput) writeFileSync(new URL(`${name}.svg`, RESULTS), chart(results));
 }
 
 function optionsGiven() {
@@ -102,12 +101,4 @@ function optionsGiven() {
     console.error(`${message}\n\n${HELP}`);
     process.exit(2);
   }
-}
-
-function publish(table) {
-  const [begin, end] = ['<!-- results -->', '<!-- end of results -->'];
-  const document = readFileSync(BENCHMARKS, 'utf8');
-  const [head, tail] = [document.split(begin)[0], document.split(end)[1]];
-  writeFileSync(BENCHMARKS, `${head}${begin}\n\n${table}\n${end}${tail}`);
-  console.log('published; `npm run format` before you commit it');
 }

@@ -1,4 +1,4 @@
--- Claims the approvals that are held for the callers of kept places, of several limiter keys, since these callers are about to
+-- Claims the approvals that are kept for the callers of kept places, of several limiter keys, since these callers are about to
 -- be told. From then on they count as was asked for: in the present windows, or with holds of their own, which begin now.
 --
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests

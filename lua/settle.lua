@@ -112,7 +112,7 @@ local function restore_records(keys, state, call, waiters, approved)
   local granted, plain = {}, {}
   for _, waiter in ipairs(waiters) do
     local _, millis = holds.read(keys, state, waiter.request_id)
-    -- It is held for its caller, and not yet as was asked for.
+    -- It is kept for its caller, and not yet as was asked for.
     local is_granted = waiter.keep and approved[waiter.request_id] ~= math.huge and millis ~= waiter.hold
     table.insert(is_granted and granted or plain, waiter)
   end

@@ -1,84 +1,56 @@
-// Decisions a second as bars in SVG, for Sluice and its alternatives. No library, since it is only rectangles.
-const WIDTH = 760;
-const LABEL_WIDTH = 215;
-const VALUE_WIDTH = 70;
+// The CPU of one decision as bars in SVG, for Sluice and its alternatives. No library, since it is only rectangles.
+import { comparedOverManyKeys } from './answers.mjs';
+
+const WIDTH = 820;
+const LABEL_WIDTH = 310;
+const VALUE_WIDTH = 60;
 const BAR_HEIGHT = 22;
-const BAR_STEP = 28;
-const PART_GAP = 10;
-const GROUP_HEAD = 46;
+const BAR_STEP = 30;
+const HEAD = 74;
 const MARGIN = 20;
 
-const [ON_REDIS, IN_MEMORY, LIMIT] = ['#868e96', '#adb5bd', '#dee2e6'];
+/** Fills of the parts of a bar, of Sluice and of the others. */
+const FILLS = {
+  sluice: { own: '#0b7285', redis: '#66d9e8' },
+  others: { own: '#868e96', redis: '#ced4da' },
+};
 
-/** The bars in their order: programs with limits in Redis, programs with limits in one process, and the bare server. */
-const PARTS = [
-  {
-    sluice: ['Sluice on Redis', '#0b7285'],
-    'limitador-redis': ['Limitador on Redis', ON_REDIS],
-    'envoy-ratelimit': ['Envoy ratelimit on Redis', ON_REDIS],
-    'rate-limiter-flexible': ['rate-limiter-flexible on Redis', ON_REDIS],
-    'express-rate-limit': ['express-rate-limit on Redis', ON_REDIS],
-  },
-  {
-    embedded: ['Sluice, embedded', '#3bc9db'],
-    limitador: ['Limitador in memory', IN_MEMORY],
-    gocc: ['GoCC in memory', IN_MEMORY],
-  },
-  { bare: ['bare node:http, no limiter', LIMIT] },
-];
-
-export function chart({ throughput }) {
-  const groups = throughput.slice(0, 2);
-  const drawn = ({ program }) => PARTS.some((bars) => program in bars);
-  const most = Math.max(
-    ...groups.flatMap(({ programs }) => programs.filter(drawn).map((one) => one.perSecond.max)),
-  );
-  const toWidth = (value) => ((WIDTH - LABEL_WIDTH - VALUE_WIDTH - 2 * MARGIN) * value) / most;
-  let y = MARGIN;
-  const parts = [];
-  for (const { name, programs } of groups) {
-    parts.push(text(MARGIN, y + 22, `Decisions per second: ${name}`, 'class="title"'));
-    y += GROUP_HEAD;
-    for (const bars of PARTS) {
-      for (const [program, look] of Object.entries(bars)) {
-        const measured = programs.find((entry) => entry.program === program);
-        if (!measured) continue;
-        parts.push(bar(y, look, measured.perSecond, toWidth));
-        y += BAR_STEP;
-      }
-      y += PART_GAP;
-    }
-  }
-  const height = y + MARGIN + 16;
-  parts.push(
-    text(
-      MARGIN,
-      y + 18,
-      'Median of the rounds; the thin line spans the slowest to the fastest.',
-      'class="note"',
-    ),
-  );
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Decisions per second">
+export function chart(results) {
+  const programs = comparedOverManyKeys(results);
+  const sums = programs.map(({ cpuMicros, redisCpuMicros }) => ({
+    own: cpuMicros.median,
+    redis: redisCpuMicros.median,
+    most: cpuMicros.median + redisCpuMicros.median,
+  }));
+  const longest = Math.max(...sums.map(({ most }) => most));
+  const toWidth = (micros) => ((WIDTH - LABEL_WIDTH - VALUE_WIDTH - 2 * MARGIN) * micros) / longest;
+  const bars = programs.map((program, i) => bar(HEAD + i * BAR_STEP, program, sums[i], toWidth));
+  const height = HEAD + programs.length * BAR_STEP + MARGIN;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="CPU of one decision in microseconds">
 <style>
 text { font: 13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #212529; }
 .title { font-size: 15px; font-weight: 600; }
 .note { font-size: 12px; fill: #495057; }
 </style>
 <rect width="100%" height="100%" fill="#ffffff"/>
-${parts.join('\n')}
+${text(MARGIN, 34, 'CPU of one decision, µs: 5,000 keys, all approved', 'class="title"')}
+${text(MARGIN, 56, 'Median of the rounds. Dark: the program. Light: Redis.', 'class="note"')}
+${bars.join('\n')}
 </svg>
 `;
 }
 
-function bar(y, [name, colour], { median, min, max }, toWidth) {
+function bar(y, { program, title }, { own, redis, most }, toWidth) {
+  const fills = FILLS[['sluice', 'embedded'].includes(program) ? 'sluice' : 'others'];
   const x = MARGIN + LABEL_WIDTH;
   const middle = y + BAR_HEIGHT / 2;
-  const value = Math.round(median).toLocaleString('en-US');
+  const part = (from, micros, fill) =>
+    `<rect x="${from.toFixed(1)}" y="${y}" width="${toWidth(micros).toFixed(1)}" height="${BAR_HEIGHT}" fill="${fill}"/>`;
   return [
-    text(x - 8, middle + 4, name, 'text-anchor="end"'),
-    `<rect x="${x}" y="${y}" width="${toWidth(median).toFixed(1)}" height="${BAR_HEIGHT}" rx="2" fill="${colour}"/>`,
-    `<path d="M${(x + toWidth(min)).toFixed(1)} ${middle}H${(x + toWidth(max)).toFixed(1)}" stroke="#212529"/>`,
-    text(x + toWidth(max) + 8, middle + 4, value, ''),
+    text(x - 8, middle + 4, title, 'text-anchor="end"'),
+    part(x, own, fills.own),
+    part(x + toWidth(own), redis, fills.redis),
+    text(x + toWidth(most) + 8, middle + 4, most.toFixed(0), ''),
   ].join('\n');
 }
 

@@ -119,7 +119,7 @@ function wakeGoals(programs) {
   const [sluice, bare] = programs;
   return [
     atMost(
-      "a window's end to the last of 400 waiters, against a bare server that held them",
+      "a window's end to the last of 400 waiters, against a bare server with as many",
       sluice.lastMillis.median / bare.lastMillis.median,
       2,
     ),

@@ -4,7 +4,6 @@ import { goals } from './goals.mjs';
 export function report(results) {
   const sections = [
     machineSection(results),
-    goalsSection(results),
     ...(results.throughput ?? []).map(throughputSection),
     latencySection(results.latency),
     ...(results.rls ?? []).map(rlsSection),
@@ -26,6 +25,7 @@ export function report(results) {
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
     ...sizingSections(results.sizing),
     startsSection(results.starts),
+    goalsSection(results),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
 }

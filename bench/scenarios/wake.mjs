@@ -1,5 +1,5 @@
 // How soon after a window's end waiters are answered: 400 waiters on three replicas, against one bare server that
-// answers 400 requests that it held.
+// answers 400 open requests.
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { hold, holdOnAll } from '../lib/load.mjs';

@@ -56,7 +56,7 @@ local function is_over(keys, state, record)
     or (record.is == named_requests.APPROVED and record.hold and not holds.read(keys, state, record.request_id))
 end
 
--- A check claims the approval that is held for its request.
+-- A check claims the approval that is kept for its request.
 local function claim(keys, state, call, check, record)
   if record.owner ~= check.owner then
     known_requests.end_wait(state, record, 'taken_over')

@@ -2,7 +2,7 @@
 -- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, with `+<ms>` after the hold if the place is kept for its
 -- caller that long, and before that the outcome of a request that waits no more:
 --   records                   the requests that wait
---   granted                   `granted:`, the requests whose approvals are held for their callers (lib/unclaimed-approvals)
+--   granted                   `granted:`, the requests whose approvals are kept for their callers (lib/unclaimed-approvals)
 --   outcomes                  `approved:` or `released:`, of requests that were approved since the last generation ended
 --   outcomes:1 to outcomes:3  the same of earlier generations: as long as lib/past-requests remembers approvals
 --
@@ -209,7 +209,7 @@ function named_requests.resolve(keys, state, waiters)
   end
 end
 
--- Waiters, as resolved, have left the queue; those of them with `is_approved` have approvals, which are held for the callers
+-- Waiters, as resolved, have left the queue; those of them with `is_approved` have approvals, which are kept for the callers
 -- of kept places.
 function named_requests.leave_queue(keys, state, call, waiters)
   if state.named == 0 then

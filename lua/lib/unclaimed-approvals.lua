@@ -1,4 +1,4 @@
--- The approvals that are held for callers of kept places until a check claims them: a script can't know whether the caller is
+-- The approvals that are kept for callers of kept places until a check claims them: a script can't know whether the caller is
 -- still there. lib/named-requests has their records. If no check claims an approval in time, its hold lapses, and its request
 -- is unknown from then on.
 --
@@ -14,7 +14,7 @@ local stored = require 'lib/stored'
 
 local unclaimed_approvals = {}
 
--- It is held for nobody any more.
+-- It is kept for nobody any more.
 local function note_end(state, record)
   if not record.hold then
     more.set(state, 'unclaimed', math.max(0, state.unclaimed - 1))

@@ -92,7 +92,7 @@ function heads.walk(keys, state, tally, most, looked_at)
   return fifo_walk.begin(keys, length == tally.living and most or looked_at, read)
 end
 
--- What the approval of a waiter takes. The approval of a kept place is held for its caller first.
+-- What the approval of a waiter takes. The approval of a kept place is kept for its caller first.
 local function terms_of(entry)
   if not entry.keep then
     return entry

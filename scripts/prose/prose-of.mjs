@@ -8,6 +8,7 @@ import { partsOf } from './script-prose.mjs';
 const SENTENCE = /\S+ \S+ \S+/;
 
 const LUA = /--\[\[[\s\S]*?\]\]|--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g;
+const GO = /\/\/[^\n]*|"(?:\\.|[^"\\\n])*"/g;
 const HASH = /(?<=^|\s)#.*$/gm;
 
 const EXTRACTORS = {
@@ -15,6 +16,7 @@ const EXTRACTORS = {
   '.js': ofScript,
   '.mjs': ofScript,
   '.lua': (source) => keep(source, [...source.matchAll(LUA)].filter(isProse).map(rangeOf)),
+  '.go': (source) => keep(source, [...source.matchAll(GO)].filter(isProse).map(rangeOf)),
   // These files have texts as values: descriptions of alerts, titles of panels, explanations of fields.
   ...sameFor(['.yml', '.yaml', '.tpl', '.json', '.html', '.txt', '.proto'], (source) => source),
   ...sameFor(['.cfg', '.conf', '.sh', '.acl', 'Dockerfile', 'Caddyfile'], (source) =>
@@ -54,7 +56,7 @@ function withSentences(source, parts) {
 }
 
 function isProse([match]) {
-  return match.startsWith('--') || SENTENCE.test(match);
+  return /^(?:--|\/\/)/.test(match) || SENTENCE.test(match);
 }
 
 function rangeOf({ index, 0: match }) {

@@ -21,6 +21,8 @@ import type { KeyPolicy } from '../rules/policy.js';
 /** A limiter, and the policy of each key as of now. */
 export interface CreatedLimiter {
   readonly limiter: Limiter;
+  /** The limiter without what decides in an outage of its store. */
+  readonly store: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   /** Shares reports with the other replicas; undefined if there are none. */
   readonly openReports: RedisLimiter['openReports'] | undefined;
@@ -46,6 +48,7 @@ export async function createLimiter(
     const limiter = new MemoryLimiter(rules, systemClock, bounds, observer);
     return {
       limiter,
+      store: limiter,
       policyOf: (key) => limiter.policyOf(key),
       openReports: undefined,
       evictionPolicy: () => undefined,
@@ -83,9 +86,10 @@ export async function createLimiter(
     observer,
   });
   return {
+    store: limiter,
     limiter: withPolicy(settings, limiter, rules, systemClock, logger),
     policyOf,
-    openReports: (report) => limiter.openReports(report),
+    openReports: (own) => limiter.openReports(own),
     evictionPolicy: () => eviction.policy,
   };
 }

@@ -11,6 +11,7 @@ import { RecentDenials } from '../service/deciding/recent-denials.js';
 import { Slices } from '../service/deciding/slices.js';
 import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
 import { Fleet } from '../service/fleet/fleet.js';
+import { WatchedKeys } from '../service/fleet/watched-keys.js';
 import { createService } from '../service/service.js';
 import { openSecurity } from './security.js';
 import type { LogState } from '../metrics/log-metrics.js';
@@ -65,13 +66,14 @@ export async function startApp(
     log,
   );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
-  const { limiter, policyOf, openReports, evictionPolicy }: CreatedLimiter = await createLimiter(
-    settings,
-    rules,
-    replicaId,
-    logger,
-    tracing ? tracing.observerBefore(metrics) : metrics,
-  );
+  const { limiter, store, policyOf, openReports, evictionPolicy }: CreatedLimiter =
+    await createLimiter(
+      settings,
+      rules,
+      replicaId,
+      logger,
+      tracing ? tracing.observerBefore(metrics) : metrics,
+    );
   rules.onReload(() => {
     limiter.limitsChanged();
   });
@@ -87,8 +89,9 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();
-  const fleet = new Fleet(
-    async () => ({
+  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const fleet = new Fleet({
+    report: async () => ({
       replica: replicaId,
       uptimeMillis: performance.now(),
       decisions: await metrics.decisionTotals(),
@@ -96,17 +99,20 @@ export async function startApp(
       rules: rules.current.digest,
       denied: recentDenials.all(),
     }),
-    settings.DEBUG_ENDPOINTS ? openReports : undefined,
-  );
+    watchedKeys,
+    open: settings.DEBUG_ENDPOINTS ? openReports : undefined,
+  });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const ports = await openAllPorts(
     {
       service: createService({
         limiter,
+        store,
         policyOf,
         metrics,
         undecided,
         recentDenials,
+        watchedKeys,
         fleet,
         access: security.access,
         slices: new Slices(ticks),
@@ -156,6 +162,7 @@ export async function startApp(
       await tracing?.close();
       security.close();
       undecided.close();
+      watchedKeys.close();
       rules.close();
       eventLoop.stop();
     },

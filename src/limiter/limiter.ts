@@ -64,7 +64,7 @@ export interface CheckRequest {
   readonly maxWaitMillis?: number | undefined;
   /**
    * Of a request that can wait and whose caller has chosen its id: its place stays for this long after its caller has
-   * disconnected, or was told that it waits. If its turn comes meanwhile, an approval is held for it as long.
+   * disconnected, or was told that it waits. If its turn comes meanwhile, an approval is kept for it as long.
    * Undefined: the place ends with the check. At least {@link BOUNDS.holdMillis}.min.
    */
   readonly keepMillis?: number | undefined;
@@ -372,7 +372,7 @@ export interface Limiter {
 
   /**
    * Releases an approval that still counts, with all of its hits. The head of the queue gets them. If a request waits whose
-   * caller has chosen this id, or its approval is held for its caller, it is withdrawn: the id is unknown afterwards.
+   * caller has chosen this id, or its approval is kept for its caller, it is withdrawn: the id is unknown afterwards.
    * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
@@ -466,6 +466,9 @@ export interface Limiter {
   /** The number of requests that wait here for their turn, kept places included. */
   readonly waiting: number;
 
+  /** The number of requests that wait here for their turn in a key, kept places included. */
+  waitingOf(key: string): number;
+
   /**
    * To be called when this process is about to stop, before waiters get their grace. If other processes share the store,
    * checks with `keepMillis` fail from now on because they are `handed_over`, and their places stay for their time.
@@ -479,7 +482,7 @@ export interface Limiter {
 
 /** Observes what becomes of approvals that nobody is told of. The metrics implement it. */
 export interface ApprovalObserver {
-  /** This number of approvals was held for callers with `keepMillis`, and no caller has come for them in time. */
+  /** This number of approvals was kept for callers with `keepMillis`, and no caller has come for them in time. */
   unclaimed(count: number): void;
 }
 

@@ -54,7 +54,7 @@ export function checkMetrics(
   const decidedForLane = laneMetrics(registry, QUEUE_WAIT_BUCKETS_SECONDS);
   const unclaimed = new Counter({
     name: 'ratelimit_unclaimed_approvals_total',
-    help: 'Approvals held for callers with keepMillis that did not come back in time.',
+    help: 'Approvals kept for callers with keepMillis that did not come back in time.',
     registers,
   });
   return {

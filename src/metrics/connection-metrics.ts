@@ -23,7 +23,7 @@ export function connectionMetrics(
   const registers = [registry];
   const deferred = new Counter({
     name: 'ratelimit_held_requests_total',
-    help: 'Requests held until earlier requests of their connection were answered.',
+    help: 'Requests deferred until earlier requests of their connection were answered.',
     registers,
   });
   const dropped = new Counter({

@@ -43,7 +43,7 @@ import { findHeld, type HeldApproval, MOST_LOOKED_AT, toHoldings } from '../limi
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
-import { ReplicaReports } from './replica-reports.js';
+import { type OwnReports, ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from './scripts/holders-codec.js';
 import type { Replacements } from './scripts/script-loader.js';
@@ -142,6 +142,10 @@ export class RedisLimiter implements StoreLimiter {
     return this.#room.waiting;
   }
 
+  waitingOf(key: string): number {
+    return this.#room.waitingOf(key);
+  }
+
   get #messages(): WakeMessages {
     return {
       subscriber: this.options.connections.subscriber,
@@ -149,16 +153,16 @@ export class RedisLimiter implements StoreLimiter {
     };
   }
 
-  /** @param report what this replica reports when somebody reads the reports */
-  openReports(report: () => Promise<string>): ReplicaReports {
+  /** @param own what this replica tells the others while somebody looks at the dashboard */
+  openReports(own: OwnReports): ReplicaReports {
     return new ReplicaReports({
       ...this.options,
-      names: this.#naming.reports,
+      naming: this.#naming,
       commands: this.options.connections.commands,
       messages: this.#messages,
       guard: this.#guard,
       scripts: this.#scripts,
-      report,
+      own,
     });
   }
 

@@ -22,6 +22,8 @@ import type { Fleet } from './fleet/fleet.js';
 /** The parts that the service is made of. */
 export interface ServiceParts extends DecideParts {
   readonly limiter: Limiter;
+  /** The limiter without what decides in an outage of its store. */
+  readonly store: Limiter;
   readonly fleet: Fleet;
   readonly access: Access;
   readonly slices: Slices;
@@ -41,6 +43,8 @@ export interface Service {
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
   readonly limiter: Limiter;
+  /** The limiter without what decides in an outage of its store. */
+  readonly store: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Access;
   readonly fleet: Fleet;
@@ -50,7 +54,7 @@ export interface Service {
 
 /** Puts the service together. */
 export function createService(parts: ServiceParts): Service {
-  const { limiter, policyOf, access, fleet, slices, tracer } = parts;
+  const { limiter, store, policyOf, access, fleet, slices, tracer } = parts;
   const decide = checkDecider(parts);
   return {
     decide: tracer ? tracedDecider(decide, tracer) : decide,
@@ -62,6 +66,7 @@ export function createService(parts: ServiceParts): Service {
     reportRemaining: reportRemainingBy(parts),
     runBulk: tracer ? tracedBulk(tracer) : (_name, _context, work) => work(),
     limiter,
+    store,
     policyOf,
     access,
     fleet,

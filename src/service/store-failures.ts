@@ -25,7 +25,7 @@ interface StoreFailure {
 
 /**
  * Everything that can go wrong in a limiter or in its store, and the answer to it. Each way in maps the code to its own
- * status. The table in docs/reliability.md says the same; a test compares the two.
+ * status. The list in docs/reliability.md says the same; a test compares the two.
  */
 export const STORE_FAILURES = {
   store_unavailable: {

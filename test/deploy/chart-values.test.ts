@@ -87,12 +87,15 @@ describe('values.yaml', () => {
   });
 });
 
-test('the chart has the version of the program', () => {
-  const { version } = JSON.parse(readFileSync(join(CHART, '../../../package.json'), 'utf8')) as {
-    version: string;
-  };
+test('the chart has the version and the licence of the program', () => {
+  const { version, license } = JSON.parse(
+    readFileSync(join(CHART, '../../../package.json'), 'utf8'),
+  ) as { version: string; license: string };
 
-  expect(parse(read('Chart.yaml'))).toMatchObject({ appVersion: version });
+  expect(parse(read('Chart.yaml'))).toMatchObject({
+    appVersion: version,
+    annotations: { 'artifacthub.io/license': license },
+  });
 });
 
 describeWithDeployTools(['helm'], "the schema of the chart's values", () => {

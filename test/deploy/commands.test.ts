@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,6 +5,7 @@ import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
 import { ShellSession } from '../support/docs/shell-session.js';
 import { compose } from '../support/docker.js';
 import { IMAGE } from './docker/build-image.js';
+import { dockerScript, quotedWords } from './docker/docker-script.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { KUBERNETES_VERSION } from './rendered-objects.js';
@@ -15,7 +15,7 @@ const START_TIMEOUT_MILLIS = 300_000;
 
 const host = provided('SLUICE_TEST_DOCKER_HOST');
 const helm = provided('SLUICE_TEST_HELM');
-const kustomize = words('SLUICE_TEST_KUSTOMIZE');
+const kustomize = quotedWords('SLUICE_TEST_KUSTOMIZE');
 const project = uniqueKey();
 
 /** Appends a command that fails to a file in the session's folder. */
@@ -23,7 +23,7 @@ const OR_FAILED = '> /dev/null || echo "$0 $*" >> "$CURL_HOME/failed"';
 
 /** There is no cluster, so objects are only rendered, not installed or applied. */
 const PROGRAMS: Readonly<Record<string, string>> = {
-  ...(host !== '' && { docker: dockerScript() }),
+  ...(host !== '' && { docker: dockerScript(project) }),
   ...(helm !== '' && {
     helm: [
       'shift; if [ "$1" = --install ]; then shift; fi',
@@ -32,24 +32,6 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   }),
   ...(kustomize !== '' && { kubectl: `shift 2; ${kustomize} "$@" ${OR_FAILED}` }),
 };
-
-/** A variable that holds a JSON list of words. */
-function words(variable: 'SLUICE_TEST_KUSTOMIZE' | 'SLUICE_TEST_COMPOSE'): string {
-  const list = provided(variable);
-  return list === '' ? '' : (JSON.parse(list) as string[]).map((word) => `'${word}'`).join(' ');
-}
-
-function dockerScript(): string {
-  const program = execFileSync('sh', ['-c', 'command -v docker'], { encoding: 'utf8' }).trim();
-  return [
-    `export DOCKER_HOST='${host}' COMPOSE_PROJECT_NAME='${project}'`,
-    `case "$1" in`,
-    `  compose) shift; exec ${words('SLUICE_TEST_COMPOSE')} "$@" ;;`,
-    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY --build-arg NODE_IMAGE "$@" ;;`,
-    `  *) exec '${program}' "$@" ;;`,
-    `esac`,
-  ].join('\n');
-}
 
 /** Whether a block is skipped for a missing program, which the search for programs announces. */
 function isMissing({ code }: ShellBlock): boolean {

@@ -29,10 +29,12 @@ const SETTINGS = {
 };
 
 const clock = new ManualClock(1_000_000);
+let naming: KeyNaming;
 let names: KeyNaming['reports'];
 let connected: Connections[];
 beforeEach(() => {
-  names = new KeyNaming(`${uniqueKey()}:`).reports;
+  naming = new KeyNaming(`${uniqueKey()}:`);
+  names = naming.reports;
   connected = [];
 });
 afterEach(() => Promise.all(connected.map((connections) => connections.close())));
@@ -41,6 +43,8 @@ interface Replica {
   readonly reports: ReplicaReports;
   /** How often it has reported. */
   readonly written: () => number;
+  /** The keys that somebody looked at, once for each question. */
+  readonly watched: readonly string[];
   readonly end: () => Promise<void>;
 }
 
@@ -54,8 +58,9 @@ async function start(replicaId: string, guard = unguarded): Promise<Replica> {
   connected.push(connections);
   await until(() => connections.isReady);
   let written = 0;
+  const watched: string[] = [];
   const reports = new ReplicaReports({
-    names,
+    naming,
     replicaId,
     commands: connections.commands,
     messages: {
@@ -69,13 +74,18 @@ async function start(replicaId: string, guard = unguarded): Promise<Replica> {
     }),
     clock,
     logger,
-    report: () => Promise.resolve(`${replicaId} ${(written += 1)}`),
+    own: {
+      report: () => Promise.resolve(`${replicaId} ${(written += 1)}`),
+      watch: (key) => watched.push(key),
+      share: (key, write) => write({ minute: 7, text: `${replicaId} of ${key}` }),
+    },
   });
   const count = connected.length;
   await until(async () => (await redis.client.pubsub('NUMSUB', names.channel))[1] === count);
   return {
     reports,
     written: () => written,
+    watched,
     end: async () => {
       await connections.close();
       connected.splice(connected.indexOf(connections), 1);
@@ -87,16 +97,20 @@ async function start(replicaId: string, guard = unguarded): Promise<Replica> {
 }
 
 /** Reads after a time, and lets the replicas report before. */
-async function readAfter(millis: number, { reports }: Replica): Promise<string[]> {
+async function readAfter(
+  millis: number,
+  { reports }: Replica,
+  keys: readonly string[] = [],
+): Promise<string[]> {
   await clock.advance(millis);
-  const reading = reports.read();
+  const reading = reports.read(keys);
   const ended = reading.then(() => true);
   // The first read waits for the answers to its question.
   while (!(await Promise.race([ended, new Promise((resolve) => setImmediate(resolve, false))]))) {
     // No further, however long Redis takes: after a second each replica would report again.
     if (clock.isAwaited) await clock.advance(10);
   }
-  return reading;
+  return (await reading).map(({ text }) => text);
 }
 
 test('a reader gets the reports of the others', async () => {
@@ -157,4 +171,33 @@ test('the report of a replica that has ended is dropped after ten seconds, and r
   await readAfter(10_001, a);
   expect(await readAfter(0, a)).toEqual([]);
   expect(await redis.client.hkeys(names.name)).toEqual(['a']);
+});
+
+test('all replicas watch the keys of a question, and share what they have counted of them', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  await readAfter(2000, a, ['job']);
+  await until(async () => Object.keys(await a.reports.readPages('job', 7)).length === 2);
+
+  expect(await a.reports.readPages('job', 7)).toEqual({ a: 'a of job', b: 'b of job' });
+  expect([a.watched, b.watched]).toEqual([['job'], ['job']]);
+  const page = naming.namesOf('job').history(7);
+  expect(await redis.client.pttl(page)).toBeGreaterThan(15 * 60_000);
+  expect(await a.reports.readPages('other', 7)).toEqual({});
+});
+
+test('a question of a replica of an older version names no keys', async () => {
+  const a = await start('a');
+  await redis.client.publish(names.channel, '{"report":true}');
+  await redis.client.publish(names.channel, 'no question');
+  await until(async () => (await redis.client.hlen(names.name)) === 1);
+  expect(a.watched).toEqual([]);
+});
+
+test('a replica that a Redis without its memory does not know yet is reported for ten seconds', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  await until(async () => (await readAfter(2000, a)).length === 1);
+  await b.end();
+  await redis.client.del(names.name);
+  expect(await readAfter(2000, a)).toEqual([`b ${b.written()}`]);
+  expect(await readAfter(10_001, a)).toEqual([]);
 });

@@ -2,19 +2,24 @@ import type { Limiter } from '../../src/limiter/limiter.js';
 import type { Metrics } from '../../src/metrics/metrics.js';
 import type { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import { Fleet } from '../../src/service/fleet/fleet.js';
+import type { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
 
 /** The fleet of a single replica. */
 export function fleetOf(
   metrics: Pick<Metrics, 'decisionTotals'>,
   limiter: Pick<Limiter, 'waiting'>,
   recentDenials: RecentDenials,
+  watchedKeys: WatchedKeys,
 ): Fleet {
-  return new Fleet(async () => ({
-    replica: 'replica',
-    uptimeMillis: performance.now(),
-    decisions: await metrics.decisionTotals(),
-    waiting: limiter.waiting,
-    rules: 'none',
-    denied: recentDenials.all(),
-  }));
+  return new Fleet({
+    report: async () => ({
+      replica: 'replica',
+      uptimeMillis: performance.now(),
+      decisions: await metrics.decisionTotals(),
+      waiting: limiter.waiting,
+      rules: 'none',
+      denied: recentDenials.all(),
+    }),
+    watchedKeys,
+  });
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/common/clock.js';
+import { type Clock, systemClock } from '../../src/common/clock.js';
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort, type Pings } from '../../src/grpc/grpc-port.js';
@@ -8,6 +8,7 @@ import type { Timeouts } from '../../src/net/timeouts.js';
 import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import { createService } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
+import { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
 import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
@@ -51,13 +52,16 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const rules = new RuleSet(keys, defaultPolicy(settings));
     const metrics = createMetrics(() => limiter.waiting, withoutRules(settings));
     const recentDenials = new RecentDenials();
+    const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
     const service = createService({
       limiter,
+      store: limiter,
       policyOf: (key) => rules.policyOf(key),
       metrics,
       undecided: { record: (reason) => metrics.failed(reason) },
       recentDenials,
-      fleet: fleetOf(metrics, limiter, recentDenials),
+      watchedKeys,
+      fleet: fleetOf(metrics, limiter, recentDenials, watchedKeys),
       access: openAccess(),
       slices: new Slices(eventLoop),
       settings,

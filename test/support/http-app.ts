@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
 import { pino } from 'pino';
 
+import { systemClock } from '../../src/common/clock.js';
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/service/callers/access.js';
@@ -13,6 +14,7 @@ import { createHttpApp, type HttpApp, type HttpParts } from '../../src/http/rout
 import { requestListener } from '../../src/http/server/server.js';
 import { createService, type ServiceParts } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
+import { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
 import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
@@ -31,13 +33,16 @@ export function httpAppOver(
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting, rules);
   const recentDenials = new RecentDenials();
+  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
   const service = createService({
     limiter,
+    store: limiter,
     policyOf: policyOf ?? ((key) => rules.current.policyOf(key)),
     metrics: parts.metrics ?? metrics,
     undecided: { record: (reason) => metrics.failed(reason) },
     recentDenials,
-    fleet: fleetOf(metrics, limiter, recentDenials),
+    watchedKeys,
+    fleet: fleetOf(metrics, limiter, recentDenials, watchedKeys),
     access: openAccess(),
     slices: new Slices(eventLoop),
     settings,

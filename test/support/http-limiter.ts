@@ -54,6 +54,10 @@ export class HttpLimiter implements Limiter {
     return this.inner.waiting;
   }
 
+  waitingOf(key: string): number {
+    return this.inner.waitingOf(key);
+  }
+
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     const { key, requestId, canWait, hits, holdMillis, holder, maxWaitMillis, keepMillis } =
       request;

@@ -29,7 +29,7 @@ export interface LimiterHarness {
   advance(millis: number): Promise<void>;
   /** Returns when nothing is under way between this limiter and its store. */
   quiet(): Promise<void>;
-  /** How many approvals have lapsed that were held for callers. */
+  /** How many approvals have lapsed that were kept for callers. */
   unclaimed(): number;
   /** The moments at which several timers were due. */
   ties(): readonly number[];

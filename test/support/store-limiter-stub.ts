@@ -42,6 +42,11 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.asked.filter(({ waiter }) => !waiter.decided).length;
   }
 
+  waitingOf(key: string): number {
+    return this.asked.filter(({ request, waiter }) => request.key === key && !waiter.decided)
+      .length;
+  }
+
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!this.isAvailable(request.key)) return Promise.reject(new StoreUnavailableError());
     const waiter = new Waiter(`id ${this.asked.length}`);

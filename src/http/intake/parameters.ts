@@ -100,7 +100,7 @@ function demandWith(parameter: string, other: string, isGiven: boolean): void {
   throw serviceError('INVALID_PARAMETER', { parameter, must: `be used with ${other}` });
 }
 
-/** A place is kept for as long as a hold lasts at least: the approval is held for that time. */
+/** A place is kept for as long as a hold lasts at least: the approval is kept by a hold of that time. */
 function kept(keepMillis: number | undefined): number | undefined {
   return keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
 }

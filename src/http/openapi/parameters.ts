@@ -27,7 +27,7 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately. With `keepMillis` it begins when the request gets its place, and bounds the waits of all its checks together.',
   keepMillis:
-    'With `canWait` and `requestId`: the place of the request stays for this long after the client has disconnected, or has got a 202. An approval is held for it as long. A later check with the same `requestId` gets the place, or the approval, on any replica. 0 keeps no place; 1 to 999 count as 1000.',
+    'With `canWait` and `requestId`: the place of the request stays for this long after the client has disconnected, or has got a 202. An approval is kept for it as long. A later check with the same `requestId` gets the place, or the approval, on any replica. 0 keeps no place; 1 to 999 count as 1000.',
   peek: 'Only says what a check without `canWait` would get: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `keepMillis`, `maxRequests`, `maxRequestsInQueue`, `windowMillis` and `holder`.',
 };
 

@@ -95,7 +95,7 @@ export class Approvals {
     return this.#limits[0];
   }
 
-  /** Whether an approval is held until its caller has got it. */
+  /** Whether an approval is kept until its caller has got it. */
   isUnclaimed(id: string): boolean {
     return this.#holds?.isUnclaimed(id) ?? false;
   }
@@ -168,7 +168,7 @@ export class Approvals {
 
   /**
    * Approves a waiter if it fits. Without memory for its id it keeps waiting, as in a full window.
-   * @param keepMillis how long the approval is held until its caller has got it; undefined: its caller gets it at once
+   * @param keepMillis how long the approval is kept until its caller has got it; undefined: its caller gets it at once
    * @returns undefined if it is approved, and otherwise the waiters that it stops
    */
   addWaiter(

@@ -32,7 +32,7 @@ interface Holding {
 }
 
 /**
- * Whether the caller has got the approval. An unclaimed one is held for the caller, and its hold ends (`plain`) or another
+ * Whether the caller has got the approval. An unclaimed one is kept for the caller, and its hold ends (`plain`) or another
  * begins (`held`) when it is claimed. One that will be plain does not count in the most holds.
  */
 export type HoldClaim = 'claimed' | 'unclaimed plain' | 'unclaimed held';

@@ -61,7 +61,7 @@ export class Instance {
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
     known?: KnownRequests,
-    /** Called when an approval has lapsed that was held for its caller. */
+    /** Called when an approval has lapsed that was kept for its caller. */
     private readonly onUnclaimed: () => void = () => undefined,
   ) {
     this.#rules = new RulesInForce(policy);
@@ -200,7 +200,7 @@ export class Instance {
     return queued ? now - arrivalOf(queued) : 0;
   }
 
-  /** The check with this number gets the approval of its request, which was held for it. */
+  /** The check with this number gets the approval of its request, which was kept for it. */
   claim(now: number, requestId: string, number: number): ClaimOutcome {
     return this.#change(now, () => this.#known?.claim(now, requestId, number) ?? 'lapsed');
   }

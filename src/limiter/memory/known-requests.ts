@@ -77,7 +77,7 @@ export class KnownRequests {
   }
 
   /**
-   * The check with this number gets the approval of its request, which was held for it.
+   * The check with this number gets the approval of its request, which was kept for it.
    * @returns `lapsed` also if the request belongs to another check
    */
   claim(now: number, id: string, number: number): ClaimOutcome {
@@ -165,12 +165,12 @@ export class KnownRequests {
   }
 }
 
-/** What becomes of an approval that was held for its caller. */
+/** What becomes of an approval that was kept for its caller. */
 export type ClaimOutcome = 'claimed' | 'lapsed' | 'store_full';
 
 /**
  * The requests of a key that has none yet.
- * @param onUnclaimed called when an approval has lapsed that was held for its caller
+ * @param onUnclaimed called when an approval has lapsed that was kept for its caller
  */
 export function knownOf(
   approvals: Approvals,

@@ -93,6 +93,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return this.#waiters.size;
   }
 
+  waitingOf(key: string): number {
+    return this.#entries.get(key)?.instance.waiting ?? 0;
+  }
+
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();

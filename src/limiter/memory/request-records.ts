@@ -15,7 +15,7 @@ type RecordedTerms = Required<Omit<Terms, 'list'>>;
 
 /** What became of a request whose caller has chosen its id. */
 export interface RequestRecord extends RecordedTerms {
-  /** `granted`: approved, and held until its caller has got the approval. */
+  /** `granted`: approved, and kept until its caller has got the approval. */
   readonly state: 'waiting' | 'granted' | 'approved' | 'released';
   /** The number of the claim of the check that it belongs to. */
   readonly owner: number;
@@ -101,7 +101,7 @@ export class RequestRecords {
     if (record) this.#change(now, id, record, 'approved');
   }
 
-  /** The request is approved, and its approval is held until its caller has got it. */
+  /** The request is approved, and its approval is kept until its caller has got it. */
   grant(now: number, id: string): void {
     const record = this.#records.get(id);
     if (record) this.#change(now, id, record, 'granted');

@@ -44,7 +44,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
   }
 
   /**
-   * The turn of a request has come. With `keepMillis` its approval is held for its caller, who gets it now if a check of it
+   * The turn of a request has come. With `keepMillis` its approval is kept for its caller, who gets it now if a check of it
    * is here.
    */
   granted(entry: Entry, requestId: string, quota: Quota): void {
@@ -113,7 +113,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     this.parts.onChange(entry);
   }
 
-  /** A waiter that gets its approval, which is held for it, when it is notified. */
+  /** A waiter that gets its approval, which is kept for it, when it is notified. */
   #claiming({ instance }: Entry, waiter: Waiter): NotifiedWaiter {
     const { requestId, claimNumber = 0 } = waiter;
     return {

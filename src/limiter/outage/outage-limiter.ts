@@ -67,6 +67,10 @@ export class OutageLimiter implements Limiter {
     return this.primary.waiting + this.substitute.waiting;
   }
 
+  waitingOf(key: string): number {
+    return this.primary.waitingOf(key) + (this.substitute.limiter?.waitingOf(key) ?? 0);
+  }
+
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!request.canWait) return this.#check(request, caller);
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));

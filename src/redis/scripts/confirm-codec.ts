@@ -7,7 +7,7 @@ type ConfirmReply =
   | readonly [claimed: string]
   | readonly [claimed: string, microsToRoom: number, limits: string, used: UsedOfLimits];
 
-/** What has become of approvals of a key that were held for their callers. */
+/** What has become of approvals of a key that were kept for their callers. */
 export interface Confirmed {
   /** Whether the caller of each may be told. */
   readonly mayBeTold: readonly boolean[];

@@ -278,7 +278,7 @@ export class Scripts {
   }
 
   /**
-   * Keeps the report of this replica.
+   * Keeps the report of this replica among those of all.
    * @param name of the reports
    */
   async report(name: string, report: string, keptMillis: number): Promise<void> {

@@ -75,7 +75,7 @@ export class KeyNames {
     return `${this.state}:records`;
   }
 
-  /** The requests with such ids whose approvals are held for the callers of kept places. */
+  /** The requests with such ids whose approvals are kept for the callers of kept places. */
   get granted(): string {
     return `${this.state}:granted`;
   }
@@ -116,6 +116,14 @@ export class KeyNames {
     return [`${base}:0`, `${base}:1`];
   }
 
+  /**
+   * What replicas have decided in a minute, while somebody looks at the key in the dashboard.
+   * @param minute the number of minutes from 1970 to its begin
+   */
+  history(minute: number): string {
+    return `${this.state}:history:${minute}`;
+  }
+
   /** The pub/sub channel of wakes. */
   get wakeChannel(): string {
     return this.state + this.#wakeSuffix;
@@ -127,7 +135,10 @@ export class KeyNames {
   }
 }
 
-/** All names of a key with these limits and what is stored under each, for people who look into Redis. */
+/**
+ * The names of a key with these limits and what is stored under each, for people who look into Redis. Those of the
+ * dashboard's own history are not among them.
+ */
 export function storedNames(
   names: KeyNames,
   limits: readonly Pick<LimitInForce, 'name' | 'algorithm'>[],

@@ -25,7 +25,7 @@ export interface ConfirmationsParts {
   readonly logger: Logger;
 }
 
-/** An approval that is held for its caller. */
+/** An approval that is kept for its caller. */
 export interface Unconfirmed {
   readonly names: KeyNames;
   readonly claim: string;

@@ -116,7 +116,7 @@ export class KeptPlaces {
       return;
     }
     if (waiter.decided) {
-      // It is held until its caller comes back to any replica, or its time is over.
+      // It is kept until its caller comes back to any replica, or its time is over.
       this.parts.remove(claim);
       return;
     }

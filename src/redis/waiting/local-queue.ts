@@ -86,6 +86,11 @@ export class LocalQueue implements WakeListener, Unsettled {
     return this.#places.has(requestId);
   }
 
+  /** How many waiters here have a ticket. */
+  get waiting(): number {
+    return this.#places.ticketed;
+  }
+
   /** The waiters here that have a ticket, if there are any. */
   get known(): KnownWaiting | undefined {
     const { first } = this.#places;

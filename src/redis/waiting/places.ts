@@ -110,7 +110,7 @@ export class Places {
     this.#addTicketed(claim, { ...place, ticket });
   }
 
-  /** The approval of a kept place is held for its caller, so that it is in the queue no longer. */
+  /** The approval of a kept place is kept for its caller, so that it is in the queue no longer. */
   grant(claim: string): void {
     const place = this.#asking.get(claim) ?? this.#ticketed.get(claim);
     if (!place) return;

@@ -94,6 +94,11 @@ export class WaitingRoom {
     return this.#waiting;
   }
 
+  /** The number of requests that wait here in a key's queue. */
+  waitingOf(key: string): number {
+    return this.#queues.get(key)?.waiting ?? 0;
+  }
+
   /** Whether a request may wait here: one more, or one that takes over a place that waits here. */
   hasPlaceFor({ key, requestId, noPlace = false }: CheckRequest): boolean {
     if (!noPlace && this.#waiting < this.parts.maxWaiters) return true;

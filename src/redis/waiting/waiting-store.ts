@@ -33,7 +33,7 @@ export interface WaitingStore {
   withdraw(withdrawals: readonly KeyClaims[]): Promise<(number | Error)[]>;
 
   /**
-   * Claims approvals that are held for the callers of kept places, since these callers are about to be told.
+   * Claims approvals that are kept for the callers of kept places, since these callers are about to be told.
    * @param granted in a cluster, with names in one slot
    * @returns for each key, in their order, what has become of its approvals, or the error with which the key failed
    *   alone. If one may not, a settle tells what has become of its request

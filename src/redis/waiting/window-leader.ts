@@ -13,13 +13,13 @@ const LEAST_AFTER_WINDOW_MILLIS = 1_000;
 /** What the election needs of a mutex. */
 export interface ElectionMutex {
   /**
-   * @param millis how long it is held, unless it is prolonged
+   * @param millis how long it lasts, unless it is prolonged
    * @returns false if another holds it
    */
   tryAcquire(millis: number): Promise<boolean>;
   /**
    * Holds the mutex for this time from now on.
-   * @returns false if it is not held any more
+   * @returns false if this replica has lost it
    */
   prolong(millis: number): Promise<boolean>;
   release(): Promise<void>;

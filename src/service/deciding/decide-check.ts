@@ -10,6 +10,7 @@ import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
+import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
 import { withCountedLimits } from './counted-limits.js';
@@ -32,6 +33,7 @@ export interface DecideParts {
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'record'>;
   readonly recentDenials: Pick<RecentDenials, 'record'>;
+  readonly watchedKeys: Pick<WatchedKeys, 'record'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'MAX_KEEP_MILLIS'>;
 }
@@ -64,7 +66,8 @@ export type DecideCheck = (
 
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
-  const { limiter, policyOf, metrics, undecided, recentDenials, access, settings } = parts;
+  const { limiter, policyOf, metrics, undecided, recentDenials, watchedKeys, access, settings } =
+    parts;
   const takeRest = restTaker(limiter);
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
@@ -87,9 +90,10 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     { key, list }: CheckRequest,
     { startedAt, caller }: ConnectedRequest,
   ): void => {
-    const seconds = (performance.now() - startedAt) / 1000;
+    const millis = performance.now() - startedAt;
     const lane = list?.kind === 'lane' ? list.name : undefined;
-    metrics.decided(decision, seconds, policy, limit?.name, lane);
+    metrics.decided(decision, millis / 1000, policy, limit?.name, lane);
+    watchedKeys.record(key, decision, millis);
     if (decision.outcome === 'denied') {
       recentDenials.record(key, decision.reason, policy, caller?.name, limit?.name);
     }

@@ -1,89 +1,172 @@
+import { type Clock, systemClock } from '../../common/clock.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { DeniedKey } from '../deciding/recent-denials.js';
+import { deniedTogether } from './denied-together.js';
+import { STEP_MILLIS } from './history-pages.js';
+import { historyOf, type KeyHistory, sumOf } from './key-history.js';
 import { readReport, type ReplicaReport, writeReport } from './replica-report.js';
+import { type ReadPages, SharedHistories } from './shared-histories.js';
+import { MOST_WATCHED, type WatchedKeys } from './watched-keys.js';
 
 /** All readers within this time share what the other replicas have reported. */
 const SHARED_MILLIS = 500;
+/** How long the other replicas are told that somebody has looked at a key. A page that is open asks more often. */
+const LOOKED_AT_MILLIS = 20_000;
 
-/** The reports of the other replicas, as texts. */
-export interface Reports {
-  /** @throws UnavailableError if they can't be read */
-  read(): Promise<readonly string[]>;
+/** What this replica tells the others. */
+export interface OwnReports extends Pick<WatchedKeys, 'watch' | 'share'> {
+  readonly report: () => Promise<string>;
+}
+
+/** The report of another replica, as a text. */
+export interface OtherReport {
+  readonly text: string;
+  /** How long ago it came. */
+  readonly ageMillis: number;
+}
+
+/** The replicas that share a store. */
+export interface OtherReplicas {
+  /**
+   * Asks all replicas to report, and to share what they have counted of these keys, and reads the reports of the others.
+   * @throws UnavailableError if they can't be read
+   */
+  read(keys: readonly string[]): Promise<readonly OtherReport[]>;
+  readonly readPages: ReadPages;
+}
+
+/** A replica as the page shows it. */
+export interface FleetReplica extends Omit<ReplicaReport, 'denied'> {
+  /** How long ago it reported. 0 for this replica. */
+  readonly reportedMillis: number;
 }
 
 /** All replicas, and the keys that they deny. */
 export interface FleetView {
-  /** This replica is the first. */
-  readonly replicas: readonly Omit<ReplicaReport, 'denied'>[];
+  /** This replica is the first. In an outage of the store, the others are as they have reported last. */
+  readonly replicas: readonly FleetReplica[];
   readonly denied: readonly DeniedKey[];
+  /** Whether the reports of the others could be read. */
+  readonly isCurrent: boolean;
+  /** When they were read last, in milliseconds since 1970. Undefined: never. */
+  readonly readAt: number | undefined;
+}
+
+interface FleetParts {
+  /** The report of this replica. */
+  readonly report: () => Promise<ReplicaReport>;
+  readonly watchedKeys: WatchedKeys;
+  /** Joins the reports of all replicas. Undefined if there is no other replica. */
+  readonly open?: ((own: OwnReports) => OtherReplicas) | undefined;
+  readonly clock?: Clock;
+}
+
+interface Others {
+  readonly reports: readonly { readonly report: ReplicaReport; readonly at: number }[];
+  readonly readAt: number | undefined;
+  readonly isCurrent: boolean;
+}
+
+interface SharedRead {
+  readonly at: number;
+  /** Those of its question. */
+  readonly keys: readonly string[];
+  readonly others: Promise<Others>;
 }
 
 /** What the replicas do, whichever of them is asked. While nobody looks, none of them reports. */
 export class Fleet {
-  readonly #others: Reports | undefined;
-  #read: Promise<ReplicaReport[]> | undefined;
-  #readAt = -Infinity;
+  readonly #others: OtherReplicas | undefined;
+  readonly #histories: SharedHistories | undefined;
+  readonly #clock: Clock;
+  /** The keys that somebody has looked at here, with the time of the last look. */
+  readonly #lookedAt = new Map<string, number>();
+  #read: SharedRead | undefined;
+  /** What was read last. */
+  #known: Others = { reports: [], readAt: undefined, isCurrent: true };
 
-  /**
-   * @param own the report of this replica
-   * @param open joins the reports of all replicas; undefined if there is no other replica
-   * @param now milliseconds of a clock that never goes back
-   */
-  constructor(
-    private readonly own: () => Promise<ReplicaReport>,
-    open?: (report: () => Promise<string>) => Reports,
-    private readonly now: () => number = () => performance.now(),
-  ) {
-    this.#others = open?.(async () => writeReport(await own()));
+  constructor(private readonly parts: FleetParts) {
+    const { report, watchedKeys, open, clock = systemClock } = parts;
+    this.#clock = clock;
+    const others = open?.({
+      report: async () => writeReport(await report()),
+      watch: (key) => {
+        watchedKeys.watch(key);
+      },
+      share: (key, write) => watchedKeys.share(key, write),
+    });
+    this.#others = others;
+    if (others) {
+      this.#histories = new SharedHistories((key, minute) => others.readPages(key, minute), clock);
+    }
   }
 
-  async look(): Promise<FleetView> {
-    if (!this.#read || this.now() - this.#readAt > SHARED_MILLIS) {
-      this.#readAt = this.now();
-      this.#read = this.#readOthers();
+  /** @param key that somebody looks at, whose decisions all replicas count from now on */
+  async look(key?: string): Promise<FleetView> {
+    if (key !== undefined) {
+      this.parts.watchedKeys.watch(key);
+      this.#lookedAt.delete(key);
+      this.#lookedAt.set(key, this.#clock.now());
     }
-    const others = await this.#read;
-    const reports = [await this.own(), ...others];
+    const others = await this.#readShared(key);
+    const now = this.#clock.now();
+    const reports = [{ report: await this.parts.report(), at: now }, ...others.reports];
     return {
-      replicas: reports.map(({ replica, uptimeMillis, decisions, waiting, rules }) => ({
-        ...{ replica, uptimeMillis, decisions, waiting, rules },
-      })),
-      denied: together(reports.flatMap(({ denied }) => denied)),
+      replicas: reports.map(({ report, at }) => {
+        const { replica, uptimeMillis, decisions, waiting, rules } = report;
+        return { replica, uptimeMillis, decisions, waiting, rules, reportedMillis: now - at };
+      }),
+      denied: deniedTogether(reports.map(({ report, at }) => [report.denied, now - at])),
+      isCurrent: others.isCurrent,
+      readAt: others.readAt,
     };
   }
 
-  async #readOthers(): Promise<ReplicaReport[]> {
+  /**
+   * What all replicas have decided about a key since somebody looks at it.
+   * @param replicas those that have not ended
+   */
+  async historyOf(key: string, { replicas }: Pick<FleetView, 'replicas'>): Promise<KeyHistory> {
+    if (this.#histories) {
+      return this.#histories.look(key, new Set(replicas.map(({ replica }) => replica)));
+    }
+    const steps = this.parts.watchedKeys.stepsOf(key);
+    const ended = Math.floor(this.#clock.now() / STEP_MILLIS) - 1;
+    return historyOf(sumOf(steps), steps.at(-1)?.number ?? ended);
+  }
+
+  async #readShared(key: string | undefined): Promise<Others> {
+    const now = this.#clock.now();
+    const isShared = (read: SharedRead): boolean =>
+      now - read.at <= SHARED_MILLIS && (key === undefined || read.keys.includes(key));
+    if (!this.#read || !isShared(this.#read)) {
+      const keys = this.#lookedAtLately(now);
+      this.#read = { at: now, keys, others: this.#readOthers(keys) };
+    }
+    return this.#read.others;
+  }
+
+  async #readOthers(keys: readonly string[]): Promise<Others> {
     try {
-      const texts = (await this.#others?.read()) ?? [];
-      return texts.flatMap((text) => readReport(text) ?? []);
+      const read = (await this.#others?.read(keys)) ?? [];
+      const now = this.#clock.now();
+      const reports = read.flatMap(({ text, ageMillis }) => {
+        const report = readReport(text);
+        return report ? [{ report, at: now - ageMillis }] : [];
+      });
+      this.#known = { reports, readAt: now, isCurrent: true };
+      return this.#known;
     } catch (error) {
-      // The page says that the store is down.
-      if (error instanceof UnavailableError) return [];
+      if (error instanceof UnavailableError) return { ...this.#known, isCurrent: false };
       throw error;
     }
   }
-}
 
-/** Puts the runs of each key together, which several replicas have denied. */
-function together(denied: readonly DeniedKey[]): DeniedKey[] {
-  const byKey = new Map<string, DeniedKey>();
-  for (const one of denied) {
-    const before = byKey.get(one.key);
-    byKey.set(one.key, before ? sumOf(before, one) : one);
+  #lookedAtLately(now: number): string[] {
+    for (const [key, at] of this.#lookedAt) {
+      const isOne = now - at <= LOOKED_AT_MILLIS && this.#lookedAt.size <= MOST_WATCHED;
+      if (!isOne) this.#lookedAt.delete(key);
+    }
+    return [...this.#lookedAt.keys()];
   }
-  return [...byKey.values()];
-}
-
-function sumOf(a: DeniedKey, b: DeniedKey): DeniedKey {
-  const last = a.lastMillis <= b.lastMillis ? a : b;
-  const reasons = Object.keys(a.byReason) as DeniedKey['lastReason'][];
-  const byReason = { ...a.byReason };
-  for (const reason of reasons) byReason[reason] = a.byReason[reason] + b.byReason[reason];
-  return {
-    ...last,
-    perSecond: a.perSecond + b.perSecond,
-    count: a.count + b.count,
-    byReason,
-    sinceMillis: Math.max(a.sinceMillis, b.sinceMillis),
-  };
 }

@@ -40,6 +40,15 @@ export function envoyOfEnvoyGateway(): Gateway {
 /** See {@link envoyOfEnvoyGateway}. */
 export const TRANSLATED = 'test/deploy/gateways/envoy-gateway/translated.yaml';
 
+/** Envoy as it asked another rate limit service, with the address of that service replaced. */
+export function envoyOfEnvoyRatelimit(): Gateway {
+  return envoyWith('test/deploy/gateways/envoy-ratelimit/envoy.yaml', (place) => [
+    [address('0.0.0.0:8188'), address(`127.0.0.1:${place.port}`)],
+    [endpoint('app:8080'), endpoint(place.app)],
+    [endpoint('ratelimit:8081'), endpoint(place.sluice)],
+  ]);
+}
+
 /** @param path of its configuration, in the project */
 function envoyWith(path: string, replacements: (place: Place) => Replacements): Gateway {
   return {

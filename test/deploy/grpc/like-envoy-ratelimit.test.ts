@@ -1,6 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { stringify } from 'yaml';
@@ -12,41 +10,17 @@ import {
 import { rulesOfLimits } from '../../../src/import/envoy-ratelimit/rules-of-limits.js';
 import type { RateLimitResponse } from '../../../src/grpc/messages.js';
 import { Random } from '../../support/chaos/random.js';
-import { freePort } from '../../support/free-port.js';
 import { useGrpcApps } from '../../support/grpc-app.js';
-import {
-  type Asked,
-  type AskedDescriptor,
-  type Gateway,
-  useGateways,
-} from '../../support/grpc-gateway.js';
+import { type Asked, type AskedDescriptor, useGateways } from '../../support/grpc-gateway.js';
 import { limitByEnvoy } from '../../support/import/envoy-lookup.js';
-import { startRedisProcess, stopRedisProcesses } from '../../support/redis-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { until } from '../../support/until.js';
-
-/** `ratelimit`, built in a checkout of https://github.com/envoyproxy/ratelimit as of f2fb157, or ''. */
-const PROGRAM = process.env.SLUICE_TEST_ENVOY_RATELIMIT ?? '';
-
-/** How the benchmark starts it. */
-interface PeerModule {
-  readonly programs: Readonly<
-    Record<
-      'envoy-ratelimit',
-      {
-        readonly launch: (parts: object) => {
-          readonly environment: Readonly<Record<string, string | number>>;
-          /** The only one has the limits. */
-          readonly files: Readonly<Record<string, string>>;
-        };
-      }
-    >
-  >;
-}
-
-const peer = '../../../bench/peers/envoy-ratelimit.mjs';
-const { programs } = (await import(peer)) as PeerModule;
-const { launch } = programs['envoy-ratelimit'];
+import {
+  ENVOY_RATELIMIT,
+  isEarlyInMinute,
+  killEnvoyRatelimit,
+  startEnvoyRatelimit,
+} from './envoy-ratelimit.js';
 
 const CONFIGURATIONS = [
   'examples/ratelimit/config/config.yaml',
@@ -57,8 +31,6 @@ const CONFIGURATIONS = [
 ];
 const REQUESTS = 200;
 const UNLIMITED = 1_000_000_000;
-/** The windows of Envoy's service are the minutes of the clock. The requests take a few seconds. */
-const LATEST_SECOND = 40;
 
 /** The descriptors that a configuration limits, and others like them. */
 function drawDescriptor(
@@ -109,58 +81,18 @@ function shown({ overall_code: code, statuses }: RateLimitResponse) {
   };
 }
 
-(PROGRAM === '' ? describe.skip : describe)("Envoy's rate limit service and Sluice", () => {
+(ENVOY_RATELIMIT === '' ? describe.skip : describe)("Envoy's rate limit service and Sluice", () => {
   const folder = useTemporaryFolder();
   const startSluice = useGrpcApps();
   const gatewayOf = useGateways();
-  let other: ChildProcess;
-
-  /** Starts the other service with a configuration. Windows are those of the clock there. */
-  async function startOther(yaml: string): Promise<Gateway> {
-    const redis = await startRedisProcess({
-      configure: () => ['user default on nopass ~* &* +@all'],
-    });
-    const [grpcPort, port, debugPort] = [await freePort(), await freePort(), await freePort()];
-    const { environment, files } = launch({
-      port,
-      sparePorts: [grpcPort, debugPort],
-      folder,
-      redis,
-      limit: 1,
-    });
-    for (const file of Object.keys(files)) {
-      await mkdir(dirname(join(folder, file)), { recursive: true });
-      await writeFile(join(folder, file), yaml);
-    }
-    const texts = Object.entries(environment).map(([name, value]) => [name, String(value)]);
-    other = spawn(PROGRAM, [], {
-      env: {
-        ...(Object.fromEntries(texts) as Record<string, string>),
-        // So that a denied request counts nothing, as in Sluice.
-        STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
-      },
-      stdio: 'ignore',
-    });
-    await until(() =>
-      fetch(`http://127.0.0.1:${port}/healthcheck`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    );
-    return gatewayOf({ grpcPort });
-  }
-  afterEach(async () => {
-    other.kill('SIGKILL');
-    await once(other, 'exit');
-    await stopRedisProcesses();
-  });
+  afterEach(killEnvoyRatelimit);
 
   test.each(CONFIGURATIONS)('decide alike by %s', async (name) => {
-    const text = await readFile(join(dirname(PROGRAM), name), 'utf8');
+    const text = await readFile(join(dirname(ENVOY_RATELIMIT), name), 'utf8');
     // A second ends within the test.
     const yaml = text.replaceAll('unit: second', 'unit: hour');
     const file = parseLimitsFile(yaml, name);
-    const theirs = await startOther(yaml);
+    const theirs = gatewayOf({ grpcPort: await startEnvoyRatelimit(folder, yaml) });
     const rules = join(folder, 'rules.yaml');
     await writeFile(rules, stringify({ keys: rulesOfLimits([file]).rules }));
     const template = { GRPC_KEY_TEMPLATE: '{domain}:{entries}', CONFIG_FILE: rules };
@@ -169,7 +101,7 @@ function shown({ overall_code: code, statuses }: RateLimitResponse) {
     const random = new Random(1);
     const differences: object[] = [];
     const codes = new Set<string>();
-    await until(() => new Date().getSeconds() < LATEST_SECOND);
+    await until(isEarlyInMinute);
     for (let i = 0; i < REQUESTS; i += 1) {
       const drawn = Array.from({ length: random.whole(1, 3) }, () =>
         drawDescriptor(random, file.descriptors),

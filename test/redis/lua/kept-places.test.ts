@@ -420,7 +420,7 @@ describe('the approval of a kept place', () => {
   });
 });
 
-test('an approval is remembered for as long as it is held for its caller, whatever the windows', async () => {
+test('an approval is remembered for as long as it is kept for its caller, whatever the windows', async () => {
   const short = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 100 });
   await short.pause(50);
   await check(short, 'a', 1, { keepMillis: 60_000 });
@@ -434,7 +434,7 @@ test('an approval is remembered for as long as it is held for its caller, whatev
   expect(await short.confirm(['a#1'])).toEqual([true]);
 });
 
-test('no more approvals are held for their callers than ids are kept of when these come', async () => {
+test('no more approvals are kept for their callers than ids are kept of when these come', async () => {
   const bounded = key.replica('r1', { limits: { ...limits, maxRequests: 9 }, maxIdsPerKey: 2 });
   await bounded.pause(1000);
   for (const [i, id] of ['a', 'b', 'c'].entries()) await check(bounded, id, i);
@@ -475,7 +475,7 @@ describe.each([
     await here.pause(0);
   });
 
-  test('an approval counts once, whether it is held for its caller or confirmed', async () => {
+  test('an approval counts once, whether it is kept for its caller or confirmed', async () => {
     expect(await key.counted()).toMatchObject({ approved: 3, held: 1 });
     expect(await here.confirm(['a#1'])).toEqual([true]);
     expect(await key.counted()).toEqual({ approved: 3, held: 0 });

@@ -82,7 +82,7 @@ describe('when Redis was down for longer than the leases', () => {
     expect((await key.stored()).state).toMatchObject({ approved: 1, holdUntil: 'no' });
   });
 
-  test('the key is also held if Redis went down in a recovery hold, and came back after it', async () => {
+  test('the key also recovers if Redis went down in a recovery, and came back after it', async () => {
     await key.lose();
     await long2.settle({ d: 2 });
     await long1.settle({ c: 1, e: 3 });

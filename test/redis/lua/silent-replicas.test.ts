@@ -52,7 +52,7 @@ test.each([
   expect((await silent.settle()).granted).toEqual(['b']);
 });
 
-describe('a key that has idled out is not held when it is made again', () => {
+describe('a key that has idled out does not recover when it is made again', () => {
   const limits = { windowMillis: 60, maxRequests: 1 };
   const leaseMillis = 600;
 
@@ -83,7 +83,7 @@ describe('a key that has idled out is not held when it is made again', () => {
   });
 });
 
-test('a key that is removed after a hold is not held by a caller that knows less of Redis', async () => {
+test('a key that is removed after a recovery does not recover again for a caller that knows less of Redis', async () => {
   const limits = { windowMillis: 60, maxRequests: 1 };
   const leaseMillis = 600;
   const silent = key.replica('silent', { limits, leaseMillis, history: { since: -10 } });

@@ -9,8 +9,8 @@ import { pages, ROOT } from '../../support/docs/pages.js';
 import { portsSetBy, type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
 import { redisPrograms, ShellSession } from '../../support/docs/shell-session.js';
 
-/** Their commands need Docker or Helm: test/deploy/commands.test.ts runs them. */
-const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md'];
+/** Their commands need Docker, Helm, Python or Prometheus: commands.test.ts and tutorial.test.ts in test/deploy run them. */
+const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md', 'docs/tutorial.md'];
 
 const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
 
@@ -23,6 +23,7 @@ test('the pages with commands are known', () => {
   expect(commands.map(({ page }) => page).sort()).toEqual([
     'README.md',
     'docs/api.md',
+    'docs/assistants.md',
     'docs/client.md',
     'docs/command-line.md',
     'docs/configuration.md',

@@ -131,7 +131,7 @@ describe.each(bothLimiters(redis))('a kept place (%s limiter)', (name, settings)
     });
   });
 
-  test('is withdrawn by a DELETE, as is the approval that is held for it', async () => {
+  test('is withdrawn by a DELETE, as is the approval that is kept for it', async () => {
     await startWith();
     const given = await key.approve();
     await key.check(query(), { prefer: 'wait=0' });

@@ -88,9 +88,10 @@ export function describeKeptPlaces(
       test('is one that waits here, until it ends', async () => {
         await block();
         await leave(await keep());
-        expect(harness.limiter.waiting).toBe(1);
+        expect([harness.limiter.waiting, harness.limiter.waitingOf(key)]).toEqual([1, 1]);
         await harness.advance(KEEP);
         await until(() => harness.limiter.waiting === 0);
+        expect(harness.limiter.waitingOf(key)).toBe(0);
       });
 
       test('is taken over by a later check, and its turn comes when it would have', async () => {
@@ -298,7 +299,7 @@ export function describeKeptPlaces(
     });
 
     describe('a request that is approved while its caller is gone', () => {
-      test('is held for its caller, who gets the approval', async () => {
+      test('is kept for its caller, who gets the approval', async () => {
         await grant();
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1, waiting: 0 });
         expect(harness.limiter.waiting).toBe(0);
@@ -410,7 +411,7 @@ export function describeKeptPlaces(
     describe('a request whose approval will be held', () => {
       const HOLD = 3 * WINDOW;
 
-      test('is held for its caller, and for its own time once the caller has got it', async () => {
+      test('is kept for its caller, and for its own time once the caller has got it', async () => {
         await grant({ holdMillis: HOLD });
         await harness.advance(KEEP - 1);
         expect(await comeBack({ holdMillis: HOLD }).decision).toEqual(sameApproval());
@@ -537,7 +538,7 @@ export function describeKeptPlaces(
         expect(await held()).toBe(1);
       };
 
-      test('an approval is held for its caller, counts once, and is released', async () => {
+      test('an approval is kept for its caller, counts once, and is released', async () => {
         await granted();
         const before = await used();
         expect(await comeBack().decision).toEqual(sameApproval());
@@ -587,7 +588,7 @@ export function describeKeptPlaces(
       const usedOfEach = async (): Promise<number[] | undefined> =>
         (await inspect())?.limits.map((each) => each.used);
 
-      test('an approval that is held for its caller counts once in each', async () => {
+      test('an approval that is kept for its caller counts once in each', async () => {
         await grant({ hits: 2 });
         expect(await usedOfEach()).toEqual([2, 4, 2, 4, 4]);
         expect(await comeBack({ hits: 2 }).decision).toEqual(sameApproval());

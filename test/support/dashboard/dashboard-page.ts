@@ -2,15 +2,18 @@ import type { OutgoingHttpHeaders } from 'node:http';
 
 import type { KeyRow } from '../../../src/http/routes/ui/key-rows.js';
 import type { DescribedReplica } from '../../../src/http/routes/ui/describe-replica.js';
+import type { KeyState } from '../../../src/http/routes/ui/key-states.js';
+import type { Knowledge } from '../../../src/http/routes/ui/knowledge.js';
 import type { Survey } from '../../../src/http/routes/ui/key-survey.js';
 import type { DecisionTotals } from '../../../src/metrics/metrics.js';
 import type { FleetView } from '../../../src/service/fleet/fleet.js';
 import { send } from '../http-client.js';
 
 /** The body of `GET /ui/data`. */
-export interface Overview extends DescribedReplica {
+export interface Overview extends DescribedReplica, Knowledge {
   readonly replicas: FleetView['replicas'];
   readonly survey: Omit<Survey, 'states'> & { readonly kept: number };
+  readonly counts: Readonly<Record<KeyState, number>>;
   readonly matching: number;
   readonly keys: readonly KeyRow[];
   readonly deniedNow: readonly KeyRow[];

@@ -11,6 +11,8 @@ export interface ShellBlock {
   readonly servesOn: string | undefined;
   /** Why it is not run, if a comment above it says so. */
   readonly notRun: string | undefined;
+  /** Of a page with several ways to the same result: the way that the command belongs to. All have the others. */
+  readonly way: string | undefined;
 }
 
 /** The ports on which commands start programs: `PORT=8101`, `--port 6391`, and `for port in 8121 8122`. */
@@ -34,7 +36,7 @@ interface Fence {
 
 /**
  * The commands of a page, in their order: each fence of `sh`, with its output in a following fence of `text`, and each
- * `$ ` in a fence of `console`. A comment above a fence may say `serves on PORT` or `not run: REASON`.
+ * `$ ` in a fence of `console`. A comment above a fence may say `serves on PORT`, `way: NAME` or `not run: REASON`.
  */
 export function shellBlocks(page: string): ShellBlock[] {
   const fences = fencesOf(readPage(page));
@@ -44,9 +46,10 @@ export function shellBlocks(page: string): ShellBlock[] {
     if (fence.language !== 'sh') return [];
     const next = fences[i + 1];
     const hasOutput = next?.language === 'text' && next.heading === fence.heading;
+    const way = /way: (\w+)/.exec(fence.comment)?.[1];
     const servesOn = /serves on (\d+)/.exec(fence.comment)?.[1];
     const prints = hasOutput ? next.text : undefined;
-    return [{ line: fence.line, code: fence.text, prints, servesOn, notRun }];
+    return [{ line: fence.line, code: fence.text, prints, servesOn, notRun, way }];
   });
 }
 
@@ -82,5 +85,6 @@ function consoleCommands({ line, text }: Fence, notRun: string | undefined): She
     prints: lines.slice(start + 1, starts[n + 1]).join('\n'),
     servesOn: undefined,
     notRun,
+    way: undefined,
   }));
 }

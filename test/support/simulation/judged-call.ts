@@ -90,7 +90,7 @@ export function newlyApproved(
   return [...new Set([...inWindow, ...held])].filter((id) => !claimed.includes(id));
 }
 
-/** The requests whose approvals were held for their callers, and are theirs since a call. */
+/** The requests whose approvals were kept for their callers, and are theirs since a call. */
 export function claimedBy(
   { now }: Pick<ScriptRun, 'now'>,
   stored: Snapshot,

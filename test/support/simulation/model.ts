@@ -240,7 +240,7 @@ export class Model {
     return this.#instance.approvals.holds?.hitsOf(uuidOf(id));
   }
 
-  /** Adds the records of the requests whose approvals are held for their callers, by holds that there are. */
+  /** Adds the records of the requests whose approvals are kept for their callers, by holds that there are. */
   #grant(known: ReadonlyMap<string, StoredRequest>): void {
     for (const [id, { is, hits, holdMillis, owner }] of known) {
       if (is !== 'granted') continue;

@@ -45,7 +45,7 @@ export class OwnersSeen {
     const known = requestsKnown(call.stored);
     for (const id of call.approved) {
       const record = known.get(id);
-      // An approval that is held for the caller of a kept place belongs to the check which claims it.
+      // An approval that is kept for the caller of a kept place belongs to the check which claims it.
       if (record?.is !== 'waiting' || record.keepMillis !== undefined) continue;
       const takers = verdictsIn(call).filter(([check]) => check.id === id);
       if (takers.some(([, verdict]) => Number(verdict) > VERDICT.approved)) continue;

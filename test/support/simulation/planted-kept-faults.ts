@@ -57,7 +57,7 @@ export const KEPT_PLACE_FAULTS: Readonly<Record<string, readonly PlantedFault[]>
   ],
   'a place has one owner, and its approval is for that one': [
     {
-      name: 'a check whose place was taken over gets the approval that is held for the caller',
+      name: 'a check whose place was taken over gets the approval that is kept for the caller',
       firstSeed: 225,
       aim: KEPT,
       lua: 'confirm.confirm_one',
@@ -81,7 +81,7 @@ export const KEPT_PLACE_FAULTS: Readonly<Record<string, readonly PlantedFault[]>
     original(keys, state, call, record, check)`,
     },
   ],
-  'an approval is held for the caller of a kept place until it is claimed, once, or lapses': [
+  'an approval is kept for the caller of a kept place until it is claimed, once, or lapses': [
     {
       name: 'a caller is told of an approval before Redis has confirmed it',
       firstSeed: 15,

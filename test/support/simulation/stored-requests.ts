@@ -13,7 +13,7 @@ export interface StoredRequest {
 }
 
 /**
- * By their ids: those that wait, those whose approvals are held for their callers, and the outcomes of the present and the
+ * By their ids: those that wait, those whose approvals are kept for their callers, and the outcomes of the present and the
  * last three generations.
  */
 export type NamedRequests = readonly ReadonlyMap<string, StoredRequest>[];
@@ -57,7 +57,7 @@ export function requestsKnown({
   return known;
 }
 
-/** The requests whose approvals are held for their callers. */
+/** The requests whose approvals are kept for their callers. */
 export function grantedIn({ named }: Pick<Snapshot, 'named'>): ReadonlyMap<string, StoredRequest> {
   return named[GRANTED] ?? new Map<string, StoredRequest>();
 }

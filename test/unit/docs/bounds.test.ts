@@ -27,7 +27,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   'requests in flight on a connection': [
     [`${HTTP}/pipelining`, "take at most the connection's share of places"],
   ],
-  'requests held for that': [
+  'requests deferred for that': [
     [`${HTTP}/pipelining`, 'leave places for others if there are 10,001 of them'],
     [`${HTTP}/pipelining`, 'are deferred up to a common bound for all connections'],
   ],
@@ -230,7 +230,7 @@ test('the figures of the bounds are those of the code', () => {
   const figures: Readonly<Record<string, readonly string[]>> = {
     connections: [grouped(settings.MAX_CONNECTIONS)],
     'requests in flight on a connection': [String(settings.MAX_IN_FLIGHT_PER_CONNECTION)],
-    'requests held for that': [String(MAX_DEFERRED_WHILE_READ), grouped(MAX_DEFERRED_IN_ALL)],
+    'requests deferred for that': [String(MAX_DEFERRED_WHILE_READ), grouped(MAX_DEFERRED_IN_ALL)],
     'bytes of answers that clients do not read': Object.values(UNSENT_BYTES).map(mib),
     'the time in which a client reads nothing': [
       `${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,

@@ -40,7 +40,7 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
     '`MAX_IN_FLIGHT_PER_CONNECTION`',
   ],
   // test/service/http/pipelining.test.ts
-  'requests held behind these': [
+  'requests deferred behind these': [
     `${grouped(MAX_DEFERRED_WHILE_READ)}, and those in 64 KiB more`,
     ...[`${grouped(MAX_DEFERRED_IN_ALL)}: all`, `${grouped(MAX_DEFERRED_IN_ALL)}: all`],
     `${grouped(MAX_DEFERRED_IN_ALL)} of a port; one more ends its connection`,

@@ -9,6 +9,7 @@ const folder = useTemporaryFolder();
 
 /** Files with a word that has another in scripts/prose/words.yml, where each pattern has its own examples. */
 const FILES = {
+  'client.go': '// Begins anew.\nvar anew = errors.New("begins it anew")\n',
   'code.ts': '/** Begins\n * anew, by `anew`. */\nconst anew = "anew";\nfail("begins it anew");',
   'gateway.conf': '# Begins anew.\nanew on;\n',
   'good.md': 'It begins again.\n',
@@ -58,6 +59,8 @@ function findingsIn(...files: readonly string[]): string[] {
 
 test('the prose linter finds a word in prose, at its place, and not in code', () => {
   expect(findingsIn(...Object.keys(FILES))).toEqual([
+    'client.go:1:11 anew => again',
+    'client.go:2:34 anew => again',
     'code.ts:2:4 anew => again',
     'code.ts:4:17 anew => again',
     'gateway.conf:1:10 anew => again',

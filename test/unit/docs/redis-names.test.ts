@@ -1,6 +1,7 @@
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { inBackticks, tableRows } from '../../support/docs/tables.js';
+import { listItems } from '../../support/docs/lists.js';
+import { inBackticks } from '../../support/docs/tables.js';
 
 const PAGE = 'docs/redis.md';
 
@@ -9,7 +10,7 @@ test('the page lists the names in Redis that the code builds', () => {
   const names = naming.namesOf('job');
   const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = names;
   const { leader, wakeChannel, pastRequests } = names;
-  const onPage = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
+  const onPage = listItems(PAGE, '## Names').map(inBackticks);
   const [firstTurn] = pastRequests;
   expect(onPage).toEqual([
     state,
@@ -31,6 +32,7 @@ test('the page lists the names in Redis that the code builds', () => {
     names.granted,
     names.outcomes[0],
     replicas,
+    names.history(0).replace('0', '<minute>'),
     `mutex:${leader}`,
     wakeChannel,
     naming.reports.name,
@@ -45,7 +47,7 @@ test('the page lists the fields of the state that the scripts write', () => {
   const [, more = ''] = /\nlocal MORE = \{\n(.*?)\n\}\n/s.exec(text) ?? [];
   const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));
   for (const field of ['more', ...quoted(more)]) written.add(field);
-  const fields = tableRows(PAGE, ['Field', 'Meaning']).map(([field]) => inBackticks(field));
+  const fields = listItems(PAGE, '## Fields').map(inBackticks);
   expect(written.size).toBeGreaterThan(10);
   expect([...fields].sort()).toEqual([...written].sort());
 });

@@ -10,11 +10,10 @@ import {
 } from '../../../src/limiter/errors.js';
 import { toLimiterError } from '../../../src/redis/availability/store-errors.js';
 import { serviceErrorFor, STORE_FAILURES } from '../../../src/service/store-failures.js';
-import { tableRows } from '../../support/docs/tables.js';
+import { listItems } from '../../support/docs/lists.js';
+import { readPage } from '../../support/docs/pages.js';
 
 type Kind = keyof typeof STORE_FAILURES;
-
-const COLUMNS = ['What fails', 'Error in the code', 'Code', 'HTTP', 'gRPC', '`reason`'];
 
 /** Errors of each kind, as limiters throw them. */
 const THROWN: Readonly<Record<Kind, Error>> = {
@@ -28,17 +27,24 @@ const THROWN: Readonly<Record<Kind, Error>> = {
   fault: new Error('a fault'),
 };
 
-test('the table of failures in docs/reliability.md equals the failures of the service, row by row', () => {
-  expect(tableRows('docs/reliability.md', COLUMNS)).toEqual(
-    Object.values(STORE_FAILURES).map(({ when, thrown, code, metric }) => [
-      when,
-      `\`${thrown.name}\``,
-      `\`${code}\``,
-      String(httpStatusOf(code)),
-      `\`${status[GRPC_STATUSES[code]]}\``,
-      metric === undefined ? '' : `\`${metric}\``,
-    ]),
+const PAGE = 'docs/reliability.md';
+const failures = Object.values(STORE_FAILURES);
+
+test('the list of failures in docs/reliability.md equals the failures of the service, one by one', () => {
+  expect(listItems(PAGE, '## What callers get')).toEqual(
+    failures.map(({ when, code }) => `**${httpStatusOf(code)} \`${code}\`**: ${when}`),
   );
+});
+
+test('docs/reliability.md says how failures are called in the metrics and over gRPC', () => {
+  const labels = failures.map(({ metric }) => metric);
+  const codes = failures.map(({ code }) => code.toLowerCase());
+  expect(labels).toEqual([...codes.slice(0, -2), undefined, undefined]);
+  const page = readPage(PAGE).replaceAll(/\s+/g, ' ');
+  for (const { code } of failures) {
+    const [http, grpc] = [httpStatusOf(code), status[GRPC_STATUSES[code]]];
+    expect(page).toMatch(new RegExp(`\\ban? ${http} (?:is )?\`${grpc}\``));
+  }
 });
 
 test.each(Object.entries(THROWN) as [Kind, Error][])(

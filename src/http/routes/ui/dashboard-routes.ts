@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 
+import type { Limiter } from '../../../limiter/limiter.js';
 import type { Release } from '../../../service/deciding/traced-decisions.js';
 import type { Guards } from '../../auth/guards.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
@@ -17,6 +18,7 @@ type Handlers = Readonly<Record<string, RequestHandler>>;
 
 interface DashboardParts extends OverviewParts {
   readonly guards: Guards;
+  readonly limiter: Limiter;
 }
 
 /** Relative, since a proxy may serve Sluice below a path. */

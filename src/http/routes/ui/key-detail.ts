@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 
-import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
+import { UnavailableError } from '../../../limiter/errors.js';
+import type { Holding, InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
@@ -14,36 +15,71 @@ const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
+type ExaminedLimiter = Pick<Limiter, 'examine' | 'holdings'>;
+
 interface DetailParts {
-  readonly limiter: Pick<Limiter, 'examine' | 'holdings'>;
+  readonly limiter: ExaminedLimiter;
+  /** Shows what all replicas have decided. */
+  readonly store: ExaminedLimiter;
   readonly access: Pick<Access, 'has'>;
   readonly rules: Pick<Rules, 'current'>;
-  readonly fleet: Pick<Fleet, 'look'>;
+  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
   readonly replica: string;
 }
 
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail({ limiter, access, rules, fleet, replica }: DetailParts): RequestHandler {
+export function keyDetail(parts: DetailParts): RequestHandler {
+  const { access, rules, fleet, replica } = parts;
   return async (request, response) => {
     const key = parseKeyIn(request.query);
-    const [detail, holdings, { denied }] = await Promise.all([
-      limiter.examine(key, MOST_QUEUED),
-      limiter.holdings(key),
-      fleet.look(),
+    const [{ detail, holdings, isCurrent }, view] = await Promise.all([
+      examine(key, parts),
+      fleet.look(key),
     ]);
+    const history = await fleet.historyOf(key, view);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
     const body = {
       key,
       found: detail !== undefined,
+      isCurrent,
       replica,
       ...(detail && named(detail, replica)),
       holdings,
       mayEndHolds: access.has('configure', response.locals.context),
-      recentDenials: denied.find((one) => one.key === key),
+      recentDenials: view.denied.find((one) => one.key === key),
       explained,
+      history,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
+}
+
+interface Examined {
+  readonly detail: InstanceDetail | undefined;
+  readonly holdings: readonly Holding[];
+  /** False if the store is down, and this is what the replica that answers has decided alone since. */
+  readonly isCurrent: boolean;
+}
+
+/** @throws UnavailableError if the store is down, and nobody decides instead */
+async function examine(key: string, { store, limiter }: DetailParts): Promise<Examined> {
+  try {
+    return { ...(await examineIn(store, key)), isCurrent: true };
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    return { ...(await examineIn(limiter, key)), isCurrent: false };
+  }
+}
+
+async function examineIn(
+  limiter: ExaminedLimiter,
+  key: string,
+): Promise<Pick<Examined, 'detail' | 'holdings'>> {
+  const [detail, holdings] = await Promise.all([
+    limiter.examine(key, MOST_QUEUED),
+    limiter.holdings(key),
+  ]);
+  return { detail, holdings };
 }
 
 /** The embedded limiter does not know the name of its replica. */

@@ -1,23 +1,37 @@
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
-import {
-  capacityOf,
-  type ForEachLimit,
-  forEachLimit,
-  type LimitInForce,
-} from '../../../limiter/limits.js';
+import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
+import { holdingsShown, type ShownHoldings } from './holdings-shown.js';
+import {
+  denialsOf,
+  fillOf,
+  isIn,
+  KEY_STATES,
+  type KeyState,
+  needOf,
+  statesOf,
+} from './key-states.js';
 import { Top } from './top.js';
 
-export const SORTS = ['denied', 'queue', 'fullest'] as const;
+export const SORTS = ['need', 'denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-/** A key in a list of the page. */
-export interface KeyRow extends InstanceState {
-  /** The current run of denials, as far as this replica knows. */
+/** A key that is listed, and its current run of denials. */
+interface ListedKey extends InstanceState {
   readonly recentDenials: DeniedKey | undefined;
+}
+
+/** A key in a list of the page. */
+export interface KeyRow extends ListedKey {
+  /** In the order in which they need a person. */
+  readonly states: readonly KeyState[];
+  /** False if the store could not be asked: the rest of the row is as it was known last. */
+  readonly isCurrent: boolean;
+  /** The held approvals with their holders. Undefined if nothing is held, or too much to name it in a list. */
+  readonly holdings?: ShownHoldings | undefined;
 }
 
 /** The data of rows: the keys as they were surveyed, and the keys that were denied since. */
@@ -27,15 +41,30 @@ export interface RowSources {
   readonly unsurveyed?: InstanceState | undefined;
   readonly recentDenials: readonly DeniedKey[];
   readonly limitsOf: LimitsOf;
-  /** Whether a key is to be listed. */
-  readonly accepts: (key: string) => boolean;
+  /** Whether the caller may see a key. */
+  readonly maySee: (key: string) => boolean;
   readonly slices: Pick<Slices, 'next'>;
   readonly taker: SliceTaker;
 }
 
+/** Which keys are listed, and in which order. */
+export interface RowChoice {
+  readonly sort: Sort;
+  /** The most rows. */
+  readonly limit: number;
+  /** A text that the keys contain, in any case of letters. */
+  readonly search: string;
+  /** A state that the keys are in. Undefined: any. */
+  readonly state?: KeyState | undefined;
+}
+
 export interface ChosenRows {
-  readonly rows: readonly KeyRow[];
-  /** How many keys there were to choose from. */
+  readonly rows: readonly ListedKey[];
+  /** How many keys the caller may see. */
+  readonly keys: number;
+  /** How many of these contain the text, by state. */
+  readonly counts: Readonly<Record<KeyState, number>>;
+  /** How many of these are in the state. */
   readonly matching: number;
 }
 
@@ -45,35 +74,41 @@ export interface ChosenRows {
  */
 export async function chooseRows(
   sources: RowSources,
-  sort: Sort,
-  most: number,
+  { sort, limit, search, state: wanted }: RowChoice,
 ): Promise<ChosenRows> {
-  const { states, unsurveyed, recentDenials, limitsOf, accepts, slices, taker } = sources;
+  const { states, unsurveyed, recentDenials, limitsOf, maySee, slices, taker } = sources;
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
   const scoreOf = SCORES[sort];
-  const top = new Top<InstanceState>(most);
+  const text = search.toLowerCase();
+  const top = new Top<InstanceState>(limit);
+  const counts = { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, used: 0 };
+  let keys = 0;
   let matching = 0;
   // Rows are made only of keys that are chosen: there may be many thousands of keys.
   const offer = (state: InstanceState): void => {
-    if (!accepts(state.key)) return;
+    if (!maySee(state.key)) return;
+    keys += 1;
+    if (!state.key.toLowerCase().includes(text)) return;
+    const run = deniedByKey.get(state.key);
+    for (const name of KEY_STATES) if (isIn(name, state, run)) counts[name] += 1;
+    if (wanted && !isIn(wanted, state, run)) return;
     matching += 1;
-    top.offer(state, scoreOf(state, deniedByKey.get(state.key)));
+    top.offer(state, scoreOf(state, run));
   };
   await inSlices(states.values(), slices, taker, offer);
   if (unsurveyed) offer(unsurveyed);
   await inSlices(recentDenials, slices, taker, (one) => {
-    if (states.has(one.key) || unsurveyed?.key === one.key || !accepts(one.key)) return;
-    matching += 1;
-    const state = idleState(one.key, limitsOf(one.key));
-    top.offer(state, scoreOf(state, one));
+    if (states.has(one.key) || unsurveyed?.key === one.key) return;
+    offer(idleState(one.key, limitsOf(one.key)));
   });
   const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
-  return { rows, matching };
+  return { rows, keys, counts, matching };
 }
 
 /** The keys that are denied now, those with the most denials first. */
 export function chooseDenied(sources: RowSources, most: number): Promise<ChosenRows> {
-  return chooseRows({ ...sources, states: new Map() }, 'denied', most);
+  const choice = { sort: 'denied', limit: most, search: '' } as const;
+  return chooseRows({ ...sources, states: new Map() }, choice);
 }
 
 /** The limits of a key, by its rules or as a row has shown them. */
@@ -92,22 +127,29 @@ function idleState(key: string, { limits, maxRequestsInQueue }: IdleKey): Instan
 /**
  * The rows as of now. The row of a key that no longer exists is left out, unless the key was denied. If the store is
  * down, a row stays as it was.
+ * @param onRead is told what the store knows of each key; undefined if the key does not exist
  */
 export async function refreshRows(
-  rows: readonly KeyRow[],
+  rows: readonly ListedKey[],
   sort: Sort,
-  limiter: Pick<Limiter, 'inspect'>,
+  store: Pick<Limiter, 'inspect' | 'holdings'>,
+  onRead: (key: string, state: InstanceState | undefined) => void,
 ): Promise<KeyRow[]> {
   const fresh = await Promise.all(
     rows.map(async (row): Promise<KeyRow[]> => {
+      const { key, recentDenials: run } = row;
       try {
-        const { key, recentDenials } = row;
-        const state = await limiter.inspect(key);
-        if (!state && !recentDenials) return [];
-        return [{ ...(state ?? idleState(key, row)), recentDenials }];
+        const state = await store.inspect(key);
+        onRead(key, state);
+        if (!state && !run) return [];
+        const now = state ?? idleState(key, row);
+        const holdings = await holdingsShown(now, store);
+        return [
+          { ...now, recentDenials: run, states: statesOf(now, run), isCurrent: true, holdings },
+        ];
       } catch (error) {
-        if (error instanceof UnavailableError) return [row];
-        throw error;
+        if (!(error instanceof UnavailableError)) throw error;
+        return [{ ...row, states: statesOf(row, run), isCurrent: false }];
       }
     }),
   );
@@ -126,21 +168,5 @@ const SCORES: Readonly<Record<Sort, ScoreOf>> = {
   },
   queue: (state) => state.waiting * 10 + fillOf(state),
   denied: (state, recent) => denialsOf(state, recent) * 1000 + fillOf(state),
+  need: needOf,
 };
-
-/** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
-export function fillOf({ limits }: Pick<InstanceState, 'limits'>): number {
-  const fills = limits.map((limit) => {
-    const capacity = capacityOf(limit);
-    return capacity === 0 ? 1 : limit.used / capacity;
-  });
-  return Math.min(1, Math.max(...fills));
-}
-
-/** Denials per second: those of this replica, or those of all replicas in this window, which may have just begun. */
-function denialsOf(
-  { denied, limits: [own] }: InstanceState,
-  recent: DeniedKey | undefined,
-): number {
-  return Math.max(recent?.perSecond ?? 0, (denied * 1000) / own.windowMillis);
-}

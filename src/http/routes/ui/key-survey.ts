@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { type Clock, systemClock } from '../../../common/clock.js';
 import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter, QueueingReplica } from '../../../limiter/limiter.js';
-import { fillOf } from './key-rows.js';
+import { fillOf } from './key-states.js';
 import { Top } from './top.js';
 
 /** After this much work, a walk pauses, so that the event loop serves checks. */
@@ -23,7 +23,7 @@ const PATIENCE_MILLIS = 2000;
 /** A survey that nobody has read for this long is dropped. */
 const FORGOTTEN_AFTER_MILLIS = 60_000;
 
-/** Beyond this number, a survey keeps only keys that are full, have waiters, or have denied. */
+/** Beyond this number, a survey keeps only keys that are full or paused, have waiters or held approvals, or have denied. */
 const KEPT_OF_ALL = 20_000;
 const KEPT_AT_MOST = 50_000;
 
@@ -81,6 +81,17 @@ export class KeySurvey {
       ageMillis: walk ? this.clock.now() - walk.begun : 0,
       failure: this.#failure,
     };
+  }
+
+  /**
+   * Keeps what was read of a key since, if the key is in the survey.
+   * @param state undefined if the key does not exist any more
+   */
+  update(key: string, state: InstanceState | undefined): void {
+    const walk = this.#found;
+    if (!walk?.states.has(key)) return;
+    if (state) walk.states.set(key, state);
+    else walk.forget(key);
   }
 
   async #walk(): Promise<void> {
@@ -149,6 +160,10 @@ class Walk {
     await this.#timed(() => this.#findReplicas(limiter));
   }
 
+  forget(key: string): void {
+    if (this.states.delete(key)) this.keys -= 1;
+  }
+
   async #timed<T>(work: () => Promise<T>): Promise<T> {
     const begun = this.clock.now();
     const done = await work();
@@ -182,7 +197,8 @@ class Walk {
 }
 
 function isOfNote(state: InstanceState): boolean {
-  return state.waiting > 0 || state.denied > 0 || fillOf(state) >= 1;
+  const { waiting, denied, held, pausedMillis } = state;
+  return waiting + denied + held + pausedMillis > 0 || fillOf(state) >= 1;
 }
 
 /** The same replica in two queues. The longer lease counts, since it was renewed last. */

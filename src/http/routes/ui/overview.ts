@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
+import { systemClock } from '../../../common/clock.js';
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
@@ -9,8 +10,17 @@ import type { Slices } from '../../../service/deciding/slices.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
-import { chooseDenied, chooseRows, refreshRows, type RowSources } from './key-rows.js';
+import {
+  chooseDenied,
+  chooseRows,
+  type ChosenRows,
+  type KeyRow,
+  refreshRows,
+  type RowSources,
+  type Sort,
+} from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
+import { knowledgeOf } from './knowledge.js';
 import type { Fleet } from '../../../service/fleet/fleet.js';
 import { parseListQuery } from './ui-parameters.js';
 
@@ -21,84 +31,73 @@ const INTERVAL_PER_KEY_MILLIS = 0.3;
 const DENIED_SHOWN = 8;
 
 export interface OverviewParts extends ReplicaParts {
-  readonly limiter: Limiter;
+  /** Shows what all replicas have decided, or what they had when it was up. */
+  readonly store: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'has' | 'mayUse' | 'mayUseAll'>;
-  readonly fleet: Pick<Fleet, 'look'>;
+  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
   readonly slices: Pick<Slices, 'next'>;
   readonly logger: Logger;
 }
 
 /** `GET /ui/data`: the replicas, and the first keys in the order that the page asks for. */
 export function overview(parts: OverviewParts): RequestHandler {
-  const { limiter, access } = parts;
-  const keySurvey = new KeySurvey(limiter, parts.logger);
+  const { store, access } = parts;
+  const keySurvey = new KeySurvey(store, parts.logger);
+  const refresh = (rows: ChosenRows['rows'], sort: Sort): Promise<KeyRow[]> =>
+    refreshRows(rows, sort, store, (key, state) => {
+      keySurvey.update(key, state);
+    });
   return async (request, response) => {
-    const { sort, limit, search } = parseListQuery(request.query);
+    const choice = parseListQuery(request.query);
     const { context } = response.locals;
-    const [{ states, ...survey }, replica, { replicas, denied: deniedKeys }] = await Promise.all([
+    const [survey, replica, fleet] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
       parts.fleet.look(),
     ]);
+    const { states, ...surveyed } = survey;
     const sources: RowSources = {
       states,
-      recentDenials: deniedKeys,
+      unsurveyed: await unsurveyed(states, choice.search, store),
+      recentDenials: fleet.denied,
       limitsOf: parts.policyOf,
-      accepts: (key) => access.mayUse(key, context),
+      maySee: (key) => access.mayUse(key, context),
       slices: parts.slices,
       taker: context,
     };
-    const chosen = await chooseRows(await searched(sources, search, limiter), sort, limit);
+    const chosen = await chooseRows(sources, choice);
+    const { keys: kept, counts, matching } = chosen;
     const denied = await chooseDenied(sources, DENIED_SHOWN);
     const [keys, deniedNow] = await Promise.all([
-      refreshRows(chosen.rows, sort, limiter),
-      refreshRows(denied.rows, 'denied', limiter),
+      refresh(chosen.rows, choice.sort),
+      refresh(denied.rows, 'denied'),
     ]);
-    const { matching } = chosen;
     // The number of all keys is none of the business of a caller that may see some of them only.
-    const [found, kept] = access.mayUseAll(context)
-      ? [survey.keys, states.size]
-      : [matching, matching];
+    const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
     const body = {
       ...replica,
-      ...{ replicas, matching, keys },
-      survey: { ...survey, keys: found, kept },
+      ...knowledgeOf(fleet, survey, keys, systemClock.now()),
+      replicas: fleet.replicas,
+      survey: { ...surveyed, keys: found, kept },
+      ...{ counts, matching, keys },
+      deniedNow,
+      deniedKeys: denied.matching,
+      intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
     };
-    sendJson(
-      response,
-      200,
-      {
-        ...body,
-        deniedNow,
-        deniedKeys: denied.matching,
-        intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
-      },
-      BROWSER_HEADERS,
-    );
+    sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }
 
-/** Keeps the keys that contain a text, in any case of letters. A whole key is found even if it was not surveyed. */
-async function searched(
-  sources: RowSources,
+/** Finds the key that has a whole text as its name, if it was not surveyed. */
+async function unsurveyed(
+  states: RowSources['states'],
   text: string,
-  limiter: Pick<Limiter, 'inspect'>,
-): Promise<RowSources> {
-  if (text === '') return sources;
-  const wanted = text.toLowerCase();
-  const accepts = (key: string): boolean =>
-    key.toLowerCase().includes(wanted) && sources.accepts(key);
-  if (sources.states.has(text)) return { ...sources, accepts };
-  const state = await unlessUnavailable(limiter.inspect(text));
-  return { ...sources, unsurveyed: state, accepts };
-}
-
-async function unlessUnavailable(
-  found: Promise<InstanceState | undefined>,
+  store: Pick<Limiter, 'inspect'>,
 ): Promise<InstanceState | undefined> {
+  if (text === '' || states.has(text)) return undefined;
   try {
-    return await found;
+    return await store.inspect(text);
   } catch (error) {
     if (error instanceof UnavailableError) return undefined;
     throw error;

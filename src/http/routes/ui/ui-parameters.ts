@@ -6,13 +6,15 @@ import { parseSentKey } from '../../intake/elements.js';
 import type { Query } from '../../intake/parameters.js';
 import { serviceError } from '../../../service/service-error.js';
 import { SORTS } from './key-rows.js';
+import { KEY_STATES } from './key-states.js';
 
 /** Nobody reads more rows than this, and each row is read again at each poll. */
 const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
 const listSchema = z.object({
-  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('denied'),
+  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('need'),
+  state: z.enum(KEY_STATES, `one of ${KEY_STATES.join(', ')}`).optional(),
   limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
 });

@@ -5,7 +5,7 @@ export interface Queued extends Terms {
   readonly requestId: string;
   /** Says when it came, see `nextTicket`. */
   readonly ticket: number;
-  /** How long its approval is held until its caller has got it. Undefined: its caller gets it at once. */
+  /** How long its approval is kept until its caller has got it. Undefined: its caller gets it at once. */
   readonly keepMillis: number | undefined;
 }
 

@@ -3,7 +3,6 @@ import { begin, checkTimes, ratePath, send } from '../../../support/http-client.
 import { untilWaiting } from '../../../support/debug-state.js';
 import { checkMany } from '../../../support/bulk-client.js';
 import { until } from '../../../support/until.js';
-import { startRedisServer } from '../../../support/redis-server.js';
 import { bearer } from '../../../support/tokens.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { useRedis } from '../../../support/use-redis.js';
@@ -40,6 +39,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
           uptimeMillis: expect.any(Number) as unknown,
           decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
           waiting: 0,
+          reportedMillis: 0,
           rules: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
         },
       ],
@@ -50,6 +50,10 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
         isComplete: true,
         ageMillis: expect.any(Number) as unknown,
       },
+      isComplete: true,
+      asOfMillis: expect.any(Number) as unknown,
+      nowMillis: expect.any(Number) as unknown,
+      counts: { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, used: 0 },
       matching: 0,
       keys: [],
       deniedNow: [],
@@ -87,6 +91,8 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       pausedMillis: 0,
       denied: 0,
       waiting: 0,
+      states: ['used'],
+      isCurrent: true,
     });
     const byQueue = await overviewOf(app.url, { sort: 'queue', limit: '1' });
     expect(byQueue.keys).toMatchObject([{ key: 'queue', waiting: 1 }]);
@@ -94,6 +100,57 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(byQueue.survey).toMatchObject({ keys: 5, kept: 5, isComplete: true });
     const byDenials = await overviewOf(app.url, { sort: 'denied', limit: '2' });
     expect(keysOf(byDenials.keys)[0]).toBe('denied');
+  });
+
+  test('sorts by what needs a person, and finds keys by their states', async () => {
+    await checkTimes(app.url, 'low', 1);
+    await checkTimes(app.url, 'used', 3);
+    await checkTimes(app.url, 'held', 1, '?holdMillis=60000&holder=ci');
+    await checkTimes(app.url, 'queue', 4);
+    begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
+    await untilWaiting(app.url, 'queue', 1);
+    await checkTimes(app.url, 'denied', 6);
+    await send(app.url, 'PUT', `${ratePath('paused')}?pauseMillis=60000`);
+    const all = await overviewOf(app.url);
+
+    const statesByKey = all.keys.map(({ key, states }) => [key, ...states]);
+    expect(statesByKey).toEqual([
+      ['paused', 'paused'],
+      ['denied', 'denied', 'used'],
+      ['queue', 'waiting', 'used'],
+      ['held', 'held', 'used'],
+      ['used', 'used'],
+      ['low', 'used'],
+    ]);
+    expect(all.counts).toEqual({
+      paused: 1,
+      denied: 1,
+      queue_full: 0,
+      waiting: 1,
+      held: 1,
+      used: 5,
+    });
+    expect(all.keys[3]!.holdings).toMatchObject({ shown: [{ holder: 'ci', hits: 1 }], count: 1 });
+    const cut = await overviewOf(app.url, { limit: '1' });
+    expect([keysOf(cut.keys), cut.matching]).toEqual([['paused'], 6]);
+    const held = await overviewOf(app.url, { state: 'held' });
+    expect([keysOf(held.keys), held.matching, held.survey.keys]).toEqual([['held'], 1, 6]);
+    expect(held.counts).toEqual(all.counts);
+    const both = await overviewOf(app.url, { state: 'used', search: 'ED' });
+    expect([keysOf(both.keys), both.matching]).toEqual([['denied', 'used'], 2]);
+    expect(both.counts).toMatchObject({ paused: 1, denied: 1, used: 2 });
+  });
+
+  test('a key that was paused since the survey is paused in the row, and sorted so at the next look', async () => {
+    await checkTimes(app.url, 'other', 2);
+    await checkTimes(app.url, 'key', 1);
+    await overviewOf(app.url);
+    await send(app.url, 'PUT', `${ratePath('key')}?pauseMillis=60000`);
+    expect((await overviewOf(app.url)).keys[0]).toMatchObject({
+      key: 'key',
+      states: ['paused', 'used'],
+    });
+    expect((await overviewOf(app.url, { state: 'paused' })).matching).toBe(1);
   });
 
   test('says which keys are denied, why and since when, whatever the order is', async () => {
@@ -132,7 +189,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     await checkTimes(app.url, 'since', 5);
     const { keys, deniedNow, survey } = await overviewOf(app.url, { sort: 'denied' });
 
-    expect(survey.keys).toBe(1);
+    expect(survey).toMatchObject({ keys: 2, kept: 2 });
     expect(keysOf(keys)).toEqual(['since', 'before']);
     expect(deniedNow).toMatchObject([{ key: 'since', limits: [{ used: 4 }], denied: 1 }]);
   });
@@ -162,7 +219,8 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test.each([
-    ['sort=worst', 'sort must be one of denied, queue, fullest'],
+    ['sort=worst', 'sort must be one of need, denied, queue, fullest'],
+    ['state=odd', 'state must be one of paused, denied, queue_full, waiting, held, used'],
     ['limit=0', 'limit must be a whole number from 1 to 200'],
     ['limit=201', 'limit must be a whole number from 1 to 200'],
     ['limit=5&limit=6', 'limit must be a whole number from 1 to 200'],
@@ -263,33 +321,6 @@ test('a denial by a shadow rule is marked', async () => {
   expect(deniedNow).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
   expect(rules.count).toBe(1);
   expect(decisionsOf(overview)).toMatchObject({ shadowed: 1, denied: 0 });
-});
-
-describe('a store that is down', () => {
-  test('is reported, and hides nothing else', async () => {
-    const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
-    const { problems, survey, keys } = await overviewOf(app.url, { search: 'key' });
-
-    expect(problems).toEqual(['store unavailable']);
-    expect(survey).toMatchObject({ failure: 'unavailable', isComplete: false });
-    expect(keys).toEqual([]);
-  });
-
-  test('leaves the rows as they were', async () => {
-    const server = await startRedisServer();
-    const app = await start({
-      REDIS_URL: server.url,
-      WINDOW_MILLIS: '3600000',
-      STORE_TIMEOUT_MILLIS: '1000',
-    });
-    await checkTimes(app.url, 'key', 1);
-    expect(keysOf((await overviewOf(app.url)).keys)).toEqual(['key']);
-    await server.stop();
-    const { keys, problems } = await overviewOf(app.url);
-
-    expect(keys).toMatchObject([{ key: 'key', limits: [{ used: 1 }] }]);
-    expect(problems).toEqual(['store unavailable']);
-  });
 });
 
 test('replicas that have waiters in the longest queues are named', async () => {

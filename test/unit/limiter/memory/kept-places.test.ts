@@ -44,7 +44,7 @@ test('a kept place counts in the bound of waiters until it ends', async () => {
   expect(limiter.waiting).toBe(0);
 });
 
-test('no more approvals are held for their callers than ids are kept of when these come', async () => {
+test('no more approvals are kept for their callers than ids are kept of when these come', async () => {
   const limits = keyLimits({ windowMillis: 60_000, maxRequests: 9, maxRequestsInQueue: 9 });
   const policies = policiesWith(() => limits);
   const bounded = new MemoryLimiter(policies, clock, { maxIdsPerKey: 2 });

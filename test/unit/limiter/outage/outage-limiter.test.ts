@@ -104,6 +104,7 @@ describe('while the store can be asked', () => {
     await new Promise(setImmediate);
     startCheck(deciding, { key: 'other', canWait: true }).decision.catch(() => undefined);
     expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
+    expect([deciding.waitingOf('key'), deciding.waitingOf('other')]).toEqual([1, 1]);
   });
 
   test('the store is pinged', async () => {

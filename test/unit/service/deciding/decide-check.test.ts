@@ -38,6 +38,7 @@ function decideBy(answer: () => Promise<Decision>) {
     metrics: { decided: (decision) => counted.push(decision) },
     undecided: { record: (reason) => undecided.push(reason) },
     recentDenials,
+    watchedKeys: { record: () => undefined },
     access: openAccess(),
     settings,
   });

@@ -140,3 +140,17 @@ test.each([
   expect(survey).toMatchObject({ failure, keys: 0 });
   expect(recorded.messages).toEqual(lines);
 });
+
+test('a survey has what was read of its keys since, and no further keys', async () => {
+  const limiter = new Listed(() => pagesOf([state('a'), state('b')]));
+  const survey = new KeySurvey(limiter, log.logger);
+  await survey.look();
+  survey.update('a', state('a', { used: 2 }));
+  survey.update('b', undefined);
+  survey.update('c', state('c'));
+  survey.update('d', undefined);
+  const { states, keys } = await survey.look();
+
+  expect([...states.values()]).toEqual([state('a', { used: 2 })]);
+  expect(keys).toBe(1);
+});

@@ -1,0 +1,3 @@
+module sluice-client
+
+go 1.22

@@ -1,0 +1,110 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// longestPause is the longest pause that Sluice takes.
+const longestPause = 24 * time.Hour
+
+// Transport is an http.RoundTripper that waits for permission before it sends a request. Set Client and Key.
+//
+// The context of a request, and so the Timeout of an http.Client, also bounds the wait. A request that is denied fails
+// with a [DeniedError], and one without a decision with an [UnavailableError]; neither is sent.
+//
+// If there was no connection to send a request on, its approval is released. After any other failure the approval stays,
+// since the target may have counted the request.
+type Transport struct {
+	Client *Client
+	// Key returns the key to ask for. A request with an empty key is not limited.
+	Key func(*http.Request) string
+	// Options says how to ask for each request. A hold is neither renewed nor released.
+	Options WaitOptions
+	// PausesKey has an answer of 429 or 503 with Retry-After pause the key for that time, for all callers. A pause that
+	// fails is ignored: the next such answer asks for it again.
+	PausesKey bool
+	// ReportsRemaining names the limits of the key to which is reported what a vendor says remains of its own. By
+	// default nothing is reported.
+	ReportsRemaining ReportedLimits
+	// Base sends the requests. By default it is http.DefaultTransport.
+	Base http.RoundTripper
+
+	reports remainingReports
+}
+
+// RoundTrip sends a request once it is approved.
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	key, decision, err := t.ask(request)
+	if err != nil {
+		if request.Body != nil {
+			request.Body.Close()
+		}
+		return nil, err
+	}
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if key == "" {
+		return base.RoundTrip(request)
+	}
+	ctx := request.Context()
+	response, err := base.RoundTrip(request)
+	if err != nil {
+		if wasNeverSent(err) {
+			// The caller is told of its own failure: the approval ends with its window.
+			_, _ = t.Client.Release(context.WithoutCancel(ctx), key, decision.RequestID)
+		}
+		return nil, err
+	}
+	// Before the answer is returned, so that the caller's next request finds the report and the pause.
+	t.tell(ctx, key, response, decision.Quota)
+	return response, nil
+}
+
+// ask returns the key of a request and its approval; an empty key if the request is not limited.
+func (t *Transport) ask(request *http.Request) (string, Decision, error) {
+	if t.Client == nil || t.Key == nil {
+		return "", Decision{}, errors.New("sluice: a Transport needs a Client and a Key")
+	}
+	key := t.Key(request)
+	if key == "" {
+		return "", Decision{}, nil
+	}
+	decision, err := t.Client.Wait(request.Context(), key, t.Options)
+	if err == nil && !decision.Approved {
+		err = deniedError(key, decision)
+	}
+	return key, decision, err
+}
+
+// tell tells Sluice what an answer says.
+func (t *Transport) tell(ctx context.Context, key string, response *http.Response, quota []Quota) {
+	pause := t.reports.report(ctx, t.Client, key, t.ReportsRemaining.leastIn(response.Header, time.Now()), quota)
+	if t.PausesKey {
+		pause = max(pause, timeToRetry(response, time.Now()))
+	}
+	if pause > 0 {
+		_ = t.Client.Pause(ctx, key, min(pause, longestPause))
+	}
+}
+
+// timeToRetry returns for how long an answer asks its caller to wait: Retry-After has seconds or a date (RFC 9110, section
+// 10.2.3). It is 0 or less if the answer asks for nothing.
+func timeToRetry(response *http.Response, now time.Time) time.Duration {
+	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	text := response.Header.Get("Retry-After")
+	if seconds, ok := wholeNumber(text); ok {
+		return time.Duration(min(seconds, int64(longestPause/time.Second))) * time.Second
+	}
+	date, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return date.Sub(now)
+}

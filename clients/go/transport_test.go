@@ -1,0 +1,248 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// get sends a request through a limited transport.
+func get(t *testing.T, transport *Transport, url string) (*http.Response, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err == nil {
+		t.Cleanup(func() { response.Body.Close() })
+	}
+	return response, err
+}
+
+// limitedBy returns a transport that asks for one key.
+func limitedBy(client *Client, key string) *Transport {
+	return &Transport{Client: client, Key: func(*http.Request) string { return key }}
+}
+
+// answersWith answers with a status and headers, given in pairs.
+func answersWith(status int, pairs ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(pairs); i += 2 {
+			w.Header().Set(pairs[i], pairs[i+1])
+		}
+		w.WriteHeader(status)
+	}
+}
+
+func TestARequestIsSentOnceItIsApproved(t *testing.T) {
+	client, key := newClient(t, Options{}), newKey(t, "")
+	vendor := newStandIn(t, says(http.StatusOK, "OK"))
+	id := approve(t, client, key, CheckOptions{})
+	transport, end := limitedBy(client, key), make(chan error, 1)
+	go func() {
+		response, err := get(t, transport, vendor.url)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = errors.New(response.Status)
+		}
+		end <- err
+	}()
+	until(t, "the wait", func() bool { return stateOf(t, key).NumWaiting == 1 })
+	if sent := len(vendor.asked(http.MethodGet)); sent != 0 {
+		t.Errorf("%d requests were sent before", sent)
+	}
+	if _, err := client.Release(testContext(t), key, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := receive(t, "the answer", end); err != nil {
+		t.Fatal(err)
+	}
+	if used := stateOf(t, key).NumApprovedThisWindow; used != 1 {
+		t.Errorf("%d count", used)
+	}
+}
+
+// closeNoter is a body that notes that it is closed.
+type closeNoter struct {
+	io.Reader
+	isClosed bool
+}
+
+func (b *closeNoter) Close() error { b.isClosed = true; return nil }
+
+func TestADeniedRequestIsNotSent(t *testing.T) {
+	client, key := newClient(t, Options{}), newKey(t, "")
+	vendor := newStandIn(t, says(http.StatusOK, "OK"))
+	approve(t, client, key, CheckOptions{})
+	transport := limitedBy(client, key)
+	transport.Options.MaxWait = NoWait
+	body := &closeNoter{Reader: strings.NewReader("question")}
+	request, err := http.NewRequestWithContext(testContext(t), http.MethodPost, vendor.url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&http.Client{Transport: transport}).Do(request)
+	var denied *DeniedError
+	if !errors.As(err, &denied) || denied.Key != key || !body.isClosed {
+		t.Errorf("got %v, and the body is closed: %v", err, body.isClosed)
+	}
+	if sent := len(vendor.requests); sent != 0 {
+		t.Errorf("%d requests were sent", sent)
+	}
+}
+
+func TestARequestWithoutAKeyIsNotLimited(t *testing.T) {
+	vendor := newStandIn(t, says(http.StatusOK, "OK"))
+	client := newClient(t, Options{URLs: []string{refusingURL(t)}})
+	if _, err := get(t, limitedBy(client, ""), vendor.url); err != nil {
+		t.Error(err)
+	}
+	if _, err := get(t, &Transport{}, vendor.url); err == nil || !strings.Contains(err.Error(), "needs a Client and a Key") {
+		t.Errorf("got %v without a client", err)
+	}
+}
+
+func TestAnApprovalIsReleasedOnlyIfThereWasNoConnection(t *testing.T) {
+	client := newClient(t, Options{})
+	for url, used := range map[string]int{refusingURL(t): 0, newStandIn(t, loses).url: 1} {
+		key := newKey(t, "")
+		if _, err := get(t, limitedBy(client, key), url); err == nil {
+			t.Fatal("there is an answer")
+		}
+		if got := stateOf(t, key).NumApprovedThisWindow; got != used {
+			t.Errorf("%d count instead of %d", got, used)
+		}
+	}
+}
+
+func TestTheContextOfARequestEndsItsWait(t *testing.T) {
+	client, key := newClient(t, Options{}), newKey(t, "")
+	approve(t, client, key, CheckOptions{})
+	ctx, cancel := context.WithCancel(testContext(t))
+	transport, end := limitedBy(client, key), make(chan error, 1)
+	transport.Options.OnProgress = func(Progress) { cancel() }
+	go func() {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, sluiceURL+"/healthz", nil)
+		if err == nil {
+			_, err = transport.RoundTrip(request)
+		}
+		end <- err
+	}()
+	if err := receive(t, "the end", end); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRetryAfterPausesTheKey(t *testing.T) {
+	client := newClient(t, Options{})
+	date := time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
+	for name, c := range map[string]struct {
+		answer  http.HandlerFunc
+		isAsked bool
+		allowed bool
+	}{
+		"of a 429":              {answersWith(429, "Retry-After", "60"), true, false},
+		"of a 503, with a date": {answersWith(503, "Retry-After", date), true, false},
+		"of a 200":              {answersWith(200, "Retry-After", "60"), true, true},
+		"that is no time":       {answersWith(429, "Retry-After", "soon"), true, true},
+		"unless not asked to":   {answersWith(429, "Retry-After", "60"), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := newKey(t, "llm-")
+			transport := limitedBy(client, key)
+			transport.PausesKey = c.isAsked
+			if _, err := get(t, transport, newStandIn(t, c.answer).url); err != nil {
+				t.Fatal(err)
+			}
+			peek, err := client.Peek(testContext(t), key, CheckOptions{})
+			if err != nil || peek.Allowed != c.allowed {
+				t.Errorf("got %+v and %v", peek, err)
+			}
+		})
+	}
+}
+
+func TestLessThanSluiceBelievesIsReported(t *testing.T) {
+	client := newClient(t, Options{})
+	limits := ReportedLimits{Requests: "requests", Tokens: OwnLimit}
+	for name, c := range map[string]struct {
+		limits    ReportedLimits
+		remaining [2]string
+		want      [2]int64
+	}{
+		"to each limit": {limits, [2]string{"500", "50"}, [2]int64{500, 50}},
+		// The approval of the request has left so much.
+		"but not more": {limits, [2]string{"999", "99"}, [2]int64{999, 99}},
+		"if asked to":  {ReportedLimits{}, [2]string{"500", "50"}, [2]int64{999, 99}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vendor := newStandIn(t, answersWith(200,
+				"x-ratelimit-remaining-tokens", c.remaining[0], "x-ratelimit-reset-tokens", "6m0s",
+				"x-ratelimit-remaining-requests", c.remaining[1]))
+			key := newKey(t, "llm-")
+			transport := limitedBy(client, key)
+			transport.ReportsRemaining = c.limits
+			if _, err := get(t, transport, vendor.url); err != nil {
+				t.Fatal(err)
+			}
+			peek, err := client.Peek(testContext(t), key, CheckOptions{})
+			if err != nil || peek.Quota[0].Remaining != c.want[0] || peek.Quota[1].Remaining != c.want[1] {
+				t.Errorf("got %+v and %v", peek, err)
+			}
+		})
+	}
+}
+
+func TestALimitThatTakesNoReportsIsPausedIfNothingRemains(t *testing.T) {
+	client := newClient(t, Options{})
+	for remaining, allowed := range map[string]bool{"0": false, "7": true} {
+		vendor := newStandIn(t, answersWith(200, "X-RateLimit-Remaining", remaining, "X-RateLimit-Reset", "60"))
+		key := newKey(t, "bucket-")
+		transport := limitedBy(client, key)
+		transport.ReportsRemaining.Requests = OwnLimit
+		if _, err := get(t, transport, vendor.url); err != nil {
+			t.Fatal(err)
+		}
+		if peek, err := client.Peek(testContext(t), key, CheckOptions{}); err != nil || peek.Allowed != allowed {
+			t.Errorf("got %+v and %v if %s remain", peek, err, remaining)
+		}
+	}
+}
+
+func TestReportsOfALimitAreASecondApart(t *testing.T) {
+	var reports remainingReports
+	id, now := keyAndLimit{"a", OwnLimit}, time.Now()
+	for _, c := range []struct {
+		after           time.Duration
+		pauses          bool
+		due, isRejected bool
+	}{
+		{0, false, true, false},
+		{999 * time.Millisecond, false, false, false},
+		{time.Second, false, true, false},
+	} {
+		if due, rejected := reports.begin(id, now.Add(c.after), c.pauses); due != c.due || rejected != c.isRejected {
+			t.Errorf("after %v: %v and %v", c.after, due, rejected)
+		}
+	}
+	rejectedAt := now.Add(time.Second)
+	reports.reject(id, rejectedAt)
+	for _, c := range []struct {
+		after           time.Duration
+		pauses          bool
+		due, isRejected bool
+	}{
+		{59 * time.Second, false, false, true},
+		{59 * time.Second, true, true, true},
+		{61 * time.Second, false, true, false},
+	} {
+		due, rejected := reports.begin(id, rejectedAt.Add(c.after), c.pauses)
+		if due != c.due || rejected != c.isRejected {
+			t.Errorf("%v after a rejection: %v and %v", c.after, due, rejected)
+		}
+	}
+}

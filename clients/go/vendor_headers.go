@@ -1,0 +1,150 @@
+package sluice
+
+import (
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// unit is something that a vendor counts.
+type unit int
+
+const (
+	requests unit = iota
+	tokens
+	inputTokens
+	outputTokens
+)
+
+// vendorRemaining is what a vendor says about one of its limits.
+type vendorRemaining struct {
+	unit      unit
+	remaining int64
+	// reset is the time until the limit resets, of 1 ms to a day; 0 if the vendor does not say when.
+	reset time.Duration
+}
+
+// stated is what the headers have about a limit.
+type stated struct {
+	unit             unit
+	remaining, reset string
+}
+
+// vendorHeaders say what remains of a limit, and when it resets: those of the older drafts of RateLimit, of GitHub and many
+// others, of OpenAI and Azure, and of Anthropic.
+var vendorHeaders = []stated{
+	{requests, "RateLimit-Remaining", "RateLimit-Reset"},
+	{requests, "X-RateLimit-Remaining", "X-RateLimit-Reset"},
+	{requests, "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests"},
+	{tokens, "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens"},
+	{requests, "Anthropic-RateLimit-Requests-Remaining", "Anthropic-RateLimit-Requests-Reset"},
+	{tokens, "Anthropic-RateLimit-Tokens-Remaining", "Anthropic-RateLimit-Tokens-Reset"},
+	{inputTokens, "Anthropic-RateLimit-Input-Tokens-Remaining", "Anthropic-RateLimit-Input-Tokens-Reset"},
+	{outputTokens, "Anthropic-RateLimit-Output-Tokens-Remaining", "Anthropic-RateLimit-Output-Tokens-Reset"},
+}
+
+var (
+	secondsPattern      = regexp.MustCompile(`^[0-9]{1,15}(?:\.[0-9]+)?$`)
+	durationPattern     = regexp.MustCompile(`^(?:[0-9]{1,15}(?:\.[0-9]+)?(?:ms|[smhd]))+$`)
+	durationPartPattern = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)(ms|[smhd])`)
+	// A date of RFC 3339.
+	datePattern = regexp.MustCompile(
+		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
+	remainingPattern = regexp.MustCompile(`(?:^|[ ,])remaining=([0-9]+)`)
+	resetPattern     = regexp.MustCompile(`(?:^|[ ,])reset=([0-9]+)`)
+)
+
+// unitMillis has the milliseconds of each unit of a duration.
+var unitMillis = map[string]float64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+const (
+	// More seconds than these are a date: seconds since 1970.
+	yearSeconds = 365 * 86_400
+	// More than these, which would be in the year 5138, are milliseconds since 1970.
+	largestDateSeconds = 1e11
+	longestReset       = 24 * time.Hour
+)
+
+// remainingIn reads what remains of the limits of a vendor, as the headers of its answer say. A limit may be there several
+// times. It ignores values that can't be read, and limits that have reset already.
+func remainingIn(header http.Header, now time.Time) []vendorRemaining {
+	said := statedByDraft(header)
+	for _, names := range vendorHeaders {
+		said = append(said, stated{names.unit, valueOf(header, names.remaining), valueOf(header, names.reset)})
+	}
+	var found []vendorRemaining
+	for _, one := range said {
+		remaining, ok := wholeNumber(one.remaining)
+		if !ok {
+			continue
+		}
+		millis, hasReset := millisUntil(one.reset, now)
+		if hasReset && millis <= 0 {
+			continue
+		}
+		reset := time.Duration(math.Ceil(min(millis, float64(longestReset.Milliseconds())))) * time.Millisecond
+		found = append(found, vendorRemaining{one.unit, remaining, reset})
+	}
+	return found
+}
+
+// statedByDraft reads RateLimit: "name";r=12;t=60 for each limit, as of draft-ietf-httpapi-ratelimit-headers-08 to -11, or
+// limit=100, remaining=12, reset=60, as of -07.
+func statedByDraft(header http.Header) []stated {
+	policies := map[string]map[string]string{}
+	for _, policy := range structuredItems(valueOf(header, "RateLimit-Policy")) {
+		policies[policy.text] = policy.parameters
+	}
+	text := valueOf(header, "RateLimit")
+	var said []stated
+	for _, item := range structuredItems(text) {
+		// Other units are bytes and connections.
+		if unit, ok := policies[item.text]["qu"]; !ok || unit == `"requests"` {
+			said = append(said, stated{requests, item.parameters["r"], item.parameters["t"]})
+		}
+	}
+	return append(said, stated{requests, firstGroup(remainingPattern, text), firstGroup(resetPattern, text)})
+}
+
+// millisUntil reads when a limit resets: seconds, a duration such as 6m0s, or a date, which is seconds or milliseconds since
+// 1970 or RFC 3339.
+func millisUntil(text string, now time.Time) (float64, bool) {
+	nowMillis := float64(now.UnixMilli())
+	switch {
+	case secondsPattern.MatchString(text):
+		seconds := number(text)
+		switch {
+		case seconds > largestDateSeconds:
+			return seconds - nowMillis, true
+		case seconds > yearSeconds:
+			return seconds*1000 - nowMillis, true
+		}
+		return seconds * 1000, true
+	case durationPattern.MatchString(text):
+		millis := 0.0
+		for _, part := range durationPartPattern.FindAllStringSubmatch(text, -1) {
+			millis += number(part[1]) * unitMillis[part[2]]
+		}
+		return millis, true
+	case datePattern.MatchString(text):
+		if date, err := time.Parse(time.RFC3339, text); err == nil {
+			return float64(date.UnixMilli()) - nowMillis, true
+		}
+	}
+	return 0, false
+}
+
+// number reads a text that a pattern has found to be a number.
+func number(digits string) float64 {
+	value, _ := strconv.ParseFloat(digits, 64)
+	return value
+}
+
+func firstGroup(pattern *regexp.Regexp, text string) string {
+	if found := pattern.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
