@@ -34,6 +34,7 @@ interface IssueForm {
 /** By ecosystem: each folder of the update bot must have one of these files. */
 const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   npm: ['package-lock.json'],
+  pip: ['pyproject.toml', 'requirements.txt'],
   'github-actions': ['.github/workflows'],
   docker: ['Dockerfile', 'redis.yaml'],
   'docker-compose': ['docker-compose.yml'],

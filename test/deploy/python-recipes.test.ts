@@ -1,7 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -56,15 +55,16 @@ function shownOf(command: string): string {
 
 const started: ChildProcess[] = [];
 afterAll(async () => {
-  for (const child of started) child.kill('SIGKILL');
-  await Promise.all(
-    started.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')),
-  );
+  for (const child of started) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
 });
 
 function start(words: readonly string[], more: Record<string, string>): ChildProcess {
   const env = { ...environment(), ...more };
-  const child = spawn(python, words, { cwd: EXAMPLES, env, stdio: ['ignore', 'inherit', 'pipe'] });
+  const child = spawn(python, words, { cwd: EXAMPLES, env, stdio: ['ignore', 'ignore', 'pipe'] });
   started.push(child);
   return child;
 }

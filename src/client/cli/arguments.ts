@@ -46,13 +46,15 @@ export function parseCommandLine(args: readonly string[]): Asked {
   const values = valuesOf(command, options);
   if (command === undefined) throw new CommandLineError('a command is missing');
   const { runs } = COMMANDS[command];
-  const given = runs ? operands : [...operands, ...rest];
-  demandOperands(command, given);
-  const commandLine = runs ? rest : [];
-  if (runs && commandLine.length === 0) {
-    throw new CommandLineError(`${command} needs CMD after --`);
-  }
-  return { command, operands: demandNoMore(command, given), values, commandLine };
+  const invocation = {
+    command,
+    values,
+    ...(runs
+      ? { operands, commandLine: rest }
+      : { operands: [...operands, ...rest], commandLine: [] }),
+  };
+  demandComplete(invocation);
+  return invocation;
 }
 
 function typeOf(name: string): { type: 'string' | 'boolean' } {
@@ -88,14 +90,15 @@ function valuesOf(command: CommandName | undefined, options: readonly OptionToke
   return values as Values;
 }
 
-function demandOperands(command: CommandName, given: readonly string[]): void {
-  const missing = COMMANDS[command].operands.find((_, i) => (given[i] ?? '') === '');
+function demandComplete({ command, operands: given, commandLine }: Invocation): void {
+  const { operands, optional, runs } = COMMANDS[command];
+  const missing = operands.find((_, i) => (given[i] ?? '') === '');
   if (missing !== undefined) throw new CommandLineError(`${command} needs ${missing}`);
-}
-
-function demandNoMore(command: CommandName, given: readonly string[]): readonly string[] {
-  const { operands, optional } = COMMANDS[command];
+  if (runs && commandLine.length === 0) {
+    throw new CommandLineError(`${command} needs CMD after --`);
+  }
   const extra = given[operands.length + (optional === undefined ? 0 : 1)];
-  if (extra === undefined) return given;
-  throw new CommandLineError(`unexpected argument ${JSON.stringify(extra)}`);
+  if (extra !== undefined) {
+    throw new CommandLineError(`unexpected argument ${JSON.stringify(extra)}`);
+  }
 }

@@ -1,8 +1,8 @@
 import type { Denial } from '../index.js';
 import { SluiceDeniedError } from '../index.js';
 import type { Invocation } from './arguments.js';
-import { ask } from './ask.js';
-import { askingOf } from './asking.js';
+import { withClient } from './with-client.js';
+import { askingOf } from './request-options.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson } from './output.js';
 import { Signals } from './signals.js';
@@ -15,7 +15,7 @@ import { Signals } from './signals.js';
 export function check(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const { hold: holdMillis, 'max-wait': maxWaitMillis, wait, json } = values;
-  return ask(invocation, async (client, key, messages) => {
+  return withClient(invocation, async (client, key, messages) => {
     const signals = new Signals();
     const asking = { ...askingOf(values), holdMillis, signal: signals.interruption };
     try {

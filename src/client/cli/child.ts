@@ -48,7 +48,10 @@ export class Child {
         detached: hasOwnGroup,
       });
       await once(child, 'spawn');
-      return new Child(child, child.pid ?? 0, hasOwnGroup, onSignalError);
+      const { pid } = child;
+      // A signal to the group 0 would go to this process.
+      if (!pid) throw new Error('it has no process id');
+      return new Child(child, pid, hasOwnGroup, onSignalError);
     } catch (error) {
       throw new CommandStartError(command, error);
     }

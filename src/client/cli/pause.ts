@@ -1,5 +1,5 @@
 import type { Invocation } from './arguments.js';
-import { ask } from './ask.js';
+import { withClient } from './with-client.js';
 import { parseDuration } from './durations.js';
 import { CommandLineError } from './errors.js';
 import { EXIT } from './exit-codes.js';
@@ -18,7 +18,7 @@ export async function pause(invocation: Invocation): Promise<number> {
     throw new CommandLineError('pause needs DURATION or --end');
   }
   const pauseMillis = duration === undefined ? 0 : parseDuration('DURATION', duration);
-  return ask(invocation, async (client, key) => {
+  return withClient(invocation, async (client, key) => {
     await client.pause(key, pauseMillis);
     if (json) printJson({ key, pauseMillis });
     else

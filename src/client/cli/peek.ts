@@ -1,7 +1,7 @@
 import type { Peek, Quota } from '../index.js';
 import type { Invocation } from './arguments.js';
-import { ask } from './ask.js';
-import { placeOf } from './asking.js';
+import { withClient } from './with-client.js';
+import { placeOf } from './request-options.js';
 import { shownTime } from './durations.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson } from './output.js';
@@ -14,7 +14,7 @@ import { printable } from './printable.js';
  */
 export function peek(invocation: Invocation): Promise<number> {
   const { values } = invocation;
-  return ask(invocation, async (client, key) => {
+  return withClient(invocation, async (client, key) => {
     const peeked = await client.peek(key, placeOf(values));
     const { allowed, waitMillis, limit, quota = [] } = peeked;
     if (values.json) printJson({ allowed, key, waitMillis, limit, quota });

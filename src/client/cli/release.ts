@@ -1,5 +1,5 @@
 import type { Invocation } from './arguments.js';
-import { ask } from './ask.js';
+import { withClient } from './with-client.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson, writeLine } from './output.js';
 import { printable } from './printable.js';
@@ -12,7 +12,7 @@ import { PROGRAM } from './program.js';
  */
 export function release(invocation: Invocation): Promise<number> {
   const [, requestId = ''] = invocation.operands;
-  return ask(invocation, async (client, key) => {
+  return withClient(invocation, async (client, key) => {
     const released = await client.release(key, requestId);
     if (invocation.values.json) printJson({ released, key, requestId });
     else if (released) print(`${printable(key)}: released`);

@@ -1,6 +1,6 @@
 import type { Invocation } from './arguments.js';
-import { ask } from './ask.js';
-import { askingOf } from './asking.js';
+import { withClient } from './with-client.js';
+import { askingOf } from './request-options.js';
 import { Child } from './child.js';
 import { EXIT } from './exit-codes.js';
 import type { Messages } from './messages.js';
@@ -16,7 +16,7 @@ const DEFAULT_GRACE_MILLIS = 10_000;
 export function run(invocation: Invocation): Promise<number> {
   const { values, commandLine } = invocation;
   const { grace = DEFAULT_GRACE_MILLIS } = values;
-  return ask(invocation, async (client, key, messages) => {
+  return withClient(invocation, async (client, key, messages) => {
     const signals = new Signals();
     const work = async (lost: AbortSignal, requestId: string): Promise<number> => {
       messages.approved(requestId);
@@ -55,7 +55,8 @@ async function codeOf(
     messages.lost(lost.reason as Error);
     stopped = child.stop(graceMillis);
   };
-  lost.addEventListener('abort', stop);
+  if (lost.aborted) stop();
+  else lost.addEventListener('abort', stop);
   const code = await child.ended;
   lost.removeEventListener('abort', stop);
   if (!stopped) return code;

@@ -124,25 +124,18 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
 
   test('writes results in JSON', async () => {
     const key = uniqueKey();
+    const anyNumber = expect.any(Number) as number;
     const quota = (remaining: number) => [
-      {
-        name: 'default',
-        limit: 1,
-        remaining,
-        resetSeconds: expect.any(Number) as number,
-        windowSeconds: 3600,
-      },
+      { name: 'default', limit: 1, remaining, resetSeconds: anyNumber, windowSeconds: 3600 },
     ];
 
     const [code, approval] = await printed('check', key);
     const { requestId } = approval as { requestId: string };
 
     expect([code, approval]).toEqual([0, { approved: true, key, requestId, quota: quota(0) }]);
-    const retryAfterSeconds = expect.any(Number) as number;
-    const denial = { approved: false, key, retryAfterSeconds, quota: quota(0) };
+    const denial = { approved: false, key, retryAfterSeconds: anyNumber, quota: quota(0) };
     expect(await printed('check', key)).toEqual([75, denial]);
-    const waitMillis = expect.any(Number) as number;
-    const peeked = { allowed: false, key, waitMillis, quota: quota(0) };
+    const peeked = { allowed: false, key, waitMillis: anyNumber, quota: quota(0) };
     expect(await printed('peek', key)).toEqual([75, peeked]);
     expect(await printed('release', key, requestId)).toEqual([
       0,

@@ -122,7 +122,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       expect(await Promise.all([text.ended, json.ended])).toEqual([75, 75]);
       expect(text.stderr).toContain('denied by the limit hour, try again in 60 min');
       const event = { event: 'denied', key, limit: 'hour' };
-      expect(eventsIn(json.stderr)).toMatchObject([
+      expect(eventsIn(json.stderr)).toEqual([
         { ...event, retryAfterSeconds: expect.any(Number) as number },
       ]);
     });

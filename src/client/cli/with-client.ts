@@ -1,6 +1,6 @@
 import type { SluiceClient } from '../index.js';
 import type { Invocation } from './arguments.js';
-import { waitingOf } from './asking.js';
+import { waitingOf } from './request-options.js';
 import { clientOf, connectionOf } from './connection.js';
 import { exitCodeOf } from './failures.js';
 import { jsonMessages } from './json-messages.js';
@@ -8,12 +8,12 @@ import type { Messages } from './messages.js';
 import { textMessages } from './text-messages.js';
 
 /**
- * Asks Sluice about the key of a command.
+ * Has a command ask Sluice about its key.
  * @param work returns the exit code
  * @returns the exit code, of a failure as well
  * @throws CommandLineError if the options are wrong
  */
-export async function ask(
+export async function withClient(
   { operands: [key = ''], values }: Invocation,
   work: (client: SluiceClient, key: string, messages: Messages) => Promise<number>,
 ): Promise<number> {
