@@ -108,7 +108,7 @@ func (a answer) failure() error {
 // retryAfter returns the time that the answer asks to wait; 0 if it asks for none.
 func (a answer) retryAfter() time.Duration {
 	seconds, _ := wholeNumber(a.header.Get("Retry-After"))
-	return time.Duration(seconds) * time.Second
+	return secondsOf(seconds)
 }
 
 // hasCountedNothing says whether a 503 with this code is certain to have counted nothing.
@@ -118,6 +118,13 @@ func hasCountedNothing(code string) bool {
 		return true
 	}
 	return false
+}
+
+// longestSeconds is the longest window of Sluice, 366 days: no time in an answer is longer.
+const longestSeconds = 366 * 86_400
+
+func secondsOf(seconds int64) time.Duration {
+	return time.Duration(min(seconds, longestSeconds)) * time.Second
 }
 
 func durationOf(millis int64) time.Duration { return time.Duration(millis) * time.Millisecond }

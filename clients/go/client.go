@@ -71,8 +71,7 @@ func New(options Options) (*Client, error) {
 }
 
 // Close waits until all that is given back for calls whose contexts have ended is given back, and closes the idle
-// connections. That takes as long as an answer to a check may be late, or as three calls of Timeout. Call it once the
-// other calls have returned.
+// connections. That takes 11 s at most with the default Timeout. Call it once the other calls have returned.
 func (c *Client) Close() {
 	c.background.wait()
 	if c.own != nil {

@@ -48,13 +48,28 @@ func TestADecisionHasItsQuota(t *testing.T) {
 func TestAnApprovalThatNothingCountsSaysSo(t *testing.T) {
 	client, key := newClient(t, Options{}), newKey(t, "shadow-")
 	approve(t, client, key, CheckOptions{})
-	decision, err := client.Check(testContext(t), key, CheckOptions{})
-	if err != nil || !decision.Approved || !decision.Uncounted {
-		t.Fatalf("got %+v and %v", decision, err)
+	inOutage := func(policy string) *Client {
+		return newClient(t, Options{URLs: []string{newStandIn(t, func(w http.ResponseWriter, request *http.Request) {
+			w.Header().Set("X-Sluice-Outage-Policy", policy)
+			says(http.StatusOK, approvedBody)(w, request)
+		}).url}})
+	}
+	for name, c := range map[string]struct {
+		client    *Client
+		uncounted bool
+	}{
+		"a rule in shadow mode":   {client, true},
+		"the outage policy allow": {inOutage("allow"), true},
+		"the outage policy local": {inOutage("local"), false},
+	} {
+		decision, err := c.client.Check(testContext(t), key, CheckOptions{})
+		if err != nil || !decision.Approved || decision.Uncounted != c.uncounted {
+			t.Errorf("got %+v and %v by %s", decision, err, name)
+		}
 	}
 }
 
-func TestOptionsOfAChecksLimitsAreSent(t *testing.T) {
+func TestTheOptionsOfACheckAreSent(t *testing.T) {
 	client, key, ctx := newClient(t, Options{}), newKey(t, "lanes-"), testContext(t)
 	approve(t, client, key, CheckOptions{
 		Hits: 2, MaxRequests: 3, MaxRequestsInQueue: NoQueue, Window: 2 * time.Hour, Lane: "interactive",
@@ -162,9 +177,9 @@ func TestAnyTextIsAKey(t *testing.T) {
 			t.Errorf("got %v and %v for %q", found, err, key)
 		}
 	}
-	// A part of a path that goes up.
-	if _, err := client.Check(testContext(t), "..", CheckOptions{}); err != nil {
-		t.Error(err)
+	// A proxy would take these for a path that goes up.
+	if path := (call{names: []string{".."}}).path(); path != "/rate/%2E%2E" {
+		t.Errorf("the path is %s", path)
 	}
 }
 

@@ -23,12 +23,19 @@ func newClient() *sluice.Client {
 func ExampleClient_Check() {
 	client, ctx := newClient(), context.Background()
 	defer client.Close()
-	for range 2 {
-		decision, err := client.Check(ctx, "example of a check", sluice.CheckOptions{MaxRequests: 1})
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println("approved:", decision.Approved)
+	first, err := client.Check(ctx, "example of a check", sluice.CheckOptions{MaxRequests: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("approved:", first.Approved)
+	second, err := client.Check(ctx, "example of a check", sluice.CheckOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("approved:", second.Approved)
+	// The work has failed, so that others may have its approval.
+	if _, err := client.Release(ctx, "example of a check", first.RequestID); err != nil {
+		log.Fatal(err)
 	}
 	// Output:
 	// approved: true
@@ -55,6 +62,9 @@ func ExampleClient_Wait() {
 		log.Fatal(err)
 	}
 	fmt.Println("approved:", decision.Approved)
+	if _, err := client.Release(ctx, "example of a wait", decision.RequestID); err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// position: 1
 	// approved: true
@@ -63,7 +73,9 @@ func ExampleClient_Wait() {
 func ExampleClient_Permit() {
 	client := newClient()
 	defer client.Close()
-	permit, err := client.Permit(context.Background(), "example of a permit", sluice.WaitOptions{})
+	permit, err := client.Permit(context.Background(), "example of a permit", sluice.WaitOptions{
+		MaxWait: time.Minute,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -97,10 +109,14 @@ func ExampleDeniedError() {
 func ExampleTransport() {
 	client := newClient()
 	defer client.Close()
-	// Each host has a queue of its own, with the limit that the rules give to its key.
+	// Each host has a queue of its own, and gets 100 requests in each window.
 	limited := http.Client{Transport: &sluice.Transport{
 		Client: client,
 		Key:    func(request *http.Request) string { return "calls to " + request.URL.Host },
+		Options: sluice.WaitOptions{
+			CheckOptions: sluice.CheckOptions{MaxRequests: 100},
+			MaxWait:      time.Minute,
+		},
 	}}
 	response, err := limited.Get(os.Getenv("SLUICE_URL") + "/healthz")
 	if err != nil {

@@ -17,26 +17,26 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const each = 20
 	var callers sync.WaitGroup
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	for range 20 {
+	ctx, cancel := context.WithCancel(testContext(t))
+	first, err := client.Permit(ctx, key, WaitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range each {
 		callers.Add(3)
 		go func() {
 			defer callers.Done()
-			// One of them gets the permit, and the others wait until the context ends.
-			permit, err := client.Permit(ctx, key, WaitOptions{})
-			if err != nil {
-				return
+			if permit, err := client.Permit(ctx, key, WaitOptions{}); err == nil {
+				<-permit.Context().Done()
+				permit.Release()
 			}
-			<-permit.Context().Done()
-			permit.Release()
 		}()
 		go func() {
 			defer callers.Done()
-			decision, _ := client.Wait(ctx, key, WaitOptions{OnProgress: func(Progress) {}})
-			// It may get the turn of the permit, which is released as the context ends.
-			if decision.Approved {
+			// It may get the turn of a permit that is released as the context ends.
+			if decision, err := client.Wait(ctx, key, WaitOptions{}); err == nil {
 				_, _ = client.Release(context.WithoutCancel(ctx), key, decision.RequestID)
 			}
 		}()
@@ -44,9 +44,12 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			defer callers.Done()
 			short, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
-			_, _ = client.Check(short, newKey(t, ""), CheckOptions{})
+			_, _ = client.Check(short, key+" of a check", CheckOptions{})
 		}()
 	}
+	until(t, "all waits", func() bool { return stateOf(t, key).NumWaiting == 2*each })
+	cancel()
+	first.Release()
 	callers.Wait()
 	client.Close()
 	if got := stateOf(t, key); got.NumApprovedThisWindow != 0 || got.NumWaiting != 0 {

@@ -47,8 +47,8 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	if options.Hold == 0 || decision.Uncounted {
 		return permit, nil
 	}
-	hold := &hold{client: c, key: key, requestID: decision.RequestID, length: options.Hold, heldSince: askedAt}
-	if err := hold.begin(ctx); err != nil {
+	held := &hold{client: c, key: key, requestID: decision.RequestID, length: options.Hold, heldSince: askedAt}
+	if err := held.begin(ctx); err != nil {
 		permit.lose(err)
 		permit.Release()
 		return nil, err
@@ -56,7 +56,7 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	permit.renewals.Add(1)
 	go func() {
 		defer permit.renewals.Done()
-		permit.lose(hold.keepRenewed(renewing))
+		permit.lose(held.keepRenewed(renewing))
 	}()
 	return permit, nil
 }

@@ -37,7 +37,7 @@ func TestAPermitOutlivesItsHoldUntilItsRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range renewalsPerHold + 1 {
+	for begun := time.Now(); time.Since(begun) < shortestHold; {
 		receive(t, "a renewal", renewed)
 	}
 	_, err = client.Permit(ctx, key, options)
@@ -163,13 +163,15 @@ func TestAPermitThatIsNotHeldIsNotRenewed(t *testing.T) {
 }
 
 func TestAPermitCountsUntilItsReleaseAlthoughItsContextHasEnded(t *testing.T) {
-	client, key := newClient(t, Options{}), newKey(t, "")
+	proxy, renewed := newProxy(t, http.MethodPut)
+	client, key := newClient(t, Options{URLs: []string{proxy.url}}), newKey(t, "")
 	ctx, cancel := context.WithCancel(testContext(t))
-	permit, err := client.Permit(ctx, key, WaitOptions{})
+	permit, err := client.Permit(ctx, key, WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
+	receive(t, "a renewal", renewed)
 	if cause := context.Cause(permit.Context()); !errors.Is(cause, context.Canceled) {
 		t.Errorf("the work ended with %v", cause)
 	}

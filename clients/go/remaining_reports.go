@@ -37,7 +37,7 @@ func (l ReportedLimits) leastIn(header http.Header, now time.Time) map[string]ve
 		return nil
 	}
 	limits := map[unit]string{
-		requests: l.Requests, tokens: l.Tokens, inputTokens: l.InputTokens, outputTokens: l.OutputTokens,
+		unitRequests: l.Requests, unitTokens: l.Tokens, unitInputTokens: l.InputTokens, unitOutputTokens: l.OutputTokens,
 	}
 	least := map[string]vendorRemaining{}
 	for _, said := range remainingIn(header, now) {
@@ -105,10 +105,7 @@ func (r *remainingReports) reportOne(
 	if isRejected {
 		return said.pause()
 	}
-	options := ReportOptions{Reset: said.reset}
-	if id.limit != OwnLimit {
-		options.Limit = id.limit
-	}
+	options := ReportOptions{Reset: said.reset, Limit: id.limit}
 	var rejected *RejectedError
 	if errors.As(client.ReportRemaining(ctx, id.key, said.remaining, options), &rejected) {
 		r.reject(id, now)

@@ -75,6 +75,20 @@ func TestTheNextAddressIsAskedIfOneIsUnreachableOrStops(t *testing.T) {
 	}
 }
 
+func TestOfSeveralFailuresOfAnAddressOneLeadsToTheNext(t *testing.T) {
+	addresses, err := newAddresses([]string{"http://a/", "http://b", "http://c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := addresses.current()
+	for range 2 {
+		addresses.leave(first)
+	}
+	if got := addresses.current(); first != "http://a" || got != "http://b" {
+		t.Errorf("got %s and then %s", first, got)
+	}
+}
+
 func TestAnUnreachableSluiceHasCountedNothing(t *testing.T) {
 	client := newClient(t, Options{URLs: []string{refusingURL(t)}, Retries: NoRetries})
 	_, err := client.Check(testContext(t), "a", CheckOptions{})
@@ -90,11 +104,15 @@ func TestAPauseThatWouldOutlastTheTimeoutIsNotBegun(t *testing.T) {
 		w.Header().Set("Retry-After", "60")
 		fails(http.StatusServiceUnavailable, codeStoreFull)(w, request)
 	}
-	client := newClient(t, Options{URLs: []string{newStandIn(t, busy).url}})
+	sluice := newStandIn(t, busy)
+	client := newClient(t, Options{URLs: []string{sluice.url}})
 	_, err := client.Check(testContext(t), "a", CheckOptions{})
 	var failure *UnavailableError
 	if !errors.As(err, &failure) || failure.RetryAfter != time.Minute || failure.Code != codeStoreFull {
 		t.Fatalf("got %v", err)
+	}
+	if asked := len(sluice.asked(http.MethodPost)); asked != 1 {
+		t.Errorf("it was asked %d times", asked)
 	}
 }
 

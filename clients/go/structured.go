@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 var (
@@ -64,8 +63,8 @@ func quotaIn(header http.Header) []Quota {
 			Name:      policy.text,
 			Limit:     limit,
 			Remaining: remaining,
-			Reset:     time.Duration(reset) * time.Second,
-			Window:    time.Duration(window) * time.Second,
+			Reset:     secondsOf(reset),
+			Window:    secondsOf(window),
 		})
 	}
 	return quota

@@ -100,7 +100,7 @@ func timeToRetry(response *http.Response, now time.Time) time.Duration {
 	}
 	text := response.Header.Get("Retry-After")
 	if seconds, ok := wholeNumber(text); ok {
-		return time.Duration(min(seconds, int64(longestPause/time.Second))) * time.Second
+		return secondsOf(seconds)
 	}
 	date, err := http.ParseTime(text)
 	if err != nil {

@@ -210,6 +210,35 @@ func TestALimitThatTakesNoReportsIsPausedIfNothingRemains(t *testing.T) {
 		if peek, err := client.Peek(testContext(t), key, CheckOptions{}); err != nil || peek.Allowed != allowed {
 			t.Errorf("got %+v and %v if %s remain", peek, err, remaining)
 		}
+		if transport.reports.sent[keyAndLimit{key, OwnLimit}].rejectedAt.IsZero() {
+			t.Error("the limit would be asked again")
+		}
+	}
+}
+
+func TestTheLeastOfALimitIsReported(t *testing.T) {
+	header := headerOf(map[string]string{
+		"RateLimit-Remaining": "7", "RateLimit-Reset": "1",
+		"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "2",
+		"X-RateLimit-Remaining-Requests": "5", "X-RateLimit-Reset-Requests": "3",
+		"X-RateLimit-Remaining-Tokens": "6", "X-RateLimit-Reset-Tokens": "4",
+	})
+	least := ReportedLimits{Requests: OwnLimit, Tokens: OwnLimit}.leastIn(header, time.Now())
+	want := vendorRemaining{unitRequests, 5, 3 * time.Second}
+	if len(least) != 1 || least[OwnLimit] != want {
+		t.Errorf("got %+v", least)
+	}
+}
+
+func TestReportsAreForgottenAfterAMinute(t *testing.T) {
+	var reports remainingReports
+	now := time.Now()
+	for range 3 {
+		reports.begin(keyAndLimit{newKey(t, ""), OwnLimit}, now, false)
+	}
+	reports.begin(keyAndLimit{"a", OwnLimit}, now.Add(rejectedTime), false)
+	if left := len(reports.sent); left != 1 {
+		t.Errorf("%d reports are known", left)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 type unit int
 
 const (
-	requests unit = iota
-	tokens
-	inputTokens
-	outputTokens
+	unitRequests unit = iota
+	unitTokens
+	unitInputTokens
+	unitOutputTokens
 )
 
 // vendorRemaining is what a vendor says about one of its limits.
@@ -35,14 +35,14 @@ type stated struct {
 // vendorHeaders say what remains of a limit, and when it resets: those of the older drafts of RateLimit, of GitHub and many
 // others, of OpenAI and Azure, and of Anthropic.
 var vendorHeaders = []stated{
-	{requests, "RateLimit-Remaining", "RateLimit-Reset"},
-	{requests, "X-RateLimit-Remaining", "X-RateLimit-Reset"},
-	{requests, "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests"},
-	{tokens, "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens"},
-	{requests, "Anthropic-RateLimit-Requests-Remaining", "Anthropic-RateLimit-Requests-Reset"},
-	{tokens, "Anthropic-RateLimit-Tokens-Remaining", "Anthropic-RateLimit-Tokens-Reset"},
-	{inputTokens, "Anthropic-RateLimit-Input-Tokens-Remaining", "Anthropic-RateLimit-Input-Tokens-Reset"},
-	{outputTokens, "Anthropic-RateLimit-Output-Tokens-Remaining", "Anthropic-RateLimit-Output-Tokens-Reset"},
+	{unitRequests, "RateLimit-Remaining", "RateLimit-Reset"},
+	{unitRequests, "X-RateLimit-Remaining", "X-RateLimit-Reset"},
+	{unitRequests, "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests"},
+	{unitTokens, "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens"},
+	{unitRequests, "Anthropic-RateLimit-Requests-Remaining", "Anthropic-RateLimit-Requests-Reset"},
+	{unitTokens, "Anthropic-RateLimit-Tokens-Remaining", "Anthropic-RateLimit-Tokens-Reset"},
+	{unitInputTokens, "Anthropic-RateLimit-Input-Tokens-Remaining", "Anthropic-RateLimit-Input-Tokens-Reset"},
+	{unitOutputTokens, "Anthropic-RateLimit-Output-Tokens-Remaining", "Anthropic-RateLimit-Output-Tokens-Reset"},
 }
 
 var (
@@ -101,11 +101,11 @@ func statedByDraft(header http.Header) []stated {
 	var said []stated
 	for _, item := range structuredItems(text) {
 		// Other units are bytes and connections.
-		if unit, ok := policies[item.text]["qu"]; !ok || unit == `"requests"` {
-			said = append(said, stated{requests, item.parameters["r"], item.parameters["t"]})
+		if quotaUnit, ok := policies[item.text]["qu"]; !ok || quotaUnit == `"requests"` {
+			said = append(said, stated{unitRequests, item.parameters["r"], item.parameters["t"]})
 		}
 	}
-	return append(said, stated{requests, firstGroup(remainingPattern, text), firstGroup(resetPattern, text)})
+	return append(said, stated{unitRequests, firstGroup(remainingPattern, text), firstGroup(resetPattern, text)})
 }
 
 // millisUntil reads when a limit resets: seconds, a duration such as 6m0s, or a date, which is seconds or milliseconds since

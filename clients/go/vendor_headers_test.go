@@ -25,7 +25,7 @@ type vendorCases struct {
 }
 
 var unitNames = map[string]unit{
-	"requests": requests, "tokens": tokens, "inputTokens": inputTokens, "outputTokens": outputTokens,
+	"requests": unitRequests, "tokens": unitTokens, "inputTokens": unitInputTokens, "outputTokens": unitOutputTokens,
 }
 
 func readVendorCases(t *testing.T) vendorCases {
@@ -72,7 +72,7 @@ func TestUnreadableHeadersOfVendorsAreIgnored(t *testing.T) {
 	}
 	for _, text := range cases.Unreadable.Reset {
 		header := headerOf(map[string]string{"X-RateLimit-Remaining": "3", "X-RateLimit-Reset": text})
-		want := []vendorRemaining{{requests, 3, 0}}
+		want := []vendorRemaining{{unitRequests, 3, 0}}
 		if got := remainingIn(header, cases.Now); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is read as %+v", text, got)
 		}

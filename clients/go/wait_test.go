@@ -192,6 +192,19 @@ func TestAWaitWhoseApprovalHasLapsedBeginsAgain(t *testing.T) {
 	}
 }
 
+func TestAWaitInOneRequestIsSentAgainWithItsID(t *testing.T) {
+	sluice := newStandIn(t, loses, says(http.StatusOK, approvedBody))
+	client := newClient(t, Options{URLs: []string{sluice.url}, KeepPlace: NoKeep})
+	if decision, err := client.Wait(testContext(t), "a", WaitOptions{}); err != nil || !decision.Approved {
+		t.Fatalf("got %+v and %v", decision, err)
+	}
+	asked := sluice.asked(http.MethodPost)
+	first, second := asked[0].URL.Query(), asked[1].URL.Query()
+	if first.Has("keepMillis") || first.Get("requestId") == "" || first.Encode() != second.Encode() {
+		t.Errorf("it asks %v and then %v", first, second)
+	}
+}
+
 func TestAnIDThatSluiceDoesNotKnowIsWithdrawnTwice(t *testing.T) {
 	place := make(chan Progress, 1)
 	waits := func(w http.ResponseWriter, request *http.Request) {
@@ -244,11 +257,13 @@ func TestAServiceThatKeepsPlacesForLessIsBelieved(t *testing.T) {
 }
 
 func TestAWaitGivesUpOnceItsPlaceHasLapsed(t *testing.T) {
-	sluice := newStandIn(t, fails(http.StatusServiceUnavailable, "STORE_UNAVAILABLE"))
+	// It has counted nothing, but an earlier request may have.
+	stopping := fails(http.StatusServiceUnavailable, codeShuttingDown)
+	sluice := newStandIn(t, loses, stopping)
 	client := newClient(t, Options{URLs: []string{sluice.url}, Retries: NoRetries, KeepPlace: time.Second})
 	_, err := client.Wait(testContext(t), "a", WaitOptions{})
 	var failure *UnavailableError
-	if !errors.As(err, &failure) || failure.Code != "STORE_UNAVAILABLE" || !failure.MayHaveCounted {
+	if !errors.As(err, &failure) || failure.Code != codeShuttingDown || !failure.MayHaveCounted {
 		t.Fatalf("got %v", err)
 	}
 	if asked := len(sluice.asked(http.MethodPost)); asked < 3 {
@@ -257,5 +272,20 @@ func TestAWaitGivesUpOnceItsPlaceHasLapsed(t *testing.T) {
 	client.Close()
 	if len(sluice.asked(http.MethodDelete)) == 0 {
 		t.Error("the id was not withdrawn")
+	}
+}
+
+func TestAWaitGoesOnAtTheNextAddressIfOneIsSilent(t *testing.T) {
+	silent := newStandIn(t, func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() })
+	other := newStandIn(t, says(http.StatusOK, approvedBody))
+	client := newClient(t, Options{
+		URLs: []string{silent.url, other.url}, LongPoll: time.Nanosecond, Timeout: 100 * time.Millisecond,
+	})
+	if decision, err := client.Wait(testContext(t), "a", WaitOptions{}); err != nil || !decision.Approved {
+		t.Fatalf("got %+v and %v", decision, err)
+	}
+	before, after := silent.asked(http.MethodPost), other.asked(http.MethodPost)
+	if len(before) != 1 || len(after) != 1 || before[0].URL.RawQuery != after[0].URL.RawQuery {
+		t.Errorf("%d and %d requests", len(before), len(after))
 	}
 }

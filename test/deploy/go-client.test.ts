@@ -51,7 +51,14 @@ testWithGo(
   async () => {
     const [ends, second, third] = await startReplicas();
     const race = provided('SLUICE_TEST_GO_RACE');
-    const words = ['test', ...(race === '' ? [] : [race]), '-count=1', '-v', './...'];
+    const words = [
+      'test',
+      ...(race === '' ? [] : [race]),
+      '-count=1',
+      '-timeout=4m',
+      '-v',
+      './...',
+    ];
     const printed = await output(go, words, CLIENT, {
       SLUICE_URL: third!.url,
       SLUICE_REPLICAS: [ends!, second!, third!].map(({ url }) => url).join(),
