@@ -222,7 +222,7 @@ export default tseslint.config(
       globals: Object.fromEntries(
         [
           ...['document', 'location', 'navigator', 'addEventListener', 'AbortController'],
-          ...['FormData', 'URLSearchParams'],
+          ...['FormData', 'URLSearchParams', 'ResizeObserver', 'getComputedStyle'],
         ].map((name) => [name, 'readonly']),
       ),
     },

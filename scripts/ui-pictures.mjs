@@ -12,14 +12,13 @@ import { RULES, startLoad } from './ui-pictures/load.mjs';
 
 const FOLDER = join(ROOT, 'docs/images');
 const LOAD_MILLIS = 90_000;
-const KEY = 'vendor/geocoder';
+const KEY = 'deploy';
 
-const WIDE = { width: 1180, height: 960 };
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
 const PICTURES = [
-  { file: 'dashboard-light.png', viewport: WIDE, colorScheme: 'light' },
+  { file: 'dashboard-light.png', viewport: DESKTOP, colorScheme: 'light' },
   { file: 'dashboard-dark.png', viewport: DESKTOP, colorScheme: 'dark', key: KEY },
   { file: 'dashboard-phone.png', viewport: PHONE, colorScheme: 'light' },
 ];

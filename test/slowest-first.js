@@ -26,6 +26,7 @@ const SLOWEST = [
   'test/service/replicas/approved-once.test.ts',
   'test/service/process/rules-file.test.ts',
   'test/service/replicas/short-stall.test.ts',
+  'test/service/replicas/key-history.test.ts',
   'test/redis/simulation/simulation.test.ts',
   'test/service/process/demo.test.ts',
   'test/service/http/transport-limits.test.ts',

@@ -59,3 +59,22 @@ export function keepList(parent, items, nameOf, create, update = () => undefined
   // An element that is moved loses the focus.
   if (focused !== document.activeElement && parent.contains(focused)) focused.focus();
 }
+
+/** How many items of a long list are shown until somebody asks for all. */
+const MOST_AT_FIRST = 10;
+
+/**
+ * Returns the first items of a list, or all once somebody has clicked on its button.
+ * @param button is shown if there are more
+ * @param again shows the list
+ */
+export function firstOf(items, button, again) {
+  const isOpen = button.getAttribute('aria-expanded') === 'true';
+  button.hidden = items.length <= MOST_AT_FIRST;
+  setText(button, isOpen ? `Show ${MOST_AT_FIRST} only` : `Show all ${items.length}`);
+  button.onclick = () => {
+    button.setAttribute('aria-expanded', String(!isOpen));
+    again();
+  };
+  return isOpen ? items : items.slice(0, MOST_AT_FIRST);
+}

@@ -1,13 +1,13 @@
 // The replicas, their store, their rules, and what they decide.
 
 import { byId, keepList, setText } from './dom.js';
-import { note } from './history.js';
-import { drawSpark } from './spark.js';
-import { count, duration, plural, rate } from './text.js';
+import { ago, count, moment, plural, rate } from './text.js';
 
 /** A decision counts half as much for a rate after this long, as a denial does for the rate of its key. */
 const HALF_LIFE_MILLIS = 10_000;
 const DECAY = Math.LN2 / HALF_LIFE_MILLIS;
+/** A replica that lives reports more often. */
+const OLD_REPORT_MILLIS = 10_000;
 const OUTCOMES = ['approved', 'denied', 'shadowed', 'withdrawn', 'failed'];
 
 /** By replica, its last report, and its rates as levels that fade. */
@@ -15,50 +15,67 @@ let replicas = new Map();
 
 /** @param data the answer of `ui/data` */
 export function showHead(data) {
-  showRates(data.replicas);
+  showRates(data);
   showReplicas(data);
   setText(byId('store'), data.store);
   setText(byId('problems'), data.problems.join('; '));
-  const { count: rules, digest, isStale } = data.rules;
+  showRules(data);
+  showOutage(data);
+}
+
+function showRules({ rules: { count: rules, digest, isStale }, replicas: reports }) {
   setText(
     byId('rules'),
     rules === 0 ? 'none, only settings' : `${plural(rules, 'rule', 'rules')}, ${digest}`,
   );
-  setText(
-    byId('rules-stale'),
-    isStale ? 'the rules file is invalid; the last good rules are in force' : '',
-  );
-  const sets = new Set(data.replicas.map((one) => one.rules)).size;
-  setText(byId('rules-differ'), sets > 1 ? `the replicas have ${sets} sets of rules` : '');
-  setText(byId('survey'), surveyText(data));
+  const sets = new Set(reports.map((one) => one.rules)).size;
+  const problems = [
+    isStale && 'the rules file is invalid; the last good rules are in force',
+    sets > 1 && `the replicas have ${sets} sets of rules`,
+  ];
+  setText(byId('rules-problem'), problems.filter(Boolean).join('; '));
+}
+
+/** Says what is not known while the store can't be read, and as of when the figures are. */
+function showOutage({ isComplete, asOfMillis, nowMillis, replicas: { length: seen } }) {
+  byId('outage').hidden = isComplete;
+  const since =
+    asOfMillis === null
+      ? 'Nothing was known of the keys before.'
+      : `Keys and replicas are as of ${moment(nowMillis - asOfMillis)} (${ago(nowMillis - asOfMillis)}).`;
+  const text =
+    `The store can’t be read. ${since} Not known: what the other replicas decide, and which of ` +
+    `${plural(seen, 'replica', 'replicas')} last seen still live.`;
+  setText(byId('outage'), isComplete ? '' : text);
 }
 
 /** The replicas with what each decides and how many wait there. */
-function showReplicas({ replica: own, replicas: reports }) {
-  setText(byId('replica-count'), plural(reports.length, 'replica', 'replicas'));
+function showReplicas({ replica: own, isComplete, replicas: reports }) {
+  const replicasText = plural(reports.length, 'replica', 'replicas');
+  setText(byId('replica-count'), isComplete ? replicasText : `${replicasText} last seen`);
   keepList(
     byId('replicas'),
     reports.toSorted((a, b) => a.replica.localeCompare(b.replica)),
     ({ replica }) => replica,
     () => document.createElement('li'),
-    (element, { replica, waiting }) => {
-      const perSecond = replicas.get(replica)?.perSecond.total;
+    (element, { replica, waiting, reportedMillis }) => {
+      const perSecond = replicas.get(replica)?.perSecond?.total;
       const parts = [
         perSecond !== undefined && `${rate(perSecond)}/s`,
         `${count(waiting)} waiting`,
         replica === own && 'answers this page',
+        reportedMillis >= OLD_REPORT_MILLIS && `last reported ${ago(reportedMillis)}`,
       ];
       setText(element, `${replica}: ${parts.filter(Boolean).join(', ')}`);
     },
   );
 }
 
-function showRates(reports) {
+function showRates({ replicas: reports, isComplete }) {
   replicas = new Map(reports.map((report) => [report.replica, ratesOf(report)]));
   const known = [...replicas.values()].flatMap(({ perSecond }) => (perSecond ? [perSecond] : []));
   if (known.length === 0) return;
   const sum = (field) => known.reduce((all, one) => all + one[field], 0);
-  note('replicas', { total: sum('total') });
   setText(byId('rate'), rate(sum('total')));
   const waiting = reports.reduce((all, one) => all + one.waiting, 0);
   const parts = [
@@ -67,13 +84,9 @@ function showRates(reports) {
     sum('shadowed') > 0 && `${rate(sum('shadowed'))} shadowed`,
     sum('failed') > 0 && `${rate(sum('failed'))} failed (503)`,
     `${count(waiting)} waiting`,
+    !isComplete && 'others as last reported',
   ];
   setText(byId('rate-parts'), parts.filter(Boolean).join(' · '));
-  drawSpark(byId('rate-spark'), {
-    name: 'replicas',
-    field: 'total',
-    title: (highest) => `Decisions in the last minutes, at most ${rate(highest)} per second`,
-  });
 }
 
 /** The rates of a replica, from two of its reports. They fade as those of the rows do. */
@@ -94,25 +107,4 @@ function ratesOf({ replica, uptimeMillis, decisions }) {
     if (outcome !== 'failed') perSecond.total += perSecond[outcome];
   }
   return { uptimeMillis, decisions, since: before.since, levels, perSecond };
-}
-
-const FAILURES = {
-  forbidden: 'the Redis user may not list keys (+scan); enter a whole key to open it',
-  unavailable: 'the store is unreachable; this is the last known state',
-  fault: 'the keys could not be listed; see the log',
-};
-
-function surveyText({ survey, matching }) {
-  const { keys, kept, isComplete, ageMillis, failure } = survey;
-  const parts = [
-    failure && FAILURES[failure],
-    matching === keys
-      ? plural(keys, 'key', 'keys')
-      : `${count(matching)} of ${plural(keys, 'key', 'keys')}`,
-    kept < keys && 'search and sorting cover only full, waiting and denying keys',
-    isComplete
-      ? ageMillis > 10_000 && `listed ${duration(ageMillis)} ago`
-      : !failure && 'still listing',
-  ];
-  return parts.filter(Boolean).join(' · ');
 }

@@ -1,83 +1,54 @@
-// The holders of a key's approvals, and the end of a hold by hand.
+// The holders of a key's approvals, with a button that ends a hold.
 
-import { byId, keepList, make, setText } from './dom.js';
-import { attempt } from './service.js';
-import { duration, moment, plural } from './text.js';
+import { endHold } from './actions.js';
+import { byId, firstOf, keepList, make, setText } from './dom.js';
+import { count, moment, momentAndLength, roughly } from './text.js';
 
 /** As many as the service lists. */
 const MOST_LISTED = 100;
-/** How long a button asks whether its hold is to be ended. */
-const ASKING_MILLIS = 5000;
 
-export function forgetHolders() {
-  setText(byId('holders-problem'), '');
-  keepList(byId('holders'), []);
-}
-
-/** @param detail the answer of `ui/data/key` */
-export function showHolders({ key, holdings, mayEndHolds }) {
+/**
+ * @param detail the answer of `ui/data/key`
+ * @param onEnded is called when a hold was ended
+ */
+export function showHolders(detail, onEnded) {
+  const { key, holdings, may } = detail;
   byId('holders-none').hidden = holdings.length > 0;
-  byId('holders-more').hidden = holdings.length < MOST_LISTED;
+  byId('holders-table').hidden = holdings.length === 0;
+  byId('holders-rest').hidden = holdings.length < MOST_LISTED;
   keepList(
     byId('holders'),
-    holdings,
-    ({ handle }) => handle,
-    (holding) => makeHolder(key, holding, mayEndHolds),
-    fillHolder,
+    firstOf(holdings, byId('holders-more'), () => showHolders(detail, onEnded)),
+    ({ handle }) => `${key} ${handle}`,
+    (holding) => makeHolder(key, holding, onEnded),
+    (row, holding) => fillHolder(row, holding, may.endHolds),
   );
 }
 
-function makeHolder(key, holding, mayEnd) {
-  const line = make(
-    'li',
+function makeHolder(key, holding, onEnded) {
+  const name = holding.holder ?? 'a caller without a name';
+  const label = `End hold of ${name}`;
+  const button = make(
+    'button',
+    { type: 'button', class: 'small', 'aria-label': label },
+    'End hold',
+  );
+  button.addEventListener('click', () => endHold(button, key, holding, onEnded));
+  return make(
+    'tr',
     {},
-    make('strong', {}, holding.holder ?? 'not named'),
-    make('span', { class: 'muted' }),
+    make('th', { scope: 'row' }, name),
+    make('td', { 'data-label': 'since' }),
+    make('td', { 'data-label': 'until' }),
+    make('td', { class: 'number', 'data-label': 'hits' }),
+    make('td', {}, button),
   );
-  if (mayEnd) line.append(endButton(key, holding));
-  return line;
 }
 
-function fillHolder(element, { heldMillis, lapseMillis, hits }) {
-  const parts = [
-    heldMillis !== undefined && `since ${moment(heldMillis)} (${duration(heldMillis)})`,
-    `lapses in ${duration(lapseMillis)} unless renewed`,
-    plural(hits, 'hit', 'hits'),
-  ];
-  setText(element.children[1], parts.filter(Boolean).join('; '));
-}
-
-/** The work of the holder may go on, so the first click only asks. */
-function endButton(key, { handle, holder = 'a holder that is not named' }) {
-  const button = make('button', { type: 'button', class: 'small' }, 'End');
-  let timer;
-  const rest = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    setText(button, 'End');
-    button.setAttribute('aria-label', `End the hold of ${holder}`);
-  };
-  const askFirst = () => {
-    setText(button, 'End now?');
-    button.setAttribute('aria-label', `End now? The hold of ${holder}`);
-    timer = setTimeout(rest, ASKING_MILLIS);
-  };
-  button.addEventListener('click', async () => {
-    if (timer === undefined) {
-      askFirst();
-      return;
-    }
-    rest();
-    button.disabled = true;
-    try {
-      await attempt('holds/end', { key, handle });
-      setText(byId('holders-problem'), '');
-      setText(button, 'Ended');
-    } catch (error) {
-      setText(byId('holders-problem'), `Not ended: ${error.message}`);
-      button.disabled = false;
-    }
-  });
-  rest();
-  return button;
+function fillHolder({ children: [, since, until, hits, end] }, holding, mayEnd) {
+  const { heldMillis, lapseMillis } = holding;
+  setText(since, heldMillis === undefined ? 'not known' : momentAndLength(heldMillis));
+  setText(until, `${moment(-lapseMillis)} (in ${roughly(lapseMillis)})`);
+  setText(hits, count(holding.hits));
+  end.firstElementChild.disabled = !mayEnd;
 }

@@ -1,119 +1,20 @@
-// Denied keys, and the list of all keys.
+// The table of keys.
 
-import { addressOf, keyInAddress } from './address.js';
+import { addressOf } from './address.js';
 import { byId, fromTemplate, keepList, setBar, setText } from './dom.js';
-import { note } from './history.js';
-import { drawSpark } from './spark.js';
-import { ago, count, duration, moment, plural, rate, reason } from './text.js';
+import { allowance, fillOf } from './limit-text.js';
+import { showChip, showCounts } from './states.js';
+import { count, duration, plural, rate, reason, sinceText } from './text.js';
 
-/** Idle keys are folded, unless somebody has unfolded them. */
-let showsIdle = false;
-let lastShown;
-
-/**
- * @param data the answer of `ui/data`
- * @param isSearch whether the keys are what somebody has searched for
- */
-export function showKeys({ keys, deniedNow, deniedKeys, matching }, isSearch) {
-  const rows = new Map([...keys, ...deniedNow].map((row) => [row.key, row]));
-  for (const row of rows.values()) noteRow(row);
-  showDenied(deniedNow, deniedKeys);
-  lastShown = { keys, isSearch };
-  showList();
+/** @param data the answer of `ui/data` */
+export function showKeys({ keys, counts, matching, survey }) {
+  showCounts(counts);
+  document.title = counts.denied === 0 ? 'Sluice' : `${count(counts.denied)} denied – Sluice`;
+  keepList(byId('keys'), inHeldOrder(keys), keyOf, () => fromTemplate('key-row'), fillRow);
   byId('keys-none').hidden = keys.length > 0;
   byId('more').hidden = keys.length >= matching;
+  setText(byId('survey'), surveyText(survey, matching));
 }
-
-function showList() {
-  const { keys, isSearch } = lastShown;
-  const active = keys.filter((row) => !isIdle(row));
-  const idle = isSearch ? 0 : keys.length - active.length;
-  const listed = idle === 0 || showsIdle ? keys : active;
-  keepList(byId('keys'), inHeldOrder(listed), keyOf, () => fromTemplate('key-row'), fillRow);
-  const button = byId('idle');
-  button.hidden = idle === 0;
-  button.setAttribute('aria-expanded', String(showsIdle));
-  setText(button, `${showsIdle ? 'Hide' : 'Show'} ${plural(idle, 'idle key', 'idle keys')}`);
-}
-
-export function watchIdle() {
-  byId('idle').addEventListener('click', () => {
-    showsIdle = !showsIdle;
-    showList();
-  });
-}
-
-/** A key with shorter windows counts nothing at the begin of each, and does not stay for long when it is idle. */
-const SHORTEST_IDLE_MILLIS = 10_000;
-
-/** Whether nothing counts in a key, and nobody waits or was denied. */
-function isIdle({ denied, waiting, pausedMillis, limits, recentDenials }) {
-  const counts = denied + waiting + pausedMillis > 0 || recentDenials !== undefined;
-  const isLong = limits[0].windowMillis >= SHORTEST_IDLE_MILLIS;
-  return isLong && !counts && limits.every(({ used }) => used === 0);
-}
-
-/** Records a key's values for the sparklines, once per answer. */
-export function noteRow(row) {
-  const { key, waiting, recentDenials } = row;
-  note(key, {
-    fill: fillOf(row),
-    waiting,
-    denied: recentDenials?.perSecond ?? 0,
-  });
-}
-
-/** How full the fullest limit of a key is. */
-function fillOf({ limits }) {
-  return Math.max(...limits.map(limitFillOf));
-}
-
-/** How full a limit is. */
-export function limitFillOf(limit) {
-  const capacity = capacityOf(limit);
-  return capacity === 0 ? 1 : limit.used / capacity;
-}
-
-/** What counts of the key's own limit, and how much of that is held. */
-export function usageText({ held, limits: [own] }) {
-  return held === 0 ? limitText(own) : `${limitText(own)}, ${count(held)} held`;
-}
-
-/** What counts of a limit. */
-export function limitText(limit) {
-  return `${count(limit.used)} of ${count(capacityOf(limit))}`;
-}
-
-/** How much may count of a limit at once. */
-function capacityOf({ maximum, algorithm }) {
-  return algorithm.name === 'token_bucket' ? Math.min(algorithm.burst, maximum) : maximum;
-}
-
-/** The usage of the key's own limit, and of a further limit that is fuller. */
-function rowText(row) {
-  const [fullest] = row.limits.toSorted((a, b) => limitFillOf(b) - limitFillOf(a));
-  const further = fullest === row.limits[0] ? '' : `; ${fullest.name}: ${limitText(fullest)}`;
-  return `${usageText(row)}${further}`;
-}
-
-/** A key's sparklines, by the value that they show. */
-export const SPARKS = {
-  fill: (key) => ({
-    name: key,
-    field: 'fill',
-    title: (highest) => `Usage in the last minutes, at most ${Math.round(highest * 100)} percent`,
-  }),
-  waiting: (key) => ({
-    name: key,
-    field: 'waiting',
-    title: (highest) => `Queue in the last minutes, at most ${count(highest)}`,
-  }),
-  denied: (key) => ({
-    name: key,
-    field: 'denied',
-    title: (highest) => `Denials in the last minutes, at most ${rate(highest)} per second`,
-  }),
-};
 
 const keyOf = ({ key }) => key;
 
@@ -126,52 +27,78 @@ function inHeldOrder(rows) {
   return [...rows].sort((a, b) => indexOf(a) - indexOf(b));
 }
 
-function showDenied(rows, all) {
-  const denied = rows.filter(({ recentDenials }) => recentDenials);
-  byId('denied-none').hidden = denied.length > 0;
-  setText(byId('denied-count'), all === 0 ? '' : plural(all, 'key', 'keys'));
-  document.title = all === 0 ? 'Sluice' : `${count(all)} denied – Sluice`;
-  keepList(byId('denied'), denied, keyOf, () => fromTemplate('denied-row'), fillDenied);
-}
-
-function fillDenied(element, row) {
-  const { key, recentDenials: run } = row;
-  const [link, why, since, often, spark] = element.children;
-  linkTo(link, key);
-  setText(why, run.caller ? `${reason(run)}; last asked by ${run.caller}` : reason(run));
-  setText(
-    since,
-    `since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}), ` +
-      `${plural(run.count, 'time', 'times')}, last ${ago(run.lastMillis)}`,
-  );
-  setText(often, `${rate(run.perSecond)}/s`);
-  drawSpark(spark, SPARKS.denied(key));
-}
-
 function fillRow(element, row) {
-  const { key, waiting, maxRequestsInQueue, denied, recentDenials: run } = row;
-  const [head, ...cells] = element.children;
-  const [fill, queue, denials] = cells.map((cell) => cell.firstElementChild);
-  linkTo(head.firstElementChild, key);
-  setBar(fill.children[0], fillOf(row));
-  setText(fill.children[1], rowText(row));
-  drawSpark(fill.children[2], SPARKS.fill(key));
-  setBar(queue.children[0], waiting / Math.max(1, maxRequestsInQueue));
-  setText(queue.children[1], `${count(waiting)} of ${count(maxRequestsInQueue)}`);
-  drawSpark(queue.children[2], SPARKS.waiting(key));
-  setText(denials.children[0], denialText(denied, run));
-  drawSpark(denials.children[1], SPARKS.denied(key));
-  element.classList.toggle('is-denied', run !== undefined || denied > 0);
+  const [state, head, used, limit, held, waiting, denied, why] = element.children;
+  const fullest = fullestOf(row);
+  showChip(state.firstElementChild, row);
+  const link = head.firstElementChild;
+  setText(link, row.key);
+  link.href = addressOf(row.key);
+  setText(used, count(fullest.used));
+  setBar(limit.firstElementChild, fillOf(fullest));
+  setText(limit.lastElementChild, `of ${allowance(fullest)}${nameText(fullest)}`);
+  setText(held, row.held === 0 ? '' : count(row.held));
+  setText(waiting, waitingText(row));
+  setText(denied, deniedText(row));
+  setText(why, whyText(row));
+  element.classList.toggle('is-old', !row.isCurrent);
 }
 
-function denialText(denied, run) {
+function waitingText({ waiting, maxRequestsInQueue }) {
+  return waiting === 0 ? '' : `${count(waiting)} of ${count(maxRequestsInQueue)}`;
+}
+
+function deniedText({ denied, recentDenials: run }) {
   if (run) return `${rate(run.perSecond)}/s`;
-  return denied === 0 ? 'none' : `${count(denied)} this window`;
+  return denied === 0 ? '' : count(denied);
 }
 
-function linkTo(link, key) {
-  setText(link, key);
-  link.href = addressOf(key);
-  if (keyInAddress() === key) link.setAttribute('aria-current', 'true');
-  else link.removeAttribute('aria-current');
+function whyText({ pausedMillis, recentDenials: run, holdings }) {
+  const parts = [
+    pausedMillis > 0 && `paused for ${duration(pausedMillis)} more`,
+    run && denialText(run),
+    holdings && holdersText(holdings),
+  ];
+  return parts.filter(Boolean).join('; ');
+}
+
+function denialText(run) {
+  const last = run.caller ? `, last by ${run.caller}` : '';
+  return `${reason(run)} ${sinceText(run.sinceMillis)}${last}`;
+}
+
+/** The longest holder, and how many others there are. */
+function holdersText({ shown: [{ holder, heldMillis }], count: all }) {
+  const since = heldMillis === undefined ? '' : ` ${sinceText(heldMillis)}`;
+  const others = all > 1 ? `, and ${plural(all - 1, 'other', 'others')}` : '';
+  return `held by ${holder ?? 'a caller without a name'}${since}${others}`;
+}
+
+/** Only further limits have names. */
+function nameText({ name }) {
+  return name === undefined ? '' : `, limit ${name}`;
+}
+
+function fullestOf({ limits }) {
+  return limits.reduce((a, b) => (fillOf(b) > fillOf(a) ? b : a));
+}
+
+const FAILURES = {
+  forbidden: 'the Redis user may not list keys (+scan); enter a whole key to open it',
+  unavailable: 'last known keys',
+  fault: 'the keys could not be listed; see the log',
+};
+
+function surveyText({ keys, kept, isComplete, ageMillis, failure }, matching) {
+  const parts = [
+    failure && FAILURES[failure],
+    matching === keys
+      ? plural(keys, 'key', 'keys')
+      : `${count(matching)} of ${plural(keys, 'key', 'keys')}`,
+    kept < keys && 'search covers only full, waiting and denying keys',
+    isComplete
+      ? ageMillis > 10_000 && `listed ${duration(ageMillis)} ago`
+      : !failure && 'still listing',
+  ];
+  return parts.filter(Boolean).join(' · ');
 }

@@ -1,12 +1,15 @@
 // Polls the service while the page is visible, and shows its answers.
 
 import { addressOf, keyInAddress } from './address.js';
+import { watchPause } from './actions.js';
+import { isConfirming, watchConfirm } from './confirm.js';
 import { copyBy } from './copy.js';
-import { closeDetail, openDetail, showDetail } from './detail-view.js';
+import { openDetail, showDetail } from './detail-view.js';
 import { byId, setText } from './dom.js';
 import { showHead } from './head-view.js';
-import { showKeys, watchIdle } from './keys-view.js';
+import { showKeys } from './keys-view.js';
 import { hasToken, read, AnswerError, useToken } from './service.js';
+import { watchStates } from './states.js';
 import { duration, moment } from './text.js';
 import { forgetTried, watchTrying } from './try-view.js';
 
@@ -16,7 +19,7 @@ const MOST = 200;
 const DEFAULT_INTERVAL_MILLIS = 2000;
 const TYPING_MILLIS = 250;
 
-const wanted = { sort: 'denied', limit: FIRST_LIMIT, search: '' };
+const wanted = { limit: FIRST_LIMIT, search: '', state: undefined };
 let shownKey;
 let timer;
 let typing;
@@ -75,12 +78,17 @@ function showPage(data) {
   byId('page').hidden = false;
   setText(byId('pulse'), `live, every ${duration(data.intervalMillis)}`);
   showHead(data);
-  showKeys(data, wanted.search !== '');
+  showKeys(data);
 }
 
 function showDetailAnswer(detail) {
-  if (detail.problem) setText(byId('detail-state'), detail.problem);
-  else showDetail(detail);
+  if (detail.problem) showProblem(detail.problem);
+  else showDetail(detail, refresh);
+}
+
+function showProblem(problem) {
+  const isShown = !byId('history').hidden;
+  setText(byId('detail-state'), isShown ? `${problem}. The figures are as last read.` : problem);
 }
 
 function showBanner(text) {
@@ -96,7 +104,6 @@ function isAboutToken(error) {
 
 function askForToken(error) {
   useToken(undefined);
-  closeDetail();
   showBanner('');
   setText(byId('pulse'), 'needs a token');
   byId('page').hidden = true;
@@ -125,8 +132,8 @@ function watchToken() {
 }
 
 function watchList() {
-  byId('sorts').addEventListener('change', ({ target }) => {
-    wanted.sort = target.value;
+  watchStates((state) => {
+    wanted.state = state;
     refresh();
   });
   byId('search').addEventListener('input', ({ target }) => {
@@ -151,7 +158,6 @@ function watchAddress() {
   const follow = () => {
     const left = shownKey;
     shownKey = keyInAddress();
-    closeDetail();
     forgetTried();
     const isOpen = shownKey !== undefined;
     byId('detail').hidden = !isOpen;
@@ -174,14 +180,15 @@ function watchAddress() {
     location.hash = '';
   });
   document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape' && shownKey !== undefined) location.hash = '';
+    if (key === 'Escape' && shownKey !== undefined && !isConfirming()) location.hash = '';
   });
   follow();
 }
 
 watchToken();
 watchList();
-watchIdle();
+watchConfirm();
+watchPause(() => shownKey, refresh);
 watchTrying(() => shownKey, refresh);
 document.addEventListener('visibilitychange', refresh);
 watchAddress();

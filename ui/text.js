@@ -48,6 +48,21 @@ export function moment(millisAgo) {
   return isToday ? time : `${at.toLocaleDateString()} ${time}`;
 }
 
+/** Since when something is, and for how long in its largest unit. */
+export function sinceText(millis) {
+  return `since ${momentAndLength(millis)}`;
+}
+
+/** When something began, and how long ago that is in its largest unit. */
+export function momentAndLength(millis) {
+  return `${moment(millis)} (${roughly(millis)})`;
+}
+
+/** A length of time in its largest unit. */
+export function roughly(millis) {
+  return duration(millis).split(' ').slice(0, 2).join(' ');
+}
+
 const REASONS = {
   limit_reached: 'limit reached',
   queue_full: 'queue full',
@@ -62,15 +77,8 @@ const REASONS = {
 export function reason({ lastReason, lastLimit, byReason, isShadow }) {
   const [other] = Object.keys(REASONS).filter((one) => one !== lastReason && byReason[one] > 0);
   const last = lastLimit ? `${REASONS[lastReason]} (${lastLimit})` : REASONS[lastReason];
-  const both = other ? `${last}, and ${REASONS[other]}` : last;
+  const both = other ? `${last}, ${REASONS[other]}` : last;
   return isShadow ? `${both}; passes: shadow mode` : both;
-}
-
-/** How the approvals of a limit count; undefined for fixed windows of a fixed length. */
-export function algorithmText({ name, steps, burst, calendar }) {
-  if (calendar) return `calendar ${calendar.unit}, ${calendar.timeZone}`;
-  if (name === 'sliding_window') return `sliding window, ${plural(steps, 'step', 'steps')}`;
-  return name === 'token_bucket' ? `token bucket, burst ${count(burst)}` : undefined;
 }
 
 export function plural(number, one, many) {

@@ -1,4 +1,4 @@
-// The callers of the pictures: some keys have room, some deny checks, and some have many waiters.
+// The callers of the pictures: some keys have room, some deny checks, and some have many waiters or holders.
 import { Agent, request } from 'node:http';
 
 export const RULES = {
@@ -19,17 +19,29 @@ export const RULES = {
       window_millis: 20_000,
       max_requests_ceiling: 50,
     },
+    {
+      key_pattern: 'deploy',
+      name: 'deployments',
+      max_requests_per_window: 2,
+      window_millis: 3_600_000,
+    },
     { key_pattern: 'signup', name: 'signups', max_requests_per_window: 5, window_millis: 60_000 },
   ],
 };
 
 const TICK_MILLIS = 100;
+const PAUSE = { key: 'vendor/maps', pauseMillis: 600_000 };
+const HOLD_MILLIS = 60_000;
 
-/** How many checks a second each key gets, and whether its callers wait. */
+/**
+ * How many checks a second each key gets, whether its callers wait, and for how long each holds its approval, if it does.
+ */
 const CALLERS = [
   { key: 'vendor/payments', perSecond: 1.1, canWait: true },
   { key: 'vendor/geocoder', perSecond: 3.4, canWait: true },
   { key: 'vendor/search', perSecond: 0.5, canWait: true },
+  { key: 'vendor/maps', perSecond: 0.4 },
+  { key: 'deploy', perSecond: 0.32, canWait: true, workMillis: 6000 },
   { key: 'signup', perSecond: 0.9 },
   { key: 'tenant-17/api', perSecond: 21 },
   { key: 'tenant-4/api', perSecond: 7.9 },
@@ -49,15 +61,30 @@ export function startLoad(urls) {
   const agent = new Agent({ keepAlive: true, maxSockets: 300 });
   const owed = CALLERS.map(() => 0);
   let turn = 0;
-  const ask = ({ key, canWait = false }) => {
+  const send = (method, path, onAnswer) => {
     turn += 1;
-    const url = `${urls[turn % urls.length]}/rate/${encodeURIComponent(key)}?canWait=${canWait}`;
-    const sent = request(url, { method: 'POST', agent });
-    sent.on('response', (response) => response.resume());
+    const sent = request(`${urls[turn % urls.length]}/rate/${path}`, { method, agent });
+    sent.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part) => (text += part));
+      response.on('end', () => response.statusCode === 200 && onAnswer?.(JSON.parse(text)));
+    });
     // Requests that wait at the stop get no answer.
     sent.on('error', () => undefined);
     sent.end();
   };
+  const ask = ({ key, canWait = false, workMillis }) => {
+    const path = encodeURIComponent(key);
+    if (workMillis === undefined) {
+      send('POST', `${path}?canWait=${canWait}`);
+      return;
+    }
+    const hold = `holdMillis=${HOLD_MILLIS}&holder=ci-runner-${(turn % 9) + 1}`;
+    send('POST', `${path}?canWait=${canWait}&${hold}`, ({ request_id: id }) => {
+      setTimeout(() => send('DELETE', `${path}/${id}`), workMillis);
+    });
+  };
+  send('PUT', `${encodeURIComponent(PAUSE.key)}?pauseMillis=${PAUSE.pauseMillis}`);
   const timer = setInterval(() => {
     const swing = 1 + 0.6 * Math.sin(performance.now() / 9000);
     CALLERS.forEach((caller, i) => {

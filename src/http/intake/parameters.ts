@@ -142,6 +142,14 @@ export function parseAmendment(query: Query): Amendment {
 }
 
 /**
+ * The length of a pause of the dashboard, in milliseconds, or 0 to end it.
+ * @throws ServiceError INVALID_PARAMETER
+ */
+export function parsePauseMillis({ pauseMillis }: Query): number {
+  return parse(pauseSchema, { pauseMillis }).pauseMillis;
+}
+
+/**
  * The length of a pause, in milliseconds, or 0 to end it; or a report of what remains of a limit.
  * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
  */

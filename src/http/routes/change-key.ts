@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 
 import { parseKey } from '../../service/keys.js';
 import type { Service } from '../../service/service.js';
@@ -15,12 +15,25 @@ export function changeKey({
     const change = parseKeyChange(query);
     const { context } = response.locals;
     if (change.pauseMillis !== undefined) {
-      const { pauseMillis } = change;
-      await pause(key, pauseMillis, context);
-      sendJson(response, 200, { key, pauseMillis });
+      await answerPause(pause, key, change.pauseMillis, response);
       return;
     }
     const { remaining } = await reportRemaining(key, change.report, context);
     sendJson(response, 200, { key, limit: change.report.limit, remaining });
   };
+}
+
+/**
+ * Pauses a key, and answers the pause.
+ * @param pauseMillis 0 ends a pause
+ * @throws ServiceError as `pause`, and what a limiter throws
+ */
+export async function answerPause(
+  pause: Service['pause'],
+  key: string,
+  pauseMillis: number,
+  response: Response,
+): Promise<void> {
+  await pause(key, pauseMillis, response.locals.context);
+  sendJson(response, 200, { key, pauseMillis });
 }

@@ -147,11 +147,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     app.use('/debug', guards.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.slices));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes(
-      { ...parts, ...service, guards },
-      check,
-      service.release,
-    )) {
+    for (const [path, handlers] of dashboardRoutes({ ...parts, ...service, guards }, check)) {
       route(app, path, handlers);
     }
   }

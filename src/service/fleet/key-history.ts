@@ -5,7 +5,7 @@ export interface KeyHistory {
   readonly stepMillis: number;
   /** The end of the last step, in milliseconds since 1970. */
   readonly endMillis: number;
-  /** Undefined in a step that nobody has counted. */
+  /** Null in a step that nobody has counted, as in all lists. */
   readonly approved: readonly (number | null)[];
   readonly denied: readonly (number | null)[];
   /** The requests that waited at the end of the step. */

@@ -9,6 +9,20 @@ import { useRedis } from '../../support/use-redis.js';
 import { unfold, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
+const CONSOLE = { width: 1280, height: 800 };
+/** The ids of elements, or their names, whose content is cut off or scrolls inside of the page. */
+const HIDDEN_PARTS = `[...document.querySelectorAll('body *')]
+  .filter((one) => one.checkVisibility() && !one.matches('.bar, .hidden, input, .u-wrap *'))
+  .filter((one) => /auto|scroll|hidden/.test(getComputedStyle(one).overflow))
+  .map((one) => one.id || one.localName)`;
+const CHART_LABELS = `[...document.querySelectorAll('#charts [role=img]')].map((one) => one.ariaLabel)`;
+/** Whether anything is drawn in the first chart. */
+const INKED = `{
+  const canvas = document.querySelector('#charts canvas');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  data.some((value) => value > 0);
+}`;
+
 const redis = useRedis();
 const start = useApps();
 
@@ -43,23 +57,26 @@ describeInBrowser('a key in the dashboard', () => {
         await untilWaiting(url, 'job', i + 1);
       }
       const { page, complaints } = await open(addressOf(first, 'job'));
-      await untilText(page, '#waiting li', /on .+ \(this one\)/);
+      await untilText(page, '#waiting tr', '(this one)');
 
-      const cells = (selector: string) => page.locator(selector).allTextContents();
+      const cells = async (selector: string): Promise<string[]> =>
+        (await page.locator(selector).allTextContents()).map((text) => text.replace(/\s+/g, ' '));
       expect(await cells('#limits tr')).toEqual([
-        'Length of a window1 hthe settings',
-        'Approvals per window1a request, instead of 100',
-        'Places in the queue7rule 1, jobs',
+        expect.stringMatching(
+          /^ own limit 1 1 per 1 h, fixed window in 59 min \d+ s maximum: a request, instead of 100; window: the settings $/,
+        ),
+        ' queue 2 7 places rule 1, jobs ',
       ]);
       expect(await cells('#matches li')).toEqual(['rule 1, jobs job max_requests_in_queue: 7']);
-      const places = (await cells('#waiting li')).map((text) => text.includes('(this one)'));
-      expect(places).toEqual([false, true]);
+      expect(await cells('#waiting tr')).toEqual([
+        expect.stringMatching(/^1\d.* m?s[^()]+$/),
+        expect.stringMatching(/^2\d.* m?s.+ \(this one\)$/),
+      ]);
       expect((await cells('#waiting-replicas li')).sort()).toEqual([
         expect.stringMatching(/: 1 place, lease ends in /),
         expect.stringMatching(/: 1 place, lease ends in /),
       ]);
       await untilText(page, '#replica-count', '2 replicas');
-      await untilText(page, '#replicas', /1 waiting.*1 waiting/);
       expect(complaints).toEqual([]);
       for (const request of waiting) request.disconnect();
     });
@@ -97,48 +114,99 @@ describeInBrowser('a key in the dashboard', () => {
       app = await start({ WINDOW_MILLIS: '60000', MAX_REQUESTS: '1' });
     });
 
-    test('has a window that also moves between answers', async () => {
-      await send(app.url, 'POST', ratePath('job'));
+    test('says how long requests may hold approvals', async () => {
+      await send(app.url, 'POST', `${ratePath('job')}?holdMillis=60000`);
       const { page } = await open(addressOf(app, 'job'));
-      await untilText(page, '#window-text', /1 min long; ends in \d+ s/);
-      await page.route('**/ui/data*', () => undefined);
-      const width = (): Promise<number> =>
-        page.evaluate(`parseFloat(document.querySelector('#window > div').style.width)`);
-      const before = await width();
-      await until(async () => (await width()) > before);
+      await untilText(page, '#holders tr', 'a caller without a name');
+      await unfold(page, 'matching rules');
+      await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
       expect(await page.locator('#names li').count()).toBe(0);
     });
 
-    test('says what is held of it, and how long requests may hold approvals', async () => {
-      await send(app.url, 'POST', `${ratePath('job')}?holdMillis=60000`);
-      const { page } = await open(addressOf(app, 'job'));
-      await untilText(page, '#gauges', '1 of 1, 1 held');
-      await unfold(page, 'matching rules');
-      await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
-    });
-
-    test('lists its waiters and holders in their order, and a second click ends a hold', async () => {
+    test('names its holders and waiters, and ends a hold once that is confirmed', async () => {
       const hold = (holder: string, more = ''): string =>
-        `${ratePath('job')}?holdMillis=600000&holder=${holder}${more}`;
+        `${ratePath('deploy')}?holdMillis=600000&holder=${holder}${more}`;
       await send(app.url, 'POST', hold('stuck'));
       const waiting = begin(app.url, 'POST', hold('next', '&canWait=true'));
-      await untilWaiting(app.url, 'job', 1);
-      const { page, complaints } = await open(addressOf(app, 'job'));
-      await untilText(page, '#waiting li', /on .+ \(this one\)/);
-      await untilText(page, '#holders li', /^stucksince .+; lapses in .+ unless renewed; 1 hit/);
-      await page.getByRole('button', { name: 'End the hold of stuck' }).click();
-      await page.getByRole('button', { name: 'End now? The hold of stuck' }).click();
+      await untilWaiting(app.url, 'deploy', 1);
+      const { page, complaints } = await open(`${app.url}/ui`);
+      await untilText(page, '#keys tr', /deploy.*held by stuck since [\d:]+ \(.+\)/s);
+      await page.getByRole('link', { name: 'deploy' }).click();
+      await untilText(page, '#waiting tr', '(this one)');
+      await untilText(page, '#holders tr', /^stuck[\d:]+ \(.+\)[\d:]+ \(in 9 min\)1End hold$/);
+      const end = page.getByRole('button', { name: 'End hold of stuck' });
+      await end.click();
+      await page.getByRole('dialog', { name: 'End the hold of stuck?' }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      expect(await page.locator('#holders tr').count()).toBe(1);
+      await end.click();
+      await page.getByRole('dialog').getByRole('button', { name: 'End hold' }).click();
       await waiting.answer;
-      await untilText(page, '#holders li', /^next/);
+      await untilText(page, '#holders tr', /^next/);
       expect(complaints).toEqual([]);
     });
 
-    test('says how long it is paused, and that a request has set the length of its windows', async () => {
+    test('is paused once that is confirmed, and resumed', async () => {
+      await send(app.url, 'POST', ratePath('job'));
+      const { page, complaints } = await open(addressOf(app, 'job'));
+      await untilText(page, '#detail-chip', 'used');
+      await page.getByLabel('Pause for').selectOption('1 h');
+      await page.getByRole('button', { name: 'Pause key' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Pause job for 1 h?' });
+      await dialog.getByRole('button', { name: 'Pause key' }).click();
+      await untilText(page, '#detail-chip', 'paused');
+      await untilText(page, '#detail-state', /^Paused: no request is approved until [\d:]+ \(in /);
+      expect((await send(app.url, 'POST', ratePath('job'))).status).toBe(429);
+      await page.getByRole('button', { name: 'Resume key' }).click();
+      await page.getByRole('button', { name: 'Pause key' }).waitFor();
+      expect(await page.locator('#detail-state').textContent()).not.toContain('Paused');
+      expect(complaints).toEqual([]);
+    });
+
+    test('has charts of what is decided while somebody looks', async () => {
+      const { page, complaints } = await open(addressOf(app, 'job'), { viewport: CONSOLE });
+      await untilText(page, '#history-note', /^Counted since [\d:]+, in steps of 2 s/);
+      const drawn = (): Promise<string[]> => page.evaluate(CHART_LABELS);
+      await until(async () => {
+        await send(app.url, 'POST', ratePath('job'));
+        return /denied, at most (?!0\/s)/.test((await drawn())[0]!);
+      });
+      expect(await drawn()).toEqual([
+        expect.stringMatching(/^approved, at most [\d.]+\/s; denied, at most [\d.]+\/s$/),
+        'waiting, at most 0',
+        'waiting time of approvals, mean, at most 0 ms',
+      ]);
+      expect(await page.evaluate(INKED)).toBe(true);
+      expect(complaints).toEqual([]);
+    });
+
+    test('has room for everything at 1280x800, without a scroll inside of the page', async () => {
+      await send(app.url, 'POST', `${ratePath('job')}?holdMillis=600000&holder=ci-7`);
+      const waiting = Array.from({ length: 12 }, () =>
+        begin(app.url, 'POST', `${ratePath('job')}?canWait=true`),
+      );
+      await untilWaiting(app.url, 'job', waiting.length);
+      const { page } = await open(addressOf(app, 'job'), { viewport: CONSOLE });
+      await untilText(page, '#history-note', 'Counted since');
+      const more = page.getByRole('button', { name: 'Show all 12' });
+      await more.waitFor();
+      const edge = await page.locator('#detail').boundingBox();
+
+      expect(edge!.y + edge!.height).toBeLessThanOrEqual(CONSOLE.height);
+      expect(await page.evaluate(HIDDEN_PARTS)).toEqual([]);
+      await more.click();
+      expect(await page.locator('#waiting tr').count()).toBe(12);
+      expect(await page.evaluate(HIDDEN_PARTS)).toEqual([]);
+      for (const request of waiting) request.disconnect();
+    });
+
+    test('says until when it is paused, and that a request has set the length of its windows', async () => {
       await send(app.url, 'POST', ratePath('job'));
       await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
       await send(app.url, 'PUT', `${ratePath('job')}?pauseMillis=7200000`);
       const { page } = await open(addressOf(app, 'job'));
-      await untilText(page, '#detail-state', 'Paused: no request is approved for');
+      await untilText(page, '#detail-state', 'Paused: no request is approved until');
       await untilText(page, '#limits', 'a request, from the next window on');
     });
 
@@ -147,8 +215,8 @@ describeInBrowser('a key in the dashboard', () => {
       await page.getByLabel('Search for keys').fill('no/such key');
       await page.getByRole('button', { name: 'Open key' }).click();
       await untilText(page, '#detail-state', 'This key does not exist now');
-      await untilText(page, '#limits', 'Approvals per window1the settings');
-      expect(await page.locator('#detail-live').isVisible()).toBe(false);
+      await untilText(page, '#limits', /own limit\s+1 per 1 min, fixed window\s+the settings/);
+      expect(await page.locator('#detail-holders').isVisible()).toBe(false);
       expect(await debugState(app.url, 'no/such key')).toMatchObject({ Found: false });
     });
 
@@ -157,13 +225,13 @@ describeInBrowser('a key in the dashboard', () => {
       const rules = [{ key_pattern: 'job', limits: [hour] }];
       const limited = await start({ WINDOW_MILLIS: '7200000' }, { rules });
       const { page, complaints } = await open(addressOf(limited, 'job'));
-      await untilText(page, '#limits', 'Limit hour9 hits per 1 hrule 1');
+      await untilText(page, '#limits', /hour\s+9 per 1 h, fixed window\s+rule 1/);
       await send(limited.url, 'POST', `${ratePath('job')}?hits=9`);
       await send(limited.url, 'POST', ratePath('job'));
-      await untilText(page, '#gauges', /Limit hour9 of 9; window ends in \d+ min/);
+      await untilText(page, '#limits', /hour\s+9\s+9 per 1 h, fixed window\s+in \d+ min/);
       await untilText(page, '#detail-state', 'limit reached (hour)');
       await page.goto(`${limited.url}/ui`);
-      await untilText(page, '#keys', '9 of 100; hour: 9 of 9');
+      await untilText(page, '#keys', /9\s+of 9 per 1 h, limit hour/);
       expect(complaints).toEqual([]);
     });
 
@@ -173,15 +241,9 @@ describeInBrowser('a key in the dashboard', () => {
       const rule = { key_pattern: 'job', algorithm: 'token_bucket', burst: 3, limits: [sliding] };
       const paced = await start({}, { rules: [rule] });
       const { page, complaints } = await open(addressOf(paced, 'job'));
-      await untilText(page, '#limits', 'Algorithmtoken bucket, burst 3rule 1');
-      await untilText(
-        page,
-        '#limits',
-        'Limit minute9 hits per 1 min; sliding window, 20 stepsrule 1',
-      );
-      await page.goto(addressOf(paced, 'other'));
-      await untilText(page, '#limits', 'Approvals per window');
-      expect(await page.locator('#limits').textContent()).not.toContain('Algorithm');
+      await untilText(page, '#limits', 'token bucket, burst 3');
+      await untilText(page, '#limits', 'algorithm: rule 1');
+      await untilText(page, '#limits', /minute\s+9 per 1 min, sliding window of 20 steps\s+rule 1/);
       expect(complaints).toEqual([]);
     });
 
@@ -193,15 +255,15 @@ describeInBrowser('a key in the dashboard', () => {
         { rules: [{ key_pattern: 'job', ...zone, limits: [monthly] }] },
       );
       const { page, complaints } = await open(addressOf(daily, 'job'));
-      await untilText(page, '#limits', 'Algorithmcalendar day, Europe/Berlinrule 1');
-      await untilText(page, '#limits', 'Limit monthly9 hits per month; calendar month, UTCrule 1');
-      expect(await page.locator('#limits').textContent()).not.toContain('Length of a window');
+      await untilText(page, '#limits', 'per calendar day of Europe/Berlin');
+      await untilText(page, '#limits', 'window: rule 1');
+      await untilText(page, '#limits', /monthly\s+9 per calendar month of UTC\s+rule 1/);
       expect(complaints).toEqual([]);
     });
 
     test('can be checked, waited for and released by hand', async () => {
       const { page, complaints } = await open(addressOf(app, 'job'));
-      await unfold(page, 'Try it');
+      await unfold(page, 'Try a check');
       const lines = page.locator('#tried li');
       await page.getByRole('button', { name: 'Check', exact: true }).click();
       await untilText(page, '#tried li', /Approved after .+; 0 left in this window/);
@@ -225,7 +287,7 @@ describeInBrowser('a key in the dashboard', () => {
 
       await page.getByLabel('maxRequests', { exact: true }).fill('9');
       await page.getByRole('button', { name: 'Check', exact: true }).click();
-      await untilText(page, '#limits', 'Approvals per window9a request, instead of 1');
+      await untilText(page, '#limits', 'maximum: a request, instead of 1');
       expect(complaints).toEqual([]);
     });
   });

@@ -1,21 +1,29 @@
+import type { Page } from 'playwright-core';
+
 import type { TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import {
-  approve,
   begin,
   checkTimes,
   type PendingRequest,
   ratePath,
   send,
 } from '../../support/http-client.js';
-import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 import { listedKeys, rowOf, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const CONSOLE = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+const IS_WIDER = 'document.documentElement.scrollWidth > innerWidth';
+const STYLE_OF_USED = `{
+  const style = getComputedStyle(document.querySelector('#keys td:nth-child(3)'));
+  [style.textAlign, style.fontVariantNumeric];
+}`;
 
 const redis = useRedis();
 const start = useApps();
@@ -26,6 +34,7 @@ describeInBrowser('the dashboard in a browser', () => {
   describe.each(bothLimiters(redis))('%s limiter', (_name, settings) => {
     let app: TestApp;
     let waiting: PendingRequest;
+    let full: PendingRequest | undefined;
     beforeEach(async () => {
       app = await start({
         ...settings(),
@@ -41,74 +50,62 @@ describeInBrowser('the dashboard in a browser', () => {
     });
     afterEach(() => {
       waiting.disconnect();
+      full?.disconnect();
     });
+    const cellsOf = async (page: Page, key: string): Promise<string[]> =>
+      (await rowOf(page, key).locator('td').allTextContents()).slice(1).map((text) => text.trim());
 
-    test('shows at once which key is denied, why, and since when', async () => {
+    test('shows first what needs a person, with its state, why, since when and who', async () => {
+      for (const key of ['paused', 'held', 'full']) await checkTimes(app.url, key, 1);
+      await send(app.url, 'PUT', `${ratePath('paused')}?pauseMillis=600000`);
+      await checkTimes(app.url, 'held', 1, '?holdMillis=600000&holder=ci-7');
+      await checkTimes(app.url, 'full', 3);
+      full = begin(app.url, 'POST', `${ratePath('full')}?canWait=true&maxRequestsInQueue=1`);
+      await untilWaiting(app.url, 'full', 1);
       const { page, complaints } = await open(`${app.url}/ui`);
-      const denied = page.locator('#denied li');
-      await denied.first().waitFor();
+      await untilListed(page, ['paused', 'denied', 'full', 'queue', 'held', 'half']);
 
-      expect(await denied.count()).toBe(1);
-      expect(await denied.textContent()).toMatch(
-        /denied\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
-      );
+      expect(await page.locator('#keys .chip').allTextContents()).toEqual([
+        ...['paused', 'denied', 'queue full', 'waiting', 'held', 'used'],
+      ]);
+      expect(await cellsOf(page, 'paused')).toEqual([
+        ...['1', 'of 4 per 1 h', '', '', ''],
+        expect.stringMatching(/^paused for (?:9 min \d+ s|10 min) more$/),
+      ]);
+      expect(await cellsOf(page, 'denied')).toEqual([
+        ...['4', 'of 4 per 1 h', '', ''],
+        expect.stringMatching(/^[\d.]+\/s$/),
+        expect.stringMatching(/^limit reached since [\d:]+ \(.+\)$/),
+      ]);
+      expect(await cellsOf(page, 'queue')).toEqual(['4', 'of 4 per 1 h', '', '1 of 9', '', '']);
+      expect(await cellsOf(page, 'held')).toEqual([
+        ...['2', 'of 4 per 1 h', '1', '', ''],
+        expect.stringMatching(/^held by ci-7 since [\d:]+ \(.+\)$/),
+      ]);
       expect(await page.title()).toBe('1 denied – Sluice');
       expect(complaints).toEqual([]);
-    });
-
-    test('shows keys with their fill, queue and denials, in the chosen order', async () => {
-      const { page } = await open(`${app.url}/ui`);
-      await untilListed(page, ['denied', 'queue', 'half']);
-      await page.getByLabel('Longest queue').check();
-      await untilListed(page, ['queue', 'denied', 'half']);
-      await page.getByLabel('Fullest').check();
-      await untilListed(page, ['queue', 'denied', 'half']);
-
-      const cells = await rowOf(page, 'half').locator('.value').allTextContents();
-      expect(cells).toEqual(['2 of 4', '0 of 9', 'none']);
-      const queue = rowOf(page, 'queue').locator('.value').nth(1);
-      expect(await queue.textContent()).toBe('1 of 9');
-    });
-
-    test('shows what is held of a key, if anything is', async () => {
-      await checkTimes(app.url, 'half', 1, '?holdMillis=3600000');
-      const { page } = await open(`${app.url}/ui`);
-      await untilListed(page, ['denied', 'queue', 'half']);
-      const usage = rowOf(page, 'half').locator('.value').first();
-      expect(await usage.textContent()).toBe('3 of 4, 1 held');
     });
 
     test('shows changes without a reload', async () => {
       const { page } = await open(`${app.url}/ui`);
       await untilListed(page, ['denied', 'queue', 'half']);
-      await checkTimes(app.url, 'half', 6);
+      await checkTimes(app.url, 'half', 12);
       await untilListed(page, ['half', 'denied', 'queue']);
-      expect(await page.locator('#denied a').allTextContents()).toEqual(['half', 'denied']);
+      expect(await page.title()).toBe('2 denied – Sluice');
     });
 
-    test('finds keys by a part of them', async () => {
+    test('finds keys by a part of them, and by their state', async () => {
       const { page } = await open(`${app.url}/ui`);
       await page.getByLabel('Search for keys').fill('QUE');
       await untilListed(page, ['queue']);
       await untilText(page, '#survey', '1 of 3 keys');
       await page.getByLabel('Search for keys').fill('nobody');
       await untilText(page, '#keys-none', 'No keys.');
-    });
-
-    test('folds the keys that are idle', async () => {
-      const idle = `idle-${uniqueKey()}`;
-      const id = await approve(app.url, idle);
-      await send(app.url, 'DELETE', `${ratePath(idle)}/${id}`);
-      const { page } = await open(`${app.url}/ui`);
-      const button = page.getByRole('button', { name: 'Show 1 idle key' });
-      await button.waitFor();
-      expect(await listedKeys(page)).not.toContain(idle);
-      await button.click();
-      expect(await listedKeys(page)).toContain(idle);
-      await page.getByRole('button', { name: 'Hide 1 idle key' }).click();
-      expect(await listedKeys(page)).not.toContain(idle);
-      await page.getByLabel('Search for keys').fill(idle);
-      await untilListed(page, [idle]);
+      await page.getByLabel('Search for keys').fill('');
+      await page.getByRole('radio', { name: 'denied 1' }).check();
+      await untilListed(page, ['denied']);
+      await page.getByRole('radio', { name: 'used 3' }).check();
+      await untilListed(page, ['denied', 'queue', 'half']);
     });
 
     test('names the replica, the store and the rules, and counts decisions', async () => {
@@ -127,10 +124,45 @@ describeInBrowser('the dashboard in a browser', () => {
     test('sends requests only to the service', async () => {
       const { page, requests } = await open(`${app.url}/ui`);
       await until(() => requests.filter((one) => one.includes('/ui/data')).length >= 2);
-      await page.getByRole('link', { name: 'queue', exact: true }).first().click();
-      await untilText(page, '#waiting', /on /);
+      await page.getByRole('link', { name: 'queue', exact: true }).click();
+      await untilText(page, '#waiting', /\d+ m?s/);
       for (const request of requests) expect(request).toContain(` ${app.url}/`);
     });
+  });
+
+  test('shows 30 keys at once at 1280x800, with columns of digits that line up', async () => {
+    const app = await start({ MAX_REQUESTS: '1000', WINDOW_MILLIS: '3600000' });
+    const keys = Array.from({ length: 30 }, (_, i) => `tenant-${i + 1}/chat-completions`);
+    await checkMany(
+      app.url,
+      keys.flatMap((key, i) => [{ key, hits: i * 9 + 1 }, { key }]),
+    );
+    await checkTimes(app.url, keys[0]!, 1, '?hits=999');
+    const { page } = await open(`${app.url}/ui`, { viewport: CONSOLE });
+    await until(async () => (await listedKeys(page)).length === 30);
+
+    const last = await page.locator('#keys tr').last().boundingBox();
+    expect(last!.y + last!.height).toBeLessThanOrEqual(CONSOLE.height);
+    expect(await page.evaluate(IS_WIDER)).toBe(false);
+    expect(await page.evaluate(STYLE_OF_USED)).toEqual(['right', 'tabular-nums']);
+  });
+
+  test('is readable on a phone, without a horizontal scroll', async () => {
+    const app = await start({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = `tenant/${'long-name-'.repeat(12)}`;
+    await checkTimes(app.url, key, 3);
+    await checkTimes(app.url, 'deploy', 1, '?holdMillis=600000&holder=ci-7');
+    const { page, complaints } = await open(`${app.url}/ui`, { viewport: PHONE });
+    await untilListed(page, [key, 'deploy']);
+
+    expect(await page.evaluate(IS_WIDER)).toBe(false);
+    expect(await rowOf(page, 'deploy').innerText()).toMatch(
+      /^held\s*deploy\s*1\s+of 1 per 1 h\s+1\s+held by ci-7 since /,
+    );
+    await page.goto(`${app.url}/ui#key=deploy`);
+    await untilText(page, '#holders tr', 'ci-7');
+    expect(await page.evaluate(IS_WIDER)).toBe(false);
+    expect(complaints).toEqual([]);
   });
 
   test('sends nothing while the page is hidden, and asks at once when it is visible again', async () => {

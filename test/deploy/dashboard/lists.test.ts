@@ -49,7 +49,7 @@ describeInBrowser('the lists of a key in the dashboard', () => {
   test('are its lanes with their waiters, the longest first', async () => {
     await wait(lanes, 'lane=interactive', 'lane=batch', '', 'lane=batch');
     const { page, complaints } = await open(addressOf(app, lanes));
-    await untilText(page, '#waiting li', /on /);
+    await untilText(page, '#waiting tr', /\d+ m?s/);
 
     const rows = await page.locator('#list-rows tr').allTextContents();
     expect(rows).toEqual([
@@ -57,9 +57,9 @@ describeInBrowser('the lists of a key in the dashboard', () => {
       expect.stringMatching(/^lane interactive1\d+(\.\d)? m?s$/),
     ]);
     expect(await page.locator('#limits').textContent()).toContain(
-      '1 requests per 1 h; only lane batch',
+      '1 requests per 1 h, fixed window, only lane batch',
     );
-    expect(await page.locator('#lists-more').textContent()).toBe('');
+    expect(await page.locator('#lists-rest').textContent()).toBe('');
     expect(complaints).toEqual([]);
   });
 
@@ -68,7 +68,7 @@ describeInBrowser('the lists of a key in the dashboard', () => {
     const longest = `group=${encodeURIComponent(LONGEST_NAME)}`;
     await wait(groups, longest, longest, longest, 'hits=1', 'hits=1', ...tenants);
     const { page, complaints } = await open(addressOf(app, groups), { viewport: PHONE });
-    await untilText(page, '#lists-more', 'and 3 more');
+    await untilText(page, '#lists-rest', 'and 3 more');
 
     const rows = page.locator('#list-rows th');
     expect((await rows.allTextContents()).slice(0, 3)).toEqual([
@@ -85,7 +85,7 @@ describeInBrowser('the lists of a key in the dashboard', () => {
   test('are left out if all requests wait in one list', async () => {
     await wait(plain, 'hits=1');
     const { page } = await open(addressOf(app, plain));
-    await untilText(page, '#waiting li', /on /);
+    await untilText(page, '#waiting tr', /\d+ m?s/);
 
     expect(await page.locator('#lists').isVisible()).toBe(false);
     expect(await debugState(app.url, plain)).not.toHaveProperty('Queue');
@@ -105,7 +105,7 @@ describeInBrowser('the lists of a key in the dashboard', () => {
       const { page, complaints } = await open(addressOf(app, tried.lanes), { viewport: PHONE });
       const { lane, group } = fieldsOf(page);
       const waitByHand = () => page.getByRole('button', { name: 'Check and wait' }).click();
-      await unfold(page, 'Try it');
+      await unfold(page, 'Try a check');
 
       await lane.waitFor();
       await waitByHand();
@@ -130,10 +130,10 @@ describeInBrowser('the lists of a key in the dashboard', () => {
     test('neither of a key without them, whatever was chosen for another key', async () => {
       const { page } = await open(addressOf(app, triedKey('groups')));
       const { lane, group } = fieldsOf(page);
-      await unfold(page, 'Try it');
+      await unfold(page, 'Try a check');
       await group.fill('tenant 7');
       await page.goto(addressOf(app, triedKey('plain')));
-      await untilText(page, '#limits', 'Approvals per window');
+      await untilText(page, '#limits', 'own limit');
       await page.getByRole('button', { name: 'Check', exact: true }).click();
       await untilText(page, '#tried li', 'Approved after');
 

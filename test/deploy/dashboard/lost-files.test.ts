@@ -18,7 +18,7 @@ describeInBrowser('a dashboard that loses a file while it loads', () => {
   const untilSaid = (page: Page): Promise<void> =>
     untilText(page, '#pulse', /^not loaded: .+; retrying …$/);
 
-  test.each(['main.js', 'dom.js', 'spark.js', 'style.css'])(
+  test.each(['main.js', 'dom.js', 'style.css', 'uplot.js', 'uplot.css'])(
     'says so, and loads again until it has every file: %s',
     async (file) => {
       const { page, complaints } = await openWithout(file);

@@ -10,13 +10,18 @@ const OWNER = {
   token: 'token-for-everything',
   scopes: ['check', 'release', 'debug'],
 };
+const OPERATOR = {
+  name: 'operator',
+  token: 'token-of-the-operator',
+  scopes: ['check', 'configure', 'debug'],
+};
 const SEER = { name: 'seer', token: 'token-to-look-only', scopes: ['debug'] };
 const CHECKER = { name: 'checker', token: 'token-to-check-only', scopes: ['check'] };
 
 describeInBrowser('the dashboard behind tokens', () => {
   const open = useBrowser();
   const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' }), {
-    tokens: [OWNER, SEER, CHECKER],
+    tokens: [OWNER, OPERATOR, SEER, CHECKER],
   });
   beforeEach(async () => {
     await send(app.url, 'POST', ratePath('job'), bearer(OWNER));
@@ -38,7 +43,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     await page.getByLabel('Bearer token').fill(SEER.token);
     await page.keyboard.press('Enter');
     await untilListed(page, ['job']);
-    await untilText(page, '#denied', 'last asked by owner');
+    await untilText(page, '#keys', 'last by owner');
     expect(requests.join('\n')).not.toContain('token-');
   });
 
@@ -76,13 +81,21 @@ describeInBrowser('the dashboard behind tokens', () => {
     await untilListed(page, ['job']);
   });
 
-  test('shows that trying needs more scopes, and goes on without them', async () => {
-    const { page } = await open(`${app.url}/ui#key=job`);
+  test('offers only what the scopes allow, and says which scopes the rest takes', async () => {
+    await send(app.url, 'POST', `${ratePath('held')}?holdMillis=600000&holder=ci-7`, bearer(OWNER));
+    const { page } = await open(`${app.url}/ui#key=held`);
     await page.getByLabel('Bearer token').fill(SEER.token);
     await page.keyboard.press('Enter');
-    await unfold(page, 'Try it');
-    await page.getByRole('button', { name: 'Check', exact: true }).click();
-    await untilText(page, '#tried li', '403: the token lacks the scope check');
-    await untilText(page, '#pulse', 'live');
+    await untilText(page, '#rights', 'ending holds takes configure');
+    await unfold(page, 'Try a check');
+
+    for (const name of ['End hold of ci-7', 'Pause key', 'Check', 'Check and wait']) {
+      expect(await page.getByRole('button', { name, exact: true }).isDisabled()).toBe(true);
+    }
+    await page.getByRole('button', { name: 'Forget token' }).click();
+    await page.getByLabel('Bearer token').fill(OPERATOR.token);
+    await page.keyboard.press('Enter');
+    await page.locator('#rights').waitFor({ state: 'hidden' });
+    expect(await page.getByRole('button', { name: 'End hold of ci-7' }).isEnabled()).toBe(true);
   });
 });

@@ -50,7 +50,7 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
     const key = uniqueKey();
     for (let i = 0; i < 3; i += 1) await gatewayOf(app).askFor(key);
 
-    expect((await overviewOf(app.url)).deniedNow).toMatchObject([
+    expect((await overviewOf(app.url, { state: 'denied' })).keys).toMatchObject([
       { key, recentDenials: { count: 2, lastReason: 'limit_reached' } },
     ]);
   });

@@ -139,8 +139,14 @@ describe.each(bothLimiters(redis))('holders (%s limiter)', (_name, settings) => 
       await hold('host:1');
       const [{ Handle: handle }] = (await holders()) as [DebugHolder];
       const listed = [{ handle, holder: 'host:1' }];
-      expect(await detail(app, VIEWER)).toMatchObject({ holdings: listed, mayEndHolds: false });
-      expect(await detail(app, OPERATOR)).toMatchObject({ holdings: listed, mayEndHolds: true });
+      expect(await detail(app, VIEWER)).toMatchObject({
+        holdings: listed,
+        may: { endHolds: false },
+      });
+      expect(await detail(app, OPERATOR)).toMatchObject({
+        holdings: listed,
+        may: { endHolds: true },
+      });
       const path = keyPath('/ui/holds/end', key, { handle });
       const statusOf = async (who: { token: string }) =>
         (await send(app.adminUrl, 'POST', path, bearer(who))).status;

@@ -83,7 +83,7 @@ describe.each(bothLimiters(redis))('a peek (%s limiter)', (_name, settings) => {
     const before = (await scrape(app.url)).valuesOf('ratelimit_decisions_total');
     expect((await get('peek=true')).status).toBe(429);
     expect((await scrape(app.url)).valuesOf('ratelimit_decisions_total')).toEqual(before);
-    expect(await overviewOf(app.url)).toMatchObject({ deniedNow: [] });
+    expect(await overviewOf(app.url)).toMatchObject({ counts: { denied: 0 } });
     const line = app.log.find(({ req }) =>
       (req as { url?: string } | undefined)?.url?.startsWith(`/rate/${key.name}?peek`),
     );

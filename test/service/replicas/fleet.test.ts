@@ -54,7 +54,7 @@ test('each replica shows the decisions, denials and waiters of all', async () =>
       2, 8,
     ]);
     expect(sum((one) => one.waiting)).toBe(1);
-    const rows = new Map(overview.deniedNow.map((row) => [row.key, row.recentDenials]));
+    const rows = new Map(overview.keys.map((row) => [row.key, row.recentDenials]));
     expect(rows.get('a')).toMatchObject({ count: 6, byReason: { limit_reached: 6 } });
     expect(rows.get('b')).toMatchObject({ count: 2 });
   }

@@ -16,8 +16,6 @@ export interface Overview extends DescribedReplica, Knowledge {
   readonly counts: Readonly<Record<KeyState, number>>;
   readonly matching: number;
   readonly keys: readonly KeyRow[];
-  readonly deniedNow: readonly KeyRow[];
-  readonly deniedKeys: number;
   readonly intervalMillis: number;
 }
 

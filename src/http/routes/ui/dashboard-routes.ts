@@ -1,22 +1,24 @@
 import type { RequestHandler } from 'express';
 
 import type { Limiter } from '../../../limiter/limiter.js';
-import type { Release } from '../../../service/deciding/traced-decisions.js';
+import type { Service } from '../../../service/service.js';
 import type { Guards } from '../../auth/guards.js';
+import { parsePauseMillis } from '../../intake/parameters.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { PLAIN_TEXT, send } from '../../replies/reply.js';
+import { answerPause } from '../change-key.js';
 import type { CheckRate } from '../check-rate.js';
 import { answerHoldEnd } from '../end-hold.js';
 import { answerRelease } from '../release-request.js';
 import { keyDetail } from './key-detail.js';
 import { overview, type OverviewParts } from './overview.js';
 import { pageFileHandlers } from './page-files.js';
-import { parseText } from './ui-parameters.js';
+import { parseKeyIn, parseText } from './ui-parameters.js';
 
 /** The handlers of a path, by method. */
 type Handlers = Readonly<Record<string, RequestHandler>>;
 
-interface DashboardParts extends OverviewParts {
+interface DashboardParts extends OverviewParts, Pick<Service, 'pause' | 'release'> {
   readonly guards: Guards;
   readonly limiter: Limiter;
 }
@@ -30,17 +32,12 @@ const toDashboard: RequestHandler = (_request, response) => {
 const PAGE = 'index.html';
 
 /**
- * The paths of the dashboard. Checks and releases can also be tried, and holds ended, on the admin port, which has no
- * `/rate`: the page may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
+ * The paths of the dashboard. Checks and releases can also be tried, keys paused and holds ended, on the admin port, which
+ * has no `/rate`: the page may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
  * @param check as on `/rate`
- * @param release as on `/rate`
  */
-export function dashboardRoutes(
-  parts: DashboardParts,
-  check: CheckRate,
-  release: Release,
-): [string, Handlers][] {
-  const { guards, limiter } = parts;
+export function dashboardRoutes(parts: DashboardParts, check: CheckRate): [string, Handlers][] {
+  const { guards, limiter, pause, release } = parts;
   const reads = (handler: RequestHandler): Handlers => ({ GET: handler, HEAD: handler });
   const files = [...pageFileHandlers()].map(([name, handler]): [string, Handlers] => [
     name === PAGE ? '/ui' : `/ui/${name}`,
@@ -57,12 +54,15 @@ export function dashboardRoutes(
   };
   const endHold: RequestHandler = ({ query }, response) =>
     answerHoldEnd(limiter, parseText(query, 'key'), parseText(query, 'handle'), response);
+  const pauseKey: RequestHandler = ({ query }, response) =>
+    answerPause(pause, parseKeyIn(query), parsePauseMillis(query), response);
   return [
     ['/', reads(toDashboard)],
     ...files,
     ['/ui/data', reads(guards.guard('debug', overview(parts)))],
     ['/ui/data/key', reads(guards.guard('debug', keyDetail(parts)))],
     ['/ui/holds/end', { POST: guards.guard('configure', endHold) }],
+    ['/ui/pause', { POST: guards.guard('check', pauseKey) }],
     ['/ui/try/check', { POST: guards.guard('check', tryCheck) }],
     ['/ui/try/release', { POST: guards.guard('release', tryRelease) }],
   ];

@@ -4,10 +4,12 @@ import { UnavailableError } from '../../../limiter/errors.js';
 import type { Holding, InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
+import type { RequestContext } from '../../../service/request-context.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { explainKey } from './explain-key.js';
 import type { Fleet } from '../../../service/fleet/fleet.js';
+import { statesOf } from './key-states.js';
 import { parseKeyIn } from './ui-parameters.js';
 
 /** How many requests of the queue are shown one by one. */
@@ -38,15 +40,16 @@ export function keyDetail(parts: DetailParts): RequestHandler {
     ]);
     const history = await fleet.historyOf(key, view);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
+    const run = view.denied.find((one) => one.key === key);
     const body = {
       key,
       found: detail !== undefined,
       isCurrent,
       replica,
-      ...(detail && named(detail, replica)),
+      ...(detail && { ...named(detail, replica), states: statesOf(detail, run) }),
       holdings,
-      mayEndHolds: access.has('configure', response.locals.context),
-      recentDenials: view.denied.find((one) => one.key === key),
+      may: rightsOn(key, { access, rules }, response.locals.context),
+      recentDenials: run,
       explained,
       history,
     };
@@ -80,6 +83,18 @@ async function examineIn(
     limiter.holdings(key),
   ]);
   return { detail, holdings };
+}
+
+/** What the caller's scopes, and the rules of the key, allow. */
+function rightsOn(
+  key: string,
+  { access, rules }: Pick<DetailParts, 'access' | 'rules'>,
+  context: RequestContext,
+): Readonly<Record<'check' | 'pause' | 'endHolds', boolean>> {
+  const check = access.has('check', context);
+  const endHolds = access.has('configure', context);
+  const pause = check && (endHolds || rules.current.policyOf(key).requestsCanPause);
+  return { check, pause, endHolds };
 }
 
 /** The embedded limiter does not know the name of its replica. */

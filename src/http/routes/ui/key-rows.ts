@@ -5,19 +5,8 @@ import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
 import { holdingsShown, type ShownHoldings } from './holdings-shown.js';
-import {
-  denialsOf,
-  fillOf,
-  isIn,
-  KEY_STATES,
-  type KeyState,
-  needOf,
-  statesOf,
-} from './key-states.js';
+import { isIn, KEY_STATES, type KeyState, needOf, statesOf } from './key-states.js';
 import { Top } from './top.js';
-
-export const SORTS = ['need', 'denied', 'queue', 'fullest'] as const;
-export type Sort = (typeof SORTS)[number];
 
 /** A key that is listed, and its current run of denials. */
 interface ListedKey extends InstanceState {
@@ -47,9 +36,8 @@ export interface RowSources {
   readonly taker: SliceTaker;
 }
 
-/** Which keys are listed, and in which order. */
+/** Which keys are listed. */
 export interface RowChoice {
-  readonly sort: Sort;
   /** The most rows. */
   readonly limit: number;
   /** A text that the keys contain, in any case of letters. */
@@ -69,16 +57,15 @@ export interface ChosenRows {
 }
 
 /**
- * Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. Patterns are
+ * Chooses the keys that need a person most. A key that is newer than the survey is among them if it was denied. Patterns are
  * matched with each key, so that this is done in slices.
  */
 export async function chooseRows(
   sources: RowSources,
-  { sort, limit, search, state: wanted }: RowChoice,
+  { limit, search, state: wanted }: RowChoice,
 ): Promise<ChosenRows> {
   const { states, unsurveyed, recentDenials, limitsOf, maySee, slices, taker } = sources;
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
-  const scoreOf = SCORES[sort];
   const text = search.toLowerCase();
   const top = new Top<InstanceState>(limit);
   const counts = { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, used: 0 };
@@ -93,7 +80,7 @@ export async function chooseRows(
     for (const name of KEY_STATES) if (isIn(name, state, run)) counts[name] += 1;
     if (wanted && !isIn(wanted, state, run)) return;
     matching += 1;
-    top.offer(state, scoreOf(state, run));
+    top.offer(state, needOf(state, run));
   };
   await inSlices(states.values(), slices, taker, offer);
   if (unsurveyed) offer(unsurveyed);
@@ -103,12 +90,6 @@ export async function chooseRows(
   });
   const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
   return { rows, keys, counts, matching };
-}
-
-/** The keys that are denied now, those with the most denials first. */
-export function chooseDenied(sources: RowSources, most: number): Promise<ChosenRows> {
-  const choice = { sort: 'denied', limit: most, search: '' } as const;
-  return chooseRows({ ...sources, states: new Map() }, choice);
 }
 
 /** The limits of a key, by its rules or as a row has shown them. */
@@ -131,7 +112,6 @@ function idleState(key: string, { limits, maxRequestsInQueue }: IdleKey): Instan
  */
 export async function refreshRows(
   rows: readonly ListedKey[],
-  sort: Sort,
   store: Pick<Limiter, 'inspect' | 'holdings'>,
   onRead: (key: string, state: InstanceState | undefined) => void,
 ): Promise<KeyRow[]> {
@@ -154,19 +134,6 @@ export async function refreshRows(
     }),
   );
   const top = new Top<KeyRow>(rows.length);
-  for (const row of fresh.flat()) top.offer(row, SCORES[sort](row, row.recentDenials));
+  for (const row of fresh.flat()) top.offer(row, needOf(row, row.recentDenials));
   return top.items;
 }
-
-type ScoreOf = (state: InstanceState, recent: DeniedKey | undefined) => number;
-
-/** The scores by which rows are ordered. The later terms only order rows that are equal in the first. */
-const SCORES: Readonly<Record<Sort, ScoreOf>> = {
-  fullest: (state, recent) => {
-    const denials = denialsOf(state, recent);
-    return fillOf(state) * 1e6 + Math.min(state.waiting, 1e5) + denials / (1 + denials);
-  },
-  queue: (state) => state.waiting * 10 + fillOf(state),
-  denied: (state, recent) => denialsOf(state, recent) * 1000 + fillOf(state),
-  need: needOf,
-};

@@ -46,9 +46,6 @@ export function fillOf({ limits }: Pick<InstanceState, 'limits'>): number {
 }
 
 /** Denials per second: those of the current run, or those of all replicas in this window, which may have just begun. */
-export function denialsOf(
-  { denied, limits: [own] }: InstanceState,
-  run: DeniedKey | undefined,
-): number {
+function denialsOf({ denied, limits: [own] }: InstanceState, run: DeniedKey | undefined): number {
   return Math.max(run?.perSecond ?? 0, (denied * 1000) / own.windowMillis);
 }

@@ -10,15 +10,7 @@ import type { Slices } from '../../../service/deciding/slices.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
-import {
-  chooseDenied,
-  chooseRows,
-  type ChosenRows,
-  type KeyRow,
-  refreshRows,
-  type RowSources,
-  type Sort,
-} from './key-rows.js';
+import { chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
 import { knowledgeOf } from './knowledge.js';
 import type { Fleet } from '../../../service/fleet/fleet.js';
@@ -27,8 +19,6 @@ import { parseListQuery } from './ui-parameters.js';
 /** How often a page polls: less often if there are more keys to choose from. */
 const SHORTEST_INTERVAL_MILLIS = 2000;
 const INTERVAL_PER_KEY_MILLIS = 0.3;
-/** How many of the denied keys are shown, in any order of the other keys. */
-const DENIED_SHOWN = 8;
 
 export interface OverviewParts extends ReplicaParts {
   /** Shows what all replicas have decided, or what they had when it was up. */
@@ -40,14 +30,10 @@ export interface OverviewParts extends ReplicaParts {
   readonly logger: Logger;
 }
 
-/** `GET /ui/data`: the replicas, and the first keys in the order that the page asks for. */
+/** `GET /ui/data`: the replicas, and the keys that need a person most. */
 export function overview(parts: OverviewParts): RequestHandler {
   const { store, access } = parts;
   const keySurvey = new KeySurvey(store, parts.logger);
-  const refresh = (rows: ChosenRows['rows'], sort: Sort): Promise<KeyRow[]> =>
-    refreshRows(rows, sort, store, (key, state) => {
-      keySurvey.update(key, state);
-    });
   return async (request, response) => {
     const choice = parseListQuery(request.query);
     const { context } = response.locals;
@@ -66,13 +52,10 @@ export function overview(parts: OverviewParts): RequestHandler {
       slices: parts.slices,
       taker: context,
     };
-    const chosen = await chooseRows(sources, choice);
-    const { keys: kept, counts, matching } = chosen;
-    const denied = await chooseDenied(sources, DENIED_SHOWN);
-    const [keys, deniedNow] = await Promise.all([
-      refresh(chosen.rows, choice.sort),
-      refresh(denied.rows, 'denied'),
-    ]);
+    const { rows, keys: kept, counts, matching } = await chooseRows(sources, choice);
+    const keys = await refreshRows(rows, store, (key, state) => {
+      keySurvey.update(key, state);
+    });
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
     const body = {
@@ -81,8 +64,6 @@ export function overview(parts: OverviewParts): RequestHandler {
       replicas: fleet.replicas,
       survey: { ...surveyed, keys: found, kept },
       ...{ counts, matching, keys },
-      deniedNow,
-      deniedKeys: denied.matching,
       intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
     };
     sendJson(response, 200, body, BROWSER_HEADERS);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 
 import type { RequestHandler } from 'express';
@@ -9,6 +10,14 @@ import { sendShared, writeHead } from '../../replies/reply.js';
 
 /** Beside `src` and beside `dist` alike. */
 const FOLDER = new URL('../../../../ui/', import.meta.url);
+
+const { resolve } = createRequire(import.meta.url);
+
+/** The files of the library that draws charts, by the names that the page loads them by. */
+const LIBRARY_FILES: Readonly<Record<string, string>> = {
+  'uplot.js': resolve('uplot/dist/uPlot.iife.min.js'),
+  'uplot.css': resolve('uplot/dist/uPlot.min.css'),
+};
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -48,11 +57,17 @@ interface PageFile {
  * them, and asks each time whether they have changed.
  */
 export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
-  return new Map(readdirSync(FOLDER).map((name) => [name, handlerOf(readPageFile(name))]));
+  const own = readdirSync(FOLDER).map((name): [string, URL] => [name, new URL(name, FOLDER)]);
+  return new Map(
+    [...own, ...Object.entries(LIBRARY_FILES)].map(([name, path]) => [
+      name,
+      handlerOf(readPageFile(name, path)),
+    ]),
+  );
 }
 
-function readPageFile(name: string): PageFile {
-  const content = readFileSync(new URL(name, FOLDER));
+function readPageFile(name: string, path: string | URL): PageFile {
+  const content = readFileSync(path);
   const type = TYPES[extname(name)];
   if (type === undefined) throw new Error(`ui/${name} has no known content type`);
   const hash = hashOf(content, 'base64url').slice(0, 22);

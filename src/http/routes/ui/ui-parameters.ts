@@ -5,7 +5,6 @@ import { BOUNDS } from '../../../limiter/bounds.js';
 import { parseSentKey } from '../../intake/elements.js';
 import type { Query } from '../../intake/parameters.js';
 import { serviceError } from '../../../service/service-error.js';
-import { SORTS } from './key-rows.js';
 import { KEY_STATES } from './key-states.js';
 
 /** Nobody reads more rows than this, and each row is read again at each poll. */
@@ -13,7 +12,6 @@ const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
 const listSchema = z.object({
-  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('need'),
   state: z.enum(KEY_STATES, `one of ${KEY_STATES.join(', ')}`).optional(),
   limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
@@ -27,7 +25,7 @@ export const UI_PARAMETERS: readonly string[] = [
   'handle',
 ];
 
-/** Which keys the page shows, and in which order. */
+/** Which keys the page shows. */
 export type ListQuery = z.infer<typeof listSchema>;
 
 /** @throws ServiceError INVALID_PARAMETER */

@@ -56,50 +56,8 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       counts: { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, used: 0 },
       matching: 0,
       keys: [],
-      deniedNow: [],
-      deniedKeys: 0,
       intervalMillis: expect.any(Number) as unknown,
     });
-  });
-
-  test('sorts by fill, by queue and by denials, and lists at most `limit` keys', async () => {
-    await checkTimes(app.url, 'half', 2);
-    await checkTimes(app.url, 'full', 4);
-    await checkTimes(app.url, 'denied', 7);
-    await checkTimes(app.url, 'low', 1);
-    await checkTimes(app.url, 'queue', 4);
-    begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
-    await untilWaiting(app.url, 'queue', 1);
-
-    const byFill = await overviewOf(app.url, { sort: 'fullest' });
-    expect(keysOf(byFill.keys)).toEqual(['queue', 'denied', 'full', 'half', 'low']);
-    expect(byFill.keys[3]).toStrictEqual({
-      key: 'half',
-      limits: [
-        {
-          windowMillis: 3_600_000,
-          maximum: 4,
-          algorithm: { name: 'fixed_window' },
-          counts: 'hits',
-          keepsReleased: false,
-          used: 2,
-          millisToWindowEnd: expect.any(Number) as unknown,
-        },
-      ],
-      maxRequestsInQueue: 9,
-      held: 0,
-      pausedMillis: 0,
-      denied: 0,
-      waiting: 0,
-      states: ['used'],
-      isCurrent: true,
-    });
-    const byQueue = await overviewOf(app.url, { sort: 'queue', limit: '1' });
-    expect(byQueue.keys).toMatchObject([{ key: 'queue', waiting: 1 }]);
-    expect(byQueue.matching).toBe(5);
-    expect(byQueue.survey).toMatchObject({ keys: 5, kept: 5, isComplete: true });
-    const byDenials = await overviewOf(app.url, { sort: 'denied', limit: '2' });
-    expect(keysOf(byDenials.keys)[0]).toBe('denied');
   });
 
   test('sorts by what needs a person, and finds keys by their states', async () => {
@@ -130,6 +88,25 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       held: 1,
       used: 5,
     });
+    expect(all.keys[5]).toStrictEqual({
+      key: 'low',
+      limits: [
+        {
+          windowMillis: 3_600_000,
+          maximum: 4,
+          algorithm: { name: 'fixed_window' },
+          counts: 'hits',
+          keepsReleased: false,
+          used: 1,
+          millisToWindowEnd: expect.any(Number) as unknown,
+        },
+      ],
+      maxRequestsInQueue: 9,
+      ...{ held: 0, pausedMillis: 0, denied: 0, waiting: 0 },
+      states: ['used'],
+      isCurrent: true,
+    });
+    expect(all.survey).toMatchObject({ keys: 6, kept: 6, isComplete: true });
     expect(all.keys[3]!.holdings).toMatchObject({ shown: [{ holder: 'ci', hits: 1 }], count: 1 });
     const cut = await overviewOf(app.url, { limit: '1' });
     expect([keysOf(cut.keys), cut.matching]).toEqual([['paused'], 6]);
@@ -153,19 +130,19 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect((await overviewOf(app.url, { state: 'paused' })).matching).toBe(1);
   });
 
-  test('says which keys are denied, why and since when, whatever the order is', async () => {
+  test('says which keys are denied, why and since when', async () => {
     await checkTimes(app.url, 'plain', 6);
     await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
     await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
-    const { deniedNow, deniedKeys } = await overviewOf(app.url, { sort: 'fullest', limit: '1' });
+    const { keys, counts } = await overviewOf(app.url);
 
-    expect(deniedKeys).toBe(2);
+    expect(counts.denied).toBe(2);
     const times = {
       sinceMillis: expect.any(Number) as unknown,
       lastMillis: expect.any(Number) as unknown,
       perSecond: expect.any(Number) as unknown,
     };
-    const byKey = new Map(deniedNow.map((row) => [row.key, row]));
+    const byKey = new Map(keys.map((row) => [row.key, row]));
     expect(byKey.get('plain')).toMatchObject({
       denied: 2,
       recentDenials: {
@@ -187,11 +164,11 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     await checkTimes(app.url, 'before', 1);
     await overviewOf(app.url);
     await checkTimes(app.url, 'since', 5);
-    const { keys, deniedNow, survey } = await overviewOf(app.url, { sort: 'denied' });
+    const { keys, survey } = await overviewOf(app.url);
 
     expect(survey).toMatchObject({ keys: 2, kept: 2 });
     expect(keysOf(keys)).toEqual(['since', 'before']);
-    expect(deniedNow).toMatchObject([{ key: 'since', limits: [{ used: 4 }], denied: 1 }]);
+    expect(keys[0]).toMatchObject({ limits: [{ used: 4 }], denied: 1 });
   });
 
   test('shows current rows, however old the survey is', async () => {
@@ -207,7 +184,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       await checkTimes(app.url, key, 1);
     }
     const found = async (search: string): Promise<string[]> =>
-      keysOf((await overviewOf(app.url, { search, sort: 'fullest' })).keys).sort();
+      keysOf((await overviewOf(app.url, { search })).keys).sort();
 
     expect(await found('tenant/')).toEqual(['Tenant/8', 'tenant/7']);
     expect(await found('__proto__')).toEqual(['__proto__']);
@@ -219,7 +196,6 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test.each([
-    ['sort=worst', 'sort must be one of need, denied, queue, fullest'],
     ['state=odd', 'state must be one of paused, denied, queue_full, waiting, held, used'],
     ['limit=0', 'limit must be a whole number from 1 to 200'],
     ['limit=201', 'limit must be a whole number from 1 to 200'],
@@ -295,19 +271,14 @@ describe('with tokens', () => {
     for (const key of ['team:a', 'other:b']) {
       for (let i = 0; i < 3; i += 1) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
     }
-    const { keys, deniedNow, deniedKeys, matching } = await overviewOf(app.url, {}, bearer(TEAM));
-    expect([keysOf(keys), keysOf(deniedNow), deniedKeys, matching]).toEqual([
-      ['team:a'],
-      ['team:a'],
-      1,
-      1,
-    ]);
+    const { keys, counts, matching } = await overviewOf(app.url, {}, bearer(TEAM));
+    expect([keysOf(keys), counts.denied, matching]).toEqual([['team:a'], 1, 1]);
     const search = await overviewOf(app.url, { search: 'other:b' }, bearer(TEAM));
     expect(search.keys).toEqual([]);
     const all = await overviewOf(app.url, {}, bearer(OWNER));
     expect(keysOf(all.keys)).toHaveLength(2);
     expect(all.survey).toMatchObject({ keys: 2, kept: 2 });
-    expect(all.deniedNow[0]?.recentDenials).toMatchObject({ caller: 'owner', count: 2 });
+    expect(all.keys[0]?.recentDenials).toMatchObject({ caller: 'owner', count: 2 });
   });
 });
 
@@ -316,9 +287,9 @@ test('a denial by a shadow rule is marked', async () => {
   const app = await start({}, { rules: [rule] });
   await checkTimes(app.url, 'tried', 2);
   const overview = await overviewOf(app.url);
-  const { deniedNow, rules } = overview;
+  const { keys, rules } = overview;
 
-  expect(deniedNow).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
+  expect(keys).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
   expect(rules.count).toBe(1);
   expect(decisionsOf(overview)).toMatchObject({ shadowed: 1, denied: 0 });
 });

@@ -45,6 +45,13 @@ test('a key has all of its states, in the order in which they need a person', ()
   expect(statesOf(key(0, { limits: [closed] }), undefined)).toEqual([]);
 });
 
+test('a key is as full as its fullest limit', () => {
+  const [own] = key(1).limits;
+  const further = { ...own, name: 'hour', used: 9 };
+  expect(fillOf({ limits: [own, further] })).toBe(0.9);
+  expect(fillOf({ limits: [{ ...own, used: 11 }, further] })).toBe(1);
+});
+
 test('a key needs a person by its first state, and then by how much it has of that', () => {
   const needs = [
     needOf(key(9, { pausedMillis: 2000 }), run(99)),

@@ -1,0 +1,97 @@
+// The waiters of a key: its lists with waiters, which are lanes or the longest groups, and its waiters by position.
+
+import { byId, firstOf, keepList, make, setText } from './dom.js';
+import { count, duration, plural } from './text.js';
+
+/** @param detail the answer of `ui/data/key` */
+export function showWaiting(detail) {
+  showLists(detail);
+  showWaiters(detail);
+  showPlaces(detail);
+}
+
+function showLists({ lists = [], listCount = 0 }) {
+  byId('lists').hidden = lists.length === 0;
+  keepList(byId('list-rows'), lists, ({ kind, name }) => `${kind} ${name}`, makeList, fillList);
+  showRest(byId('lists-rest'), listCount - lists.length);
+}
+
+function makeList(list) {
+  return make(
+    'tr',
+    {},
+    make('th', { scope: 'row' }, ...titleOf(list)),
+    make('td', { class: 'number', 'data-label': 'waiting' }),
+    make('td', { class: 'number', 'data-label': 'longest wait' }),
+  );
+}
+
+function titleOf({ kind, name }) {
+  if (kind === 'fifo') return ['no lane or group'];
+  return name === '' ? [`no ${kind}`] : [`${kind} `, make('code', {}, name)];
+}
+
+function fillList({ children: [, waiting, oldest] }, list) {
+  setText(waiting, count(list.waiting));
+  setText(oldest, duration(list.oldestMillis));
+}
+
+function showWaiters(detail) {
+  const { waiting, queue, replica: own } = detail;
+  byId('waiting-none').hidden = waiting > 0;
+  byId('waiting-table').hidden = queue.length === 0;
+  const waiters = queue.map((waiter, i) => ({ ...waiter, position: i + 1 }));
+  keepList(
+    byId('waiting'),
+    firstOf(waiters, byId('waiting-more'), () => showWaiters(detail)),
+    ({ position }) => position,
+    makeWaiter,
+    (row, waiter) => fillWaiter(row, waiter, own),
+  );
+  showRest(byId('waiting-rest'), waiting - queue.length);
+}
+
+function makeWaiter({ position }) {
+  return make(
+    'tr',
+    {},
+    make('td', { class: 'number', 'data-label': 'position' }, count(position)),
+    make('td', { class: 'number', 'data-label': 'waits for' }),
+    make('td', { 'data-label': 'on' }),
+  );
+}
+
+function fillWaiter({ children: [, waits, replica] }, waiter, own) {
+  setText(waits, duration(waiter.waitedMillis));
+  setText(replica, nameOf(waiter.replica, own));
+}
+
+function nameOf(replica, own) {
+  return replica === own ? `${replica} (this one)` : replica;
+}
+
+/** The places that each replica has in the queue. */
+function showPlaces({ replicas, replica: own }) {
+  keepList(
+    byId('waiting-replicas'),
+    replicas,
+    ({ replica }) => replica,
+    () => make('li', {}),
+    (line, { replica, places, leaseMillis }) =>
+      setText(
+        line,
+        `${nameOf(replica, own)}: ${plural(places, 'place', 'places')}${leaseText(leaseMillis)}`,
+      ),
+  );
+}
+
+function leaseText(leaseMillis) {
+  if (leaseMillis === undefined) return '';
+  return leaseMillis > 0
+    ? `, lease ends in ${duration(leaseMillis)}`
+    : `, lease expired ${duration(-leaseMillis)} ago: these places no longer count`;
+}
+
+function showRest(element, rest) {
+  setText(element, rest > 0 ? `and ${count(rest)} more` : '');
+}
