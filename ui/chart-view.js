@@ -107,6 +107,7 @@ function makeChart({ lines, format, areSinglePoints = false }, isLast) {
           grid,
           show: isLast,
           size: AXIS_HEIGHT,
+          space: 80,
           values: (_plot, splits) => splits.map(timeOf),
         },
         {

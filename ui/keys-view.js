@@ -56,15 +56,16 @@ function deniedText({ denied, recentDenials: run }) {
 function whyText({ pausedMillis, recentDenials: run, holdings }) {
   const parts = [
     pausedMillis > 0 && `paused for ${duration(pausedMillis)} more`,
-    run && denialText(run),
+    run && denialText(run, pausedMillis > 0),
     holdings && holdersText(holdings),
   ];
   return parts.filter(Boolean).join('; ');
 }
 
-function denialText(run) {
+function denialText(run, isPaused) {
+  const why = isPaused && run.lastReason === 'paused' ? 'denied' : reason(run);
   const last = run.caller ? `, last by ${run.caller}` : '';
-  return `${reason(run)} ${sinceText(run.sinceMillis)}${last}`;
+  return `${why} ${sinceText(run.sinceMillis)}${last}`;
 }
 
 /** The longest holder, and how many others there are. */

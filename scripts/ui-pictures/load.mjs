@@ -41,7 +41,7 @@ const CALLERS = [
   { key: 'vendor/geocoder', perSecond: 3.4, canWait: true },
   { key: 'vendor/search', perSecond: 0.5, canWait: true },
   { key: 'vendor/maps', perSecond: 0.4 },
-  { key: 'deploy', perSecond: 0.32, canWait: true, workMillis: 6000 },
+  { key: 'deploy', perSecond: 0.4, canWait: true, workMillis: 6000 },
   { key: 'signup', perSecond: 0.9 },
   { key: 'tenant-17/api', perSecond: 21 },
   { key: 'tenant-4/api', perSecond: 7.9 },

@@ -58,6 +58,7 @@ describeInBrowser('the dashboard in a browser', () => {
     test('shows first what needs a person, with its state, why, since when and who', async () => {
       for (const key of ['paused', 'held', 'full']) await checkTimes(app.url, key, 1);
       await send(app.url, 'PUT', `${ratePath('paused')}?pauseMillis=600000`);
+      await checkTimes(app.url, 'paused', 1);
       await checkTimes(app.url, 'held', 1, '?holdMillis=600000&holder=ci-7');
       await checkTimes(app.url, 'full', 3);
       full = begin(app.url, 'POST', `${ratePath('full')}?canWait=true&maxRequestsInQueue=1`);
@@ -69,8 +70,11 @@ describeInBrowser('the dashboard in a browser', () => {
         ...['paused', 'denied', 'queue full', 'waiting', 'held', 'used'],
       ]);
       expect(await cellsOf(page, 'paused')).toEqual([
-        ...['1', 'of 4 per 1 h', '', '', ''],
-        expect.stringMatching(/^paused for (?:9 min \d+ s|10 min) more$/),
+        ...['1', 'of 4 per 1 h', '', ''],
+        expect.stringMatching(/^[\d.]+\/s$/),
+        expect.stringMatching(
+          /^paused for (?:9 min \d+ s|10 min) more; denied since [\d:]+ \(.+\)$/,
+        ),
       ]);
       expect(await cellsOf(page, 'denied')).toEqual([
         ...['4', 'of 4 per 1 h', '', ''],
@@ -82,7 +86,7 @@ describeInBrowser('the dashboard in a browser', () => {
         ...['2', 'of 4 per 1 h', '1', '', ''],
         expect.stringMatching(/^held by ci-7 since [\d:]+ \(.+\)$/),
       ]);
-      expect(await page.title()).toBe('1 denied – Sluice');
+      expect(await page.title()).toBe('2 denied – Sluice');
       expect(complaints).toEqual([]);
     });
 
