@@ -14,7 +14,7 @@ export interface Connection {
 
 /**
  * The addresses and the token of the options, or else of the environment.
- * @throws CommandLineError if the file of the token can't be read, or is empty
+ * @throws CommandLineError if the token can't be read or sent
  */
 export function connectionOf(values: Values): Connection {
   const { SLUICE_URL, SLUICE_TOKEN, SLUICE_TOKEN_FILE } = process.env;
@@ -45,20 +45,28 @@ function textIn(variable: string | undefined): string | undefined {
   return variable === '' ? undefined : variable;
 }
 
-function fixed(token: string | undefined): (() => string) | undefined {
-  return token === undefined ? undefined : () => token;
+function fixed(variable: string | undefined): (() => string) | undefined {
+  if (variable === undefined) return undefined;
+  const token = sendable(variable, 'in SLUICE_TOKEN');
+  return () => token;
 }
 
 /** The token is read for each request, since what writes the file may renew it. */
 function tokenIn(file: string): () => string {
+  const read = (): string => sendable(readFileSync(file, 'utf8'), `in ${file}`);
   try {
-    if (readToken(file) !== '') return () => readToken(file);
+    read();
   } catch (error) {
+    if (error instanceof CommandLineError) throw error;
     throw new CommandLineError(`the token can't be read: ${(error as Error).message}`);
   }
-  throw new CommandLineError(`the file of the token is empty: ${file}`);
+  return read;
 }
 
-function readToken(file: string): string {
-  return readFileSync(file, 'utf8').trim();
+/** A token without white space around it. @throws CommandLineError if no header can have it */
+function sendable(text: string, where: string): string {
+  const token = text.trim();
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  const problem = token === '' ? 'is empty' : 'has characters other than visible ASCII';
+  throw new CommandLineError(`the token ${where} ${problem}`);
 }

@@ -68,13 +68,18 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     });
   });
 
-  test('says which token file can not be read', async () => {
+  test('says what is wrong with a token', async () => {
     const { code, stderr } = await ended('check', 'k', '--token-file', '/no/such/file');
 
     expect(code).toBe(64);
     expect(stderr).toMatch(/^sluice-client: the token can't be read: .*\/no\/such\/file/);
     expect((await ended('check', 'k', '--token-file', '/dev/null')).stderr).toContain(
-      'the file of the token is empty: /dev/null',
+      'the token in /dev/null is empty; ',
+    );
+    const command = start(['check', 'k'], { env: { SLUICE_TOKEN: 'two words' } });
+    expect(await command.ended).toBe(64);
+    expect(command.stderr).toContain(
+      'the token in SLUICE_TOKEN has characters other than visible ASCII; ',
     );
   });
 
