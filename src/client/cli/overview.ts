@@ -14,8 +14,9 @@ interface KeyData {
   readonly key: string;
   /** Its own limit comes first. */
   readonly limits: readonly { readonly used: number; readonly maximum: number }[];
-  readonly maxRequestsInQueue: number;
   readonly waiting: number;
+  /** The one for which it needs a person most comes first. */
+  readonly states: readonly string[];
   /** 0 if it is not paused. */
   readonly pausedMillis: number;
   /** If it is denied now. */
@@ -24,17 +25,24 @@ interface KeyData {
 
 interface OverviewData {
   readonly replicas: readonly unknown[];
+  /** Those that need a person most come first. */
   readonly keys: readonly KeyData[];
-  readonly survey: { readonly isComplete: boolean; readonly failure?: string };
+  readonly isComplete: boolean;
 }
 
-const STATES = ['paused', 'denied', 'queue full', 'waiting'] as const;
+/** The states that need a person, by their names in the data. */
+const STATES = new Map<string, BusyKey['state']>([
+  ['paused', 'paused'],
+  ['denied', 'denied'],
+  ['queue_full', 'queue full'],
+  ['waiting', 'waiting'],
+]);
 
 /** A key that may need a person. */
 export interface BusyKey {
   readonly key: string;
   /** The first of its states. */
-  readonly state: (typeof STATES)[number];
+  readonly state: 'paused' | 'denied' | 'queue full' | 'waiting';
   readonly used: number;
   readonly max: number;
   readonly waiting: number;
@@ -113,36 +121,23 @@ function errorOf(status: number): SluiceError {
   return new SluiceUnavailableError('the keys can not be read', { status, mayHaveCounted: false });
 }
 
-function overviewOf({ replicas, keys, survey }: OverviewData): Overview {
-  return {
-    replicas: replicas.length,
-    isComplete: survey.isComplete && survey.failure === undefined,
-    keys: keys.flatMap(busyKeyOf).sort(byNeed),
-  };
+function overviewOf({ replicas, keys, isComplete }: OverviewData): Overview {
+  return { replicas: replicas.length, isComplete, keys: keys.flatMap(busyKeyOf) };
 }
 
-function busyKeyOf(data: KeyData): BusyKey[] {
-  const { key, limits, waiting, pausedMillis, recentDenials } = data;
-  const state = stateOf(data);
+function busyKeyOf({
+  key,
+  limits,
+  waiting,
+  pausedMillis,
+  recentDenials,
+  states,
+}: KeyData): BusyKey[] {
+  const state = STATES.get(states[0] ?? '');
   if (!state) return [];
   const { used = 0, maximum: max = 0 } = limits[0] ?? {};
   const deniedPerSecond = recentDenials?.perSecond ?? 0;
   return [{ key, state, used, max, waiting, deniedPerSecond, pausedMillis }];
-}
-
-function stateOf(data: KeyData): BusyKey['state'] | undefined {
-  if (data.pausedMillis > 0) return 'paused';
-  if (data.recentDenials) return 'denied';
-  if (data.waiting === 0) return undefined;
-  return data.waiting >= data.maxRequestsInQueue ? 'queue full' : 'waiting';
-}
-
-function byNeed(one: BusyKey, other: BusyKey): number {
-  return (
-    STATES.indexOf(one.state) - STATES.indexOf(other.state) ||
-    other.deniedPerSecond - one.deniedPerSecond ||
-    other.waiting - one.waiting
-  );
 }
 
 /** The state for people, which says how long a pause lasts. */

@@ -23,12 +23,12 @@ async def _check(asked: Asked) -> int:
         decision = await asked.sluice.check(asked.key, **asking)
     quota = quota_fields(decision.quota)
     if isinstance(decision, Approval):
-        messages.approved(decision.request_id)
         if values.has("json"):
             uncounted = True if decision.uncounted else None
             fields = {"approved": True, "key": asked.key, "requestId": decision.request_id}
             print_json({**fields, "uncounted": uncounted, "quota": quota})
         else:
+            messages.approved(decision.request_id)
             print_result(decision.request_id)
         return Exit.OK
     if values.has("json"):

@@ -1,6 +1,7 @@
 """How the commands reach Sluice."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from .._addresses import ADDRESS
 from .errors import CommandLineError
 from .options import Values
 
+VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 DEFAULT_URL = "http://localhost:8080"
 
 
@@ -20,7 +22,7 @@ class Connection:
 def connection_of(values: Values) -> Connection:
     """The addresses and the token of the options, or else of the environment.
 
-    Raises a CommandLineError for an invalid address, and if the file of the token can't be read, or is empty.
+    Raises a CommandLineError for an invalid address, and if the token can't be read or sent.
     """
     listed = [url.strip() for url in os.environ.get("SLUICE_URL", "").split(",")]
     urls = values.texts("url") or [url for url in listed if url != ""] or [DEFAULT_URL]
@@ -28,7 +30,10 @@ def connection_of(values: Values) -> Connection:
         if not ADDRESS.match(url):
             raise CommandLineError(f"url must be an address such as {DEFAULT_URL}, not {url}")
     file = values.text("token-file") or os.environ.get("SLUICE_TOKEN_FILE")
-    return Connection(urls, _token_in(file) if file else os.environ.get("SLUICE_TOKEN") or None)
+    if file:
+        return Connection(urls, _token_in(file))
+    token = os.environ.get("SLUICE_TOKEN")
+    return Connection(urls, _sendable(token, "in SLUICE_TOKEN") if token else None)
 
 
 def _token_in(file: str) -> Callable[[], str]:
@@ -36,12 +41,19 @@ def _token_in(file: str) -> Callable[[], str]:
 
     def read() -> str:
         with open(file, encoding="utf-8") as content:
-            return content.read().strip()
+            return _sendable(content.read(), f"in {file}")
 
     try:
-        token = read()
+        read()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandLineError(f"the token can't be read: {error}") from None
-    if token == "":
-        raise CommandLineError(f"the file of the token is empty: {file}")
     return read
+
+
+def _sendable(text: str, where: str) -> str:
+    """A token without white space around it. Raises a CommandLineError if no header can have it."""
+    token = text.strip()
+    if VISIBLE_ASCII.fullmatch(token):
+        return token
+    problem = "is empty" if token == "" else "has characters other than visible ASCII"
+    raise CommandLineError(f"the token {where} {problem}")

@@ -14,8 +14,8 @@ from .durations import shown_time
 MOST_ROWS = 200
 TIMEOUT_SECONDS = 5.0
 
-# Those that need a person most come first.
-STATES = ("paused", "denied", "queue full", "waiting")
+# The states that need a person, by their names in the data.
+STATES = {"paused": "paused", "denied": "denied", "queue_full": "queue full", "waiting": "waiting"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +102,18 @@ def _error_of(status: int) -> SluiceError:
 
 
 def _overview_in(data: Mapping[str, Any]) -> Overview:
-    survey = data["survey"]
+    # Those that need a person most come first.
     keys = [busy for row in data["keys"] if (busy := _busy_key_in(row)) is not None]
-    keys.sort(key=lambda one: (STATES.index(one.state), -one.denied_per_second, -one.waiting))
-    return Overview(len(data["replicas"]), survey["isComplete"] and "failure" not in survey, keys)
+    return Overview(len(data["replicas"]), data["isComplete"], keys)
 
 
 def _busy_key_in(row: Mapping[str, Any]) -> BusyKey | None:
     """None if nobody has to look at the key."""
-    state = _state_in(row)
+    # The one for which it needs a person most comes first.
+    state = STATES.get(next(iter(row["states"]), ""))
     if state is None:
         return None
     # Its own limit comes first.
     own = row["limits"][0]
     per_second = row.get("recentDenials", {}).get("perSecond", 0)
     return BusyKey(row["key"], state, own["used"], own["maximum"], row["waiting"], per_second, row["pausedMillis"])
-
-
-def _state_in(row: Mapping[str, Any]) -> str | None:
-    if row["pausedMillis"] > 0:
-        return "paused"
-    if "recentDenials" in row:
-        return "denied"
-    if row["waiting"] == 0:
-        return None
-    return "queue full" if row["waiting"] >= row["maxRequestsInQueue"] else "waiting"
