@@ -35,9 +35,22 @@ test.each([
   );
 });
 
+test("the README's row of gRPC has the figures of the benchmarks", () => {
+  const [, text = ''] = readPage('BENCHMARKS.md').split("### Envoy's protocol: one key,");
+  const cpuOf = (program?: string): string => {
+    const row = new RegExp(`^\\| ${program} +\\| [^|]+\\| ([\\d.]+) `, 'm').exec(text);
+    return row ? `${Math.round(Number(row[1]))} µs` : '';
+  };
+  const row = tableRows('README.md', COLUMNS).find(
+    ([first]) => first === 'CPU of a call over gRPC',
+  );
+
+  expect(row?.slice(1)).toEqual(Object.values(PROGRAMS).map(cpuOf));
+});
+
 test("each row of the README's table has its sources, and each program is named there", () => {
   const rows = tableRows('README.md', COLUMNS).map(([first = '']) => first);
-  const compared = rows.filter((row) => !row.startsWith('decisions/s'));
+  const compared = rows.filter((row) => !/^decisions\/s|^CPU of/.test(row));
   const [, ...sections] = readPage('docs/comparison.md').split(/^## /m);
   const titles = sections.map((text) => text.slice(0, text.indexOf('\n')).toLowerCase());
   expect(titles).toEqual(compared.map((row) => row.replace(/:.*| of a key/, '')));
