@@ -2,10 +2,8 @@
 import { main } from './main.js';
 
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Nobody reads it any more. What goes on is not ended for that: CMD keeps its approval.
-    if (error.code !== 'EPIPE') throw error;
-  });
+  // What writes a result has its error. Else nothing is ended for that: CMD keeps its approval.
+  stream.on('error', () => undefined);
 }
 
 // Without process.exit: places and approvals that are being given back are given back.

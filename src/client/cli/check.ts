@@ -1,9 +1,10 @@
-import type { Denial } from '../index.js';
+import type { Decision } from '../index.js';
 import { SluiceDeniedError } from '../index.js';
 import type { Invocation } from './arguments.js';
 import { withClient } from './with-client.js';
 import { askingOf } from './request-options.js';
 import { EXIT } from './exit-codes.js';
+import type { Messages } from './messages.js';
 import { print, printJson } from './output.js';
 import { Signals } from './signals.js';
 
@@ -14,7 +15,7 @@ import { Signals } from './signals.js';
  */
 export function check(invocation: Invocation): Promise<number> {
   const { values } = invocation;
-  const { hold: holdMillis, 'max-wait': maxWaitMillis, wait, json } = values;
+  const { hold: holdMillis, 'max-wait': maxWaitMillis, wait, json = false } = values;
   return withClient(invocation, async (client, key, messages) => {
     const signals = new Signals();
     const asking = { ...askingOf(values), holdMillis, signal: signals.interruption };
@@ -22,14 +23,12 @@ export function check(invocation: Invocation): Promise<number> {
       const decision = await (wait || maxWaitMillis !== undefined
         ? client.wait(key, { ...asking, maxWaitMillis, onProgress: messages.waits })
         : client.check(key, { ...asking, quota: true }));
-      if (json) {
-        const { approved, ...more } = decision;
-        printJson({ approved, key, ...more });
-      } else if (decision.approved) {
-        messages.approved(decision.requestId);
-        print(decision.requestId);
-      } else {
-        messages.failed(deniedBy(key, decision));
+      try {
+        await tell(key, decision, json, messages);
+      } catch (error) {
+        // Nobody knows the id.
+        if (decision.approved) await client.release(key, decision.requestId);
+        throw error;
       }
       return decision.approved ? EXIT.OK : EXIT.DENIED;
     } finally {
@@ -38,6 +37,20 @@ export function check(invocation: Invocation): Promise<number> {
   });
 }
 
-function deniedBy(key: string, { retryAfterSeconds, limit }: Denial): SluiceDeniedError {
-  return new SluiceDeniedError(key, retryAfterSeconds, limit);
+/** @throws OutputError if the result can't be written */
+async function tell(
+  key: string,
+  decision: Decision,
+  isJson: boolean,
+  messages: Messages,
+): Promise<void> {
+  if (isJson) {
+    const { approved, ...more } = decision;
+    await printJson({ approved, key, ...more });
+  } else if (decision.approved) {
+    messages.approved(decision.requestId);
+    await print(decision.requestId);
+  } else {
+    messages.failed(new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit));
+  }
 }

@@ -16,6 +16,15 @@ export class InterruptedError extends Error {
   }
 }
 
+/** A result could not be written. */
+export class OutputError extends Error {
+  override readonly name = 'OutputError';
+
+  constructor(cause: unknown) {
+    super(`the result can't be written: ${(cause as Error).message}`, { cause });
+  }
+}
+
 /** CMD could not be started. */
 export class CommandStartError extends Error {
   override readonly name = 'CommandStartError';

@@ -5,7 +5,7 @@ import {
   SluiceUnavailableError,
 } from '../index.js';
 import { shownTime } from './durations.js';
-import { codeOfSignal, CommandStartError, InterruptedError } from './errors.js';
+import { codeOfSignal, CommandStartError, InterruptedError, OutputError } from './errors.js';
 import { EXIT } from './exit-codes.js';
 
 /** The exit code for an error of the client, or of a command. @throws any other error */
@@ -16,6 +16,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof SluiceError) return EXIT.USAGE;
   if (error instanceof InterruptedError) return codeOfSignal(error.signal);
   if (error instanceof CommandStartError) return error.exitCode;
+  if (error instanceof OutputError) return EXIT.UNWRITABLE;
   throw error;
 }
 

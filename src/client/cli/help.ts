@@ -12,7 +12,7 @@ const USES_ENVIRONMENT = [
 ];
 const CODES = [
   'Exit codes: 0 approved (of run: as of CMD), 1 no such approval, 64 wrong command line or request,',
-  '69 no decision, 70 the hold was lost, 75 denied, 126 and 127 CMD can not be started,',
+  '69 no decision, 70 the hold was lost, 74 no output, 75 denied, 126 and 127 CMD can not be started,',
   '128+n ended by signal n.',
 ];
 

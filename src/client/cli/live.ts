@@ -15,7 +15,8 @@ const OTHER_LINES = 5;
 
 /**
  * Shows the keys again and again, until a person ends it.
- * @throws SluiceError as `readOverview` if nothing was read yet; InterruptedError if a signal other than Ctrl-C ends it
+ * @throws SluiceError as `readOverview` if nothing was read yet; InterruptedError if a signal other than Ctrl-C
+ * ends it; OutputError
  */
 export async function showLive(
   connection: Connection,
@@ -34,7 +35,7 @@ export async function showLive(
   try {
     for (;;) {
       if (screen) screen.draw(linesOf(overview, failure, screen.rows));
-      else if (failure === '') printJson(overview);
+      else if (failure === '') await printJson(overview);
       await sleep(intervalMillis, undefined, { signal: interruption });
       try {
         overview = await readOverview(connection, interruption);

@@ -1,7 +1,7 @@
 import { type Asked, parseCommandLine } from './arguments.js';
 import { check } from './check.js';
 import { completion } from './completion.js';
-import { CommandLineError } from './errors.js';
+import { CommandLineError, OutputError } from './errors.js';
 import { EXIT } from './exit-codes.js';
 import { helpText } from './help.js';
 import { print, writeLine } from './output.js';
@@ -18,13 +18,17 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     return await carryOut(parseCommandLine(args));
   } catch (error) {
+    if (error instanceof OutputError) {
+      writeLine(`${PROGRAM}: ${error.message}`);
+      return EXIT.UNWRITABLE;
+    }
     if (!(error instanceof CommandLineError)) throw error;
     writeLine(`${PROGRAM}: ${printable(error.message)}; see ${PROGRAM} --help`);
     return EXIT.USAGE;
   }
 }
 
-function carryOut(asked: Asked): number | Promise<number> {
+async function carryOut(asked: Asked): Promise<number> {
   switch (asked.command) {
     case 'run':
       return run(asked);
@@ -39,13 +43,13 @@ function carryOut(asked: Asked): number | Promise<number> {
     case 'top':
       return top(asked);
     case 'completion':
-      print(completion(asked.operands));
+      await print(completion(asked.operands));
       return EXIT.OK;
     case 'help':
-      print(helpText(asked.about));
+      await print(helpText(asked.about));
       return EXIT.OK;
     case 'version':
-      print(programVersion());
+      await print(programVersion());
       return EXIT.OK;
   }
 }

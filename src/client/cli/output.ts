@@ -1,14 +1,38 @@
-/** Writes a result on standard output. */
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+import { OutputError } from './errors.js';
+
+/** Writes a result on standard output. @throws OutputError if it can't be written */
+export function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown): void => {
+      reject(new OutputError(cause));
+    };
+    try {
+      process.stdout.write(`${text}\n`, (error) => {
+        if (error) fail(error);
+        else resolve();
+      });
+    } catch (error) {
+      // Node 20 throws if a file can't be written.
+      fail(error);
+    }
+  });
 }
 
-/** Writes a result for other programs on standard output. */
-export function printJson(result: object): void {
-  print(JSON.stringify(result));
+/** Writes a result for other programs on standard output. @throws OutputError if it can't be written */
+export function printJson(result: object): Promise<void> {
+  return print(JSON.stringify(result));
 }
 
 /** Writes a line on standard error. */
 export function writeLine(line: string): void {
-  process.stderr.write(`${line}\n`);
+  writeError(`${line}\n`);
+}
+
+/** Writes on standard error. A log that can't be written stops nothing: CMD keeps its approval. */
+export function writeError(text: string): void {
+  try {
+    process.stderr.write(text);
+  } catch {
+    // There is nowhere to say so.
+  }
 }

@@ -20,9 +20,9 @@ export async function pause(invocation: Invocation): Promise<number> {
   const pauseMillis = duration === undefined ? 0 : parseDuration('DURATION', duration);
   return withClient(invocation, async (client, key) => {
     await client.pause(key, pauseMillis);
-    if (json) printJson({ key, pauseMillis });
+    if (json) await printJson({ key, pauseMillis });
     else
-      print(
+      await print(
         `${printable(key)}: ${pauseMillis === 0 ? 'pause ended' : `paused for ${duration ?? ''}`}`,
       );
     return EXIT.OK;

@@ -17,8 +17,8 @@ export function peek(invocation: Invocation): Promise<number> {
   return withClient(invocation, async (client, key) => {
     const peeked = await client.peek(key, placeOf(values));
     const { allowed, waitMillis, limit, quota = [] } = peeked;
-    if (values.json) printJson({ allowed, key, waitMillis, limit, quota });
-    else print([`${printable(key)}: ${verdictOf(peeked)}`, ...quota.map(lineOf)].join('\n'));
+    if (values.json) await printJson({ allowed, key, waitMillis, limit, quota });
+    else await print([`${printable(key)}: ${verdictOf(peeked)}`, ...quota.map(lineOf)].join('\n'));
     return allowed ? EXIT.OK : EXIT.DENIED;
   });
 }

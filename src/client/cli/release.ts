@@ -14,8 +14,8 @@ export function release(invocation: Invocation): Promise<number> {
   const [, requestId = ''] = invocation.operands;
   return withClient(invocation, async (client, key) => {
     const released = await client.release(key, requestId);
-    if (invocation.values.json) printJson({ released, key, requestId });
-    else if (released) print(`${printable(key)}: released`);
+    if (invocation.values.json) await printJson({ released, key, requestId });
+    else if (released) await print(`${printable(key)}: released`);
     else writeLine(`${PROGRAM}: ${printable(key)}: no such approval`);
     return released ? EXIT.OK : EXIT.NOT_FOUND;
   });

@@ -2,7 +2,7 @@ import { shownTime } from './durations.js';
 import { InterruptedError } from './errors.js';
 import { messageOf, textOf } from './failures.js';
 import type { Messages } from './messages.js';
-import { writeLine } from './output.js';
+import { writeError, writeLine } from './output.js';
 import { printable } from './printable.js';
 import { PROGRAM } from './program.js';
 import { sizeOf } from './terminal-size.js';
@@ -21,7 +21,7 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
   let hasWaited = false;
   let isLineOpen = false;
   const clear = (): void => {
-    if (isLineOpen) stderr.write(CLEAR_LINE);
+    if (isLineOpen) writeError(CLEAR_LINE);
     isLineOpen = false;
   };
   const write = (text: string): void => {
@@ -35,7 +35,7 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
       const place = `position ${position}${estimate}`;
       if (stderr.isTTY) {
         // A line that the terminal wraps could not be cleared.
-        stderr.write(CLEAR_LINE + `${shownKey}: ${place}`.slice(0, sizeOf(stderr).columns - 1));
+        writeError(CLEAR_LINE + `${shownKey}: ${place}`.slice(0, sizeOf(stderr).columns - 1));
         isLineOpen = true;
       } else if (!hasWaited) {
         write(`waits, ${place}`);

@@ -28,8 +28,8 @@ export async function top({ values }: Invocation): Promise<number> {
       await showLive(connection, interval, json, signals);
     } else {
       const overview = await readOverview(connection, signals.interruption);
-      if (json) printJson(overview);
-      else print(tableOf(overview, Infinity).join('\n'));
+      if (json) await printJson(overview);
+      else await print(tableOf(overview, Infinity).join('\n'));
     }
     return EXIT.OK;
   } catch (error) {

@@ -50,6 +50,8 @@ export interface StartOptions {
   readonly env?: Environment;
   /** Runs it on a terminal of its own. */
   readonly onTerminal?: boolean;
+  /** The descriptor of its standard output, instead of a pipe that is read. */
+  readonly output?: number;
 }
 
 export type StartCommand = (args: readonly string[], options?: StartOptions) => RunningCommand;
@@ -68,9 +70,15 @@ export function useCommandLine(program: Program): StartCommand {
   };
 }
 
-function start(words: readonly string[], { env = {}, onTerminal }: StartOptions): ChildProcess {
+function start(
+  words: readonly string[],
+  { env = {}, onTerminal, output }: StartOptions,
+): ChildProcess {
   const [file = '', ...args] = onTerminal ? onTerminalOf(words) : words;
-  return spawn(file, args, { env: { PATH: process.env.PATH, TERM: 'xterm', ...env } });
+  return spawn(file, args, {
+    env: { PATH: process.env.PATH, TERM: 'xterm', ...env },
+    stdio: ['pipe', output ?? 'pipe', 'pipe'],
+  });
 }
 
 /** By `script`, which gives a program a terminal. Its forms differ. */
@@ -83,7 +91,7 @@ function onTerminalOf(words: readonly string[]): readonly string[] {
 function observed(child: ChildProcess): RunningCommand {
   const { stdin, stdout, stderr, pid } = child;
   const texts = { stdout: '', stderr: '' };
-  stdout!.on('data', (data: Buffer) => (texts.stdout += data.toString()));
+  stdout?.on('data', (data: Buffer) => (texts.stdout += data.toString()));
   stderr!.on('data', (data: Buffer) => (texts.stderr += data.toString()));
   // What it runs may have ended before all that is written to it.
   stdin!.on('error', () => undefined);

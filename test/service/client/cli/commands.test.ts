@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
@@ -48,6 +48,21 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
         stdout: '',
         stderr: `sluice-client: ${key}: no such approval\n`,
       });
+    });
+
+    test('gives its approval back if its id can not be written', async () => {
+      const key = uniqueKey();
+      const unwritable = await open(import.meta.filename, 'r');
+
+      const command = start(['check', key, '--hold', '10m'], {
+        env: { SLUICE_URL: app.url },
+        output: unwritable.fd,
+      });
+
+      expect(await command.ended).toBe(74);
+      expect(command.stderr).toContain(`sluice-client: ${key}: the result can't be written: `);
+      expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+      await unwritable.close();
     });
 
     test('is denied at once', async () => {

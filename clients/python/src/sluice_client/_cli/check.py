@@ -1,8 +1,9 @@
 from .._errors import SluiceDeniedError
-from .._protocol import Approval
+from .._protocol import Approval, Denial
 from .._quota import Quota
 from .arguments import Invocation
 from .ask import Asked, ask, asking_of
+from .errors import OutputError
 from .exit_codes import Exit
 from .output import print_json, print_result
 
@@ -21,22 +22,32 @@ async def _check(asked: Asked) -> int:
         )
     else:
         decision = await asked.sluice.check(asked.key, **asking)
-    quota = quota_fields(decision.quota)
-    if isinstance(decision, Approval):
-        if values.has("json"):
-            uncounted = True if decision.uncounted else None
-            fields = {"approved": True, "key": asked.key, "requestId": decision.request_id}
-            print_json({**fields, "uncounted": uncounted, "quota": quota})
+    try:
+        _tell(asked, decision)
+    except OutputError:
+        # Nobody knows the id.
+        if isinstance(decision, Approval):
+            await asked.sluice.release(asked.key, decision.request_id)
+        raise
+    return Exit.OK if isinstance(decision, Approval) else Exit.DENIED
+
+
+def _tell(asked: Asked, decision: Approval | Denial) -> None:
+    """Raises an OutputError if the result can't be written."""
+    key, quota = asked.key, quota_fields(decision.quota)
+    if not isinstance(decision, Approval):
+        if asked.values.has("json"):
+            fields = {"approved": False, "key": key, "retryAfterSeconds": decision.retry_after}
+            print_json({**fields, "limit": decision.limit, "quota": quota})
         else:
-            messages.approved(decision.request_id)
-            print_result(decision.request_id)
-        return Exit.OK
-    if values.has("json"):
-        fields = {"approved": False, "key": asked.key, "retryAfterSeconds": decision.retry_after}
-        print_json({**fields, "limit": decision.limit, "quota": quota})
+            asked.messages.failed(SluiceDeniedError(key, decision.retry_after, decision.limit))
+    elif asked.values.has("json"):
+        uncounted = True if decision.uncounted else None
+        fields = {"approved": True, "key": key, "requestId": decision.request_id}
+        print_json({**fields, "uncounted": uncounted, "quota": quota})
     else:
-        messages.failed(SluiceDeniedError(asked.key, decision.retry_after, decision.limit))
-    return Exit.DENIED
+        asked.messages.approved(decision.request_id)
+        print_result(decision.request_id)
 
 
 def quota_fields(quota: tuple[Quota, ...]) -> list[dict[str, object]]:

@@ -18,6 +18,13 @@ class InterruptedBySignal(Exception):
         self.signal = number
 
 
+class OutputError(Exception):
+    """A result could not be written."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(f"the result can't be written: {cause}")
+
+
 class CommandStartError(Exception):
     """CMD could not be started."""
 

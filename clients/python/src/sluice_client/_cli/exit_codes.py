@@ -15,6 +15,7 @@ class Exit(IntEnum):
     USAGE = 64
     UNAVAILABLE = 69
     LOST = 70
+    UNWRITABLE = 74
     DENIED = 75
     NOT_EXECUTABLE = 126
     NO_SUCH_COMMAND = 127

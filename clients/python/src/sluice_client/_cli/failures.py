@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from .._errors import SluiceDeniedError, SluiceError, SluicePermitLostError, SluiceUnavailableError
 from .durations import shown_time
-from .errors import CommandStartError, InterruptedBySignal
+from .errors import CommandStartError, InterruptedBySignal, OutputError
 from .exit_codes import Exit, code_of_signal
 
 # What a command reports in a line, and ends with its code. All else is a fault of the program.
-Failure = SluiceError | InterruptedBySignal | CommandStartError
-FAILURES = (SluiceError, InterruptedBySignal, CommandStartError)
+Failure = SluiceError | InterruptedBySignal | CommandStartError | OutputError
+FAILURES = (SluiceError, InterruptedBySignal, CommandStartError, OutputError)
 
 
 def exit_code_of(error: Failure) -> int:
@@ -26,6 +26,8 @@ def exit_code_of(error: Failure) -> int:
             return code_of_signal(error.signal)
         case CommandStartError():
             return error.exit_code
+        case OutputError():
+            return Exit.UNWRITABLE
 
 
 def text_of(error: Failure, urls: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from .arguments import Help, Invocation, Version, parse_command_line
 from .check import check
 from .completion import completion
-from .errors import CommandLineError
+from .errors import CommandLineError, OutputError
 from .exit_codes import Exit
 from .help import help_text
 from .output import print_result, write_line
@@ -33,6 +33,9 @@ def main() -> int:
     """Carries out the command line of this process. Returns the exit code."""
     try:
         return _carry_out(parse_command_line(sys.argv[1:]))
+    except OutputError as error:
+        write_line(f"{PROGRAM}: {error}")
+        return Exit.UNWRITABLE
     except CommandLineError as error:
         write_line(f"{PROGRAM}: {printable(str(error))}; see {PROGRAM} --help")
         return Exit.USAGE

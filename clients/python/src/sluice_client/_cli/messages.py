@@ -1,7 +1,6 @@
 """What a command that asks about a key writes on standard error."""
 
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from .._protocol import WaitProgress
 from .durations import shown_time
 from .errors import InterruptedBySignal
 from .failures import Failure, event_of, text_of
-from .output import json_of, write, write_line
+from .output import json_of, write_error, write_line
 from .printable import printable
 from .program import PROGRAM
 from .terminal import terminal_size
@@ -64,7 +63,7 @@ class TextMessages(Messages):
         if self._is_terminal:
             # A line that the terminal wraps could not be cleared.
             columns = terminal_size(2).columns
-            write(sys.stderr, CLEAR_LINE + f"{self._key}: {shown}"[: columns - 1])
+            write_error(CLEAR_LINE + f"{self._key}: {shown}"[: columns - 1])
             self._is_line_open = True
         elif not self._has_waited:
             self._write(f"waits, {shown}")
@@ -90,7 +89,7 @@ class TextMessages(Messages):
 
     def _clear(self) -> None:
         if self._is_line_open:
-            write(sys.stderr, CLEAR_LINE)
+            write_error(CLEAR_LINE)
         self._is_line_open = False
 
     def _write(self, text: str) -> None:

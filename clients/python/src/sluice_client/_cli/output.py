@@ -3,11 +3,16 @@
 import json
 import os
 import sys
-from typing import TextIO
+
+from .errors import OutputError
 
 
 def print_result(text: str) -> None:
-    write(sys.stdout, f"{text}\n")
+    """Writes a result on standard output. Raises an OutputError if it can't be written."""
+    try:
+        _write_output(f"{text}\n")
+    except OSError as error:
+        raise OutputError(error) from error
 
 
 def print_json(result: dict[str, object]) -> None:
@@ -17,7 +22,7 @@ def print_json(result: dict[str, object]) -> None:
 
 def write_line(line: str) -> None:
     """Writes a line on standard error."""
-    write(sys.stderr, f"{line}\n")
+    write_error(f"{line}\n")
 
 
 def json_of(fields: dict[str, object]) -> str:
@@ -25,13 +30,35 @@ def json_of(fields: dict[str, object]) -> str:
     return json.dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
-def write(stream: TextIO, text: str) -> None:
+def write_error(text: str) -> None:
+    """Writes on standard error. A log that can't be written stops nothing: CMD keeps its approval."""
     # Python has no stream for a descriptor that is closed.
-    if stream is None:
+    if sys.stderr is None:
         return
     try:
-        stream.write(text)
-        stream.flush()
-    except BrokenPipeError:
-        # Nobody reads it any more. What goes on is not ended for that: CMD keeps its approval.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # Without the stream, which would keep what can't be written, and fail with it once more at the end.
+        os.write(sys.stderr.fileno(), text.encode(sys.stderr.encoding, "backslashreplace"))
+    except OSError:
+        # There is nowhere to say so.
+        pass
+
+
+def write_screen(text: str) -> None:
+    """Writes on the terminal of standard output, if it is still there."""
+    try:
+        _write_output(text)
+    except OSError:
+        # There is nowhere to say so.
+        pass
+
+
+def _write_output(text: str) -> None:
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        # At its end, Python would fail once more, with what the stream still has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import sys
 import termios
 import tty
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from .output import write
+from .output import write_screen
 from .terminal import terminal_size
 
 ENTER = "\x1b[?1049h\x1b[?25l"
@@ -27,7 +26,7 @@ class Screen:
         self._reads = os.isatty(0)
 
     def __enter__(self) -> Self:
-        write(sys.stdout, ENTER)
+        write_screen(ENTER)
         if self._reads:
             self._before = termios.tcgetattr(0)
             tty.setcbreak(0)
@@ -38,7 +37,7 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Shows again what was there before."""
-        write(sys.stdout, LEAVE)
+        write_screen(LEAVE)
         if self._reads:
             asyncio.get_running_loop().remove_reader(0)
             termios.tcsetattr(0, termios.TCSADRAIN, self._before)
@@ -51,7 +50,7 @@ class Screen:
         """Replaces what is shown. Each line is cut at the right edge."""
         columns, rows = terminal_size(1)
         shown = [line[:columns] + CLEAR_TO_LINE_END for line in lines[:rows]]
-        write(sys.stdout, HOME + "\n".join(shown) + CLEAR_BELOW)
+        write_screen(HOME + "\n".join(shown) + CLEAR_BELOW)
 
     def _read(self) -> None:
         typed = os.read(0, 1024)
