@@ -34,7 +34,7 @@ export interface FuzzReport {
 }
 
 const CLIENTS = 6;
-/** Of each client, also on a machine that is slow: so many have each status that the tests expect. */
+/** Of each client, also on a slow machine. With these, each status comes that the tests expect. */
 const LEAST_SCENARIOS = 20;
 const SCENARIO_TIMEOUT_MILLIS = 60_000;
 const MAX_VIOLATIONS = 20;
