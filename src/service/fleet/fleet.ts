@@ -82,6 +82,8 @@ export class Fleet {
   /** The keys that somebody has looked at here, with the time of the last look. */
   readonly #lookedAt = new Map<string, number>();
   #read: SharedRead | undefined;
+  /** What is read after that, for all who wait for it. */
+  #next: Promise<Others> | undefined;
   /** What was read last. */
   #known: Others = { reports: [], readAt: undefined, isCurrent: true };
 
@@ -135,14 +137,22 @@ export class Fleet {
     return historyOf(sumOf(steps), steps.at(-1)?.number ?? ended);
   }
 
-  async #readShared(key: string | undefined): Promise<Others> {
+  #readShared(key: string | undefined): Promise<Others> {
     const now = this.#clock.now();
     const isShared = (read: SharedRead): boolean =>
       now - read.at <= SHARED_MILLIS && (key === undefined || read.keys.includes(key));
-    if (!this.#read || !isShared(this.#read)) {
-      const keys = this.#lookedAtLately(now);
-      this.#read = { at: now, keys, others: this.#readOthers(keys) };
-    }
+    if (this.#read && isShared(this.#read)) return this.#read.others;
+    // One question at a time, so that many who look at other keys share the next one.
+    this.#next ??= this.#readNext();
+    return this.#next;
+  }
+
+  async #readNext(): Promise<Others> {
+    await this.#read?.others.catch(() => undefined);
+    this.#next = undefined;
+    const now = this.#clock.now();
+    const keys = this.#lookedAtLately(now);
+    this.#read = { at: now, keys, others: this.#readOthers(keys) };
     return this.#read.others;
   }
 
