@@ -5,7 +5,7 @@ import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
 import { holdingsShown, type ShownHoldings } from './holdings-shown.js';
-import { isIn, KEY_STATES, type KeyState, needOf, statesOf } from './key-states.js';
+import { type KeyState, needOf, statesOf } from './key-states.js';
 import { Top } from './top.js';
 
 /** A key that is listed, and its current run of denials. */
@@ -77,8 +77,9 @@ export async function chooseRows(
     keys += 1;
     if (!state.key.toLowerCase().includes(text)) return;
     const run = deniedByKey.get(state.key);
-    for (const name of KEY_STATES) if (isIn(name, state, run)) counts[name] += 1;
-    if (wanted && !isIn(wanted, state, run)) return;
+    const itsStates = statesOf(state, run);
+    for (const name of itsStates) counts[name] += 1;
+    if (wanted && !itsStates.includes(wanted)) return;
     matching += 1;
     top.offer(state, needOf(state, run));
   };

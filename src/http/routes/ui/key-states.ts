@@ -19,12 +19,8 @@ const AMOUNTS: Readonly<Record<KeyState, AmountOf>> = {
 };
 
 /** @param run of the denials of the key, if it is denied now */
-export function isIn(name: KeyState, state: InstanceState, run: DeniedKey | undefined): boolean {
-  return AMOUNTS[name](state, run) > 0;
-}
-
 export function statesOf(state: InstanceState, run: DeniedKey | undefined): KeyState[] {
-  return KEY_STATES.filter((name) => isIn(name, state, run));
+  return KEY_STATES.filter((name) => AMOUNTS[name](state, run) > 0);
 }
 
 /** How much a key needs a person: by its first state, and of the keys in that state, by how much. */
