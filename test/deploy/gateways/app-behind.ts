@@ -2,6 +2,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+import { killReplicas } from '../../support/replica-process.js';
+import { killGateways } from './gateway-process.js';
+
 /** A request that the service behind a gateway has served. */
 export interface Served {
   readonly method: string;
@@ -15,13 +18,38 @@ export interface AppBehind {
   /** Its host and port. */
   readonly host: string;
   readonly served: readonly Served[];
+}
+
+interface StartedApp extends AppBehind {
   stop(): void;
 }
 
-/** @param answer what it answers to a request */
-export async function startAppBehind(
-  answer: (request: Served) => string = () => 'served',
-): Promise<AppBehind> {
+/**
+ * A service behind the gateways of a test file, a new one for each test. After each test it ends, after the gateways and the
+ * replicas.
+ * @param answer what it answers to a request
+ */
+export function useAppBehind(answer: (request: Served) => string = () => 'served'): AppBehind {
+  let app: StartedApp;
+  beforeEach(async () => {
+    app = await startApp(answer);
+  });
+  afterEach(async () => {
+    await killGateways();
+    await killReplicas();
+    app.stop();
+  });
+  return {
+    get host() {
+      return app.host;
+    },
+    get served() {
+      return app.served;
+    },
+  };
+}
+
+async function startApp(answer: (request: Served) => string): Promise<StartedApp> {
   const served: Served[] = [];
   const server = createServer((incoming, response) => {
     let body = '';

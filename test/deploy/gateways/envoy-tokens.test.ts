@@ -1,22 +1,24 @@
 import { debugState } from '../../support/debug-state.js';
 import { type Answer, send } from '../../support/http-client.js';
-import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { until } from '../../support/until.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { ROOT } from '../repository-files.js';
-import { type AppBehind, startAppBehind } from './app-behind.js';
+import { useAppBehind } from './app-behind.js';
 import { envoyOfEnvoyGateway, envoyOfTokens } from './envoy.js';
 import { type Gateway, startGateway } from './gateway.js';
-import { killGateways } from './gateway-process.js';
 
 /** As the rules files have it. */
 const MAXIMUM = 100_000;
 const TENANT = { 'x-tenant': 'a' };
 
 const folder = useTemporaryFolder();
+const llm = useAppBehind(({ url }) => {
+  const used = new URL(url, 'http://llm').searchParams.get('used');
+  return used === 'unsaid' ? '{}' : JSON.stringify({ usage: { total_tokens: Number(used) } });
+});
 let sluice: ReplicaProcess;
-let llm: AppBehind;
 let url: string;
 
 /** @param rules a file of `deploy/gateways` */
@@ -42,18 +44,6 @@ interface Tokens {
   /** Resolves when this number of tokens counts in the window. */
   untilCounted(tokens: number): Promise<void>;
 }
-
-beforeEach(async () => {
-  llm = await startAppBehind(({ url }) => {
-    const used = new URL(url, 'http://llm').searchParams.get('used');
-    return used === 'unsaid' ? '{}' : JSON.stringify({ usage: { total_tokens: Number(used) } });
-  });
-});
-afterEach(async () => {
-  await killGateways();
-  await killReplicas();
-  llm.stop();
-});
 
 // `npm test` says if Envoy is missing.
 const describeWithEnvoy = envoyOfTokens().program === '' ? describe.skip : describe;

@@ -14,11 +14,10 @@ import { useRedis } from '../../support/use-redis.js';
 import { useTls } from '../../support/use-tls.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { ROOT } from '../repository-files.js';
-import { type AppBehind, startAppBehind } from './app-behind.js';
+import { useAppBehind } from './app-behind.js';
 import { OF_BROWSER } from './browser-headers.js';
 import { envoy } from './envoy.js';
 import { type Gateway, startGateway, type Surroundings } from './gateway.js';
-import { killGateways } from './gateway-process.js';
 import type { Replacements } from './shipped-file.js';
 import { yamlOfPage } from './yaml-of-page.js';
 
@@ -55,8 +54,8 @@ const TAKING_THREE: Replacements = [
 ];
 
 const folder = useTemporaryFolder();
+const app = useAppBehind();
 let sluice: ReplicaProcess;
-let app: AppBehind;
 
 async function restartSluice(more: Readonly<Record<string, string>>): Promise<void> {
   await killReplicas();
@@ -102,15 +101,6 @@ function givingUpAfter(time: string): Replacements {
 function servedUrls(): string[] {
   return app.served.map(({ url }) => url);
 }
-
-beforeEach(async () => {
-  app = await startAppBehind();
-});
-afterEach(async () => {
-  await killGateways();
-  await killReplicas();
-  app.stop();
-});
 
 // `npm test` says if Envoy is missing.
 const describeWithEnvoy = envoy().program === '' ? describe.skip : describe;

@@ -7,11 +7,10 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { ROOT } from '../repository-files.js';
-import { type AppBehind, startAppBehind } from './app-behind.js';
+import { useAppBehind } from './app-behind.js';
 import { OF_BROWSER } from './browser-headers.js';
 import { caddy } from './caddy.js';
 import { type Gateway, startGateway, type Surroundings } from './gateway.js';
-import { killGateways } from './gateway-process.js';
 import { haproxy } from './haproxy.js';
 import { nginx } from './nginx.js';
 import type { Replacements } from './shipped-file.js';
@@ -49,8 +48,8 @@ const CASES: readonly Case[] = [
 ];
 
 const folder = useTemporaryFolder();
+const app = useAppBehind();
 let sluice: ReplicaProcess;
-let app: AppBehind;
 
 async function start(gateway: Gateway, more: Partial<Surroundings> = {}): Promise<string> {
   const host = new URL(sluice.url).host;
@@ -71,12 +70,7 @@ function checks(): Check[] {
 }
 
 beforeEach(async () => {
-  [sluice, app] = await Promise.all([startReplica(SETTINGS), startAppBehind()]);
-});
-afterEach(async () => {
-  await killGateways();
-  await killReplicas();
-  app.stop();
+  sluice = await startReplica(SETTINGS);
 });
 
 for (const { gateway, keys, showsQuota, asksHealth } of CASES) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { send } from '../../support/http-client.js';
-import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { until } from '../../support/until.js';
 import {
@@ -15,10 +15,9 @@ import {
 } from '../grpc/envoy-ratelimit.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { readText, ROOT } from '../repository-files.js';
-import { type AppBehind, startAppBehind } from './app-behind.js';
+import { useAppBehind } from './app-behind.js';
 import { envoyOfEnvoyRatelimit } from './envoy.js';
 import { startGateway } from './gateway.js';
-import { killGateways } from './gateway-process.js';
 
 const PAGE = readText('docs/envoy-ratelimit.md');
 
@@ -43,7 +42,7 @@ const EXPECTED: readonly (readonly [path: string, times: number, status: number]
 ];
 
 const folder = useTemporaryFolder();
-let app: AppBehind;
+const app = useAppBehind();
 
 /** The statuses that clients get if Envoy asks the service at this address. */
 async function statusesBy(service: string): Promise<string[]> {
@@ -64,15 +63,6 @@ async function statusesBy(service: string): Promise<string[]> {
 const expected = EXPECTED.flatMap(([path, times, status]) =>
   Array.from({ length: times }, () => `${path} ${status}`),
 );
-
-beforeEach(async () => {
-  app = await startAppBehind();
-});
-afterEach(async () => {
-  await killGateways();
-  await killReplicas();
-  app.stop();
-});
 
 // `npm test` says if Envoy or Envoy's rate limit service is missing.
 const describeWithEnvoy = envoyOfEnvoyRatelimit().program === '' ? describe.skip : describe;
