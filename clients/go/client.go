@@ -48,7 +48,7 @@ func New(options Options) (*Client, error) {
 			"sluice: Timeout and LongPoll must not be negative, not %v and %v", options.Timeout, options.LongPoll)
 	}
 	client := &Client{
-		exchange: exchange{addresses: addresses, token: token},
+		exchange: exchange{addresses: addresses, lines: newLines(), token: token},
 		timeout:  orDefault(options.Timeout, defaultTimeout),
 		retries:  max(0, orDefault(options.Retries, defaultRetries)),
 		waiting: waiting{
