@@ -51,7 +51,7 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	held := &hold{client: c, key: key, requestID: decision.RequestID, length: options.Hold, heldSince: askedAt}
 	if err := held.begin(ctx); err != nil {
 		permit.lose(err)
-		permit.Release()
+		c.background.run(permit.Release)
 		return nil, err
 	}
 	permit.renewals.Add(1)
