@@ -16,6 +16,9 @@ type call struct {
 	prefer string
 }
 
+// waits says whether the call is a wait, which is answered late.
+func (c call) waits() bool { return c.query.Has("canWait") }
+
 // onlyAnswerHasID says whether only the answer has the id of an approval.
 func (c call) onlyAnswerHasID() bool { return c.method == http.MethodPost && !c.query.Has("requestId") }
 

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,12 @@ func New(options Options) (*Client, error) {
 			"sluice: Timeout and LongPoll must not be negative, not %v and %v", options.Timeout, options.LongPoll)
 	}
 	client := &Client{
-		exchange: exchange{addresses: addresses, token: token},
-		timeout:  orDefault(options.Timeout, defaultTimeout),
-		retries:  max(0, orDefault(options.Retries, defaultRetries)),
+		exchange: exchange{addresses: addresses, lines: newLines(), token: token},
+		timeout:  cmp.Or(options.Timeout, defaultTimeout),
+		retries:  max(0, cmp.Or(options.Retries, defaultRetries)),
 		waiting: waiting{
-			keep:     max(0, orDefault(options.KeepPlace, defaultKeepPlace)),
-			longPoll: orDefault(options.LongPoll, defaultLongPoll),
+			keep:     max(0, cmp.Or(options.KeepPlace, defaultKeepPlace)),
+			longPoll: cmp.Or(options.LongPoll, defaultLongPoll),
 		},
 		holder: holder,
 	}
@@ -205,13 +206,4 @@ func tokenSource(options Options) (func(context.Context) (string, error), error)
 		return nil, errors.New("sluice: set Token or TokenSource, not both")
 	}
 	return options.TokenSource, nil
-}
-
-// orDefault returns the default for the zero value.
-func orDefault[T comparable](value, byDefault T) T {
-	var zero T
-	if value == zero {
-		return byDefault
-	}
-	return value
 }

@@ -20,8 +20,9 @@ const (
 	silence = 15 * time.Second
 	// Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle
 	// connections.
-	idleTime        = 60 * time.Second
-	idleConnections = 100
+	idleTime = 60 * time.Second
+	// As many as are in flight, so that no connection is closed and opened again under load.
+	idleConnections = 2 * mostInFlight
 	// mostBodyBytes is more than any answer of Sluice has.
 	mostBodyBytes = 1 << 20
 )
@@ -32,6 +33,7 @@ var errOutOfTime = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 // exchange sends requests to one of the addresses of Sluice.
 type exchange struct {
 	addresses *addresses
+	lines     lines
 	token     func(context.Context) (string, error)
 	http      http.Client
 	late      lateReads
@@ -53,6 +55,11 @@ func newTransport() *http.Transport {
 //
 // If the context of a check ends whose id is only in its answer, the answer is still read for a while.
 func (e *exchange) send(ctx context.Context, c call) (answer, error) {
+	line := e.lines.of(c)
+	if !line.enter(ctx) {
+		return answer{}, ended(ctx, false)
+	}
+	defer line.leave()
 	address := e.addresses.current()
 	request, err := e.request(ctx, address, c)
 	if err != nil {

@@ -31,8 +31,9 @@ type Options struct {
 	Token string
 	// TokenSource is called for the bearer token of each request instead, so that it can change.
 	TokenSource func(context.Context) (string, error)
-	// Timeout is the longest time of a call that does not wait, with its retries. By default it is 5 s. It is
-	// also how much later than due the answer to a request of a wait may come.
+	// Timeout is the longest time of a call that does not wait, with its retries, and with its time in line while 100
+	// checks or 100 releases of the client are in flight. By default it is 5 s. It is also how much later than due the
+	// answer to a request of a wait may come.
 	Timeout time.Duration
 	// Retries is how often a request is sent again after a pause, if that can't count twice. By default it is 3.
 	Retries int

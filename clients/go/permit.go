@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type Permit struct {
 //
 // The error is a DeniedError if Sluice denies the permit.
 func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*Permit, error) {
-	options.Hold = max(0, orDefault(options.Hold, defaultHold))
+	options.Hold = max(0, cmp.Or(options.Hold, defaultHold))
 	askedAt := time.Now()
 	decision, err := c.Wait(ctx, key, options)
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	held := &hold{client: c, key: key, requestID: decision.RequestID, length: options.Hold, heldSince: askedAt}
 	if err := held.begin(ctx); err != nil {
 		permit.lose(err)
-		permit.Release()
+		c.background.run(permit.Release)
 		return nil, err
 	}
 	permit.renewals.Add(1)

@@ -130,6 +130,39 @@ func TestAPermitThatHasWaitedIsRenewedBeforeItsWork(t *testing.T) {
 	}
 }
 
+func TestAPermitWhoseContextEndsInItsFirstRenewalIsReleasedInTheBackground(t *testing.T) {
+	renewing, answers := make(chan struct{}), make(chan struct{})
+	sluice := newStandIn(t, func(w http.ResponseWriter, request *http.Request) {
+		switch request.Method {
+		case http.MethodPost:
+			// So late that a renewal is due.
+			time.Sleep(shortestHold / renewalsPerHold)
+		case http.MethodPut:
+			close(renewing)
+			<-request.Context().Done()
+			return
+		case http.MethodDelete:
+			<-answers
+		}
+		says(http.StatusOK, approvedBody)(w, request)
+	})
+	client := newClient(t, Options{URLs: []string{sluice.url}, Timeout: 2 * longest})
+	defer close(answers)
+	ctx, cancel := context.WithCancel(testContext(t))
+	end := make(chan error, 1)
+	go func() {
+		_, err := client.Permit(ctx, "a", WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+		end <- err
+	}()
+	receive(t, "the renewal", renewing)
+	cancel()
+	until(t, "the release", func() bool { return len(sluice.asked(http.MethodDelete)) == 1 })
+	err := receive(t, "the end of the call, whose release is not answered yet", end)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAPermitThatIsNotHeldIsNotRenewed(t *testing.T) {
 	uncounted := func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("X-Sluice-Shadow", "denied")

@@ -15,13 +15,11 @@ const EXTRACTORS = {
   '.ts': ofScript,
   '.js': ofScript,
   '.mjs': ofScript,
-  '.lua': (source) => keep(source, [...source.matchAll(LUA)].filter(isProse).map(rangeOf)),
-  '.go': (source) => keep(source, [...source.matchAll(GO)].filter(isProse).map(rangeOf)),
+  '.lua': matching(LUA),
+  '.go': matching(GO),
   // These files have texts as values: descriptions of alerts, titles of panels, explanations of fields.
   ...sameFor(['.yml', '.yaml', '.tpl', '.json', '.html', '.txt', '.proto'], (source) => source),
-  ...sameFor(['.cfg', '.conf', '.sh', '.acl', 'Dockerfile', 'Caddyfile'], (source) =>
-    keep(source, [...source.matchAll(HASH)].map(rangeOf)),
-  ),
+  ...sameFor(['.cfg', '.conf', '.sh', '.acl', 'Dockerfile', 'Caddyfile'], matching(HASH)),
 };
 
 /** @returns the prose, or undefined for a kind of file that has none */
@@ -55,8 +53,13 @@ function withSentences(source, parts) {
   return text + source.slice(text.length);
 }
 
+/** Extracts what a pattern finds: comments and texts. */
+function matching(pattern) {
+  return (source) => keep(source, [...source.matchAll(pattern)].filter(isProse).map(rangeOf));
+}
+
 function isProse([match]) {
-  return /^(?:--|\/\/)/.test(match) || SENTENCE.test(match);
+  return /^(?:--|\/\/|#)/.test(match) || SENTENCE.test(match);
 }
 
 function rangeOf({ index, 0: match }) {
