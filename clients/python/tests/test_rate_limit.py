@@ -19,10 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from .conftest import Service
-
-# It has an address, which nothing listens on.
-GONE = "http://127.0.0.1:1"
+from .conftest import GONE, Service
 
 
 class Served:
@@ -76,12 +73,6 @@ def apps() -> Iterator[Apps]:
     one = Apps()
     yield one
     one.end()
-
-
-@pytest.fixture
-def sluice(service: Service) -> Iterator[SluiceClient]:
-    with SluiceClient(service.url) as client:
-        yield client
 
 
 @pytest.mark.parametrize("options", [{}, {"wait": True, "max_wait_millis": 1000}])
