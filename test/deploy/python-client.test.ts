@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
-import { readPage, ROOT } from '../support/docs/pages.js';
+import { ROOT } from '../support/docs/pages.js';
+import { useRecipesApp } from '../support/docs/recipes-app.js';
 import { shellBlocks } from '../support/docs/shell-blocks.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
@@ -107,13 +108,7 @@ describe('the Python client', () => {
   });
 
   describe('an example of the recipes', () => {
-    const page = readPage('docs/recipes.md');
-    const [, rules = ''] = /^cat > recipes\.yaml <<'END'\n([\s\S]*?)^END$/m.exec(page) ?? [];
-    const file = join(folder, 'recipes.yaml');
-    const recipes = useApp(() => {
-      writeFileSync(file, rules);
-      return { CONFIG_FILE: file };
-    });
+    const recipes = useRecipesApp();
 
     // test/deploy/python-recipes.test.ts runs those with libraries of others.
     const examples = shellBlocks('docs/recipes.md').filter(({ notRun }) =>

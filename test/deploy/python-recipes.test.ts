@@ -1,20 +1,19 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 
+import { acceptsConnections } from '../support/accepts-connections.js';
 import { debugState } from '../support/debug-state.js';
 import { readPage, ROOT } from '../support/docs/pages.js';
+import { useRecipesApp } from '../support/docs/recipes-app.js';
 import { shellBlocks } from '../support/docs/shell-blocks.js';
 import { freePort } from '../support/free-port.js';
 import { useLlmVendors } from '../support/llm-vendors.js';
 import { provided } from '../support/provided.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { until } from '../support/until.js';
-import { useApp } from '../support/use-apps.js';
 
 const EXAMPLES = join(ROOT, 'docs/examples');
 
@@ -23,14 +22,7 @@ const python = provided('SLUICE_TEST_CLIENT_PYTHON');
 // `npm test` says if Python is missing.
 const describeWithPython = python === '' ? describe.skip : describe;
 
-const page = readPage('docs/recipes.md');
-const [, rules = ''] = /^cat > recipes\.yaml <<'END'\n([\s\S]*?)^END$/m.exec(page) ?? [];
-const folder = useTemporaryFolder();
-const file = join(folder, 'recipes.yaml');
-const sluice = useApp(() => {
-  writeFileSync(file, rules);
-  return { CONFIG_FILE: file };
-});
+const sluice = useRecipesApp();
 const vendors = useLlmVendors();
 
 const environment = () => ({
@@ -116,14 +108,9 @@ describeWithPython('a recipe in Python', () => {
     const app = start(['fastapi_app.py'], { PORT: String(port) });
     const errors = text(app.stderr!);
     const address = `http://127.0.0.1:${port}/chat`;
-    const answers = () =>
-      fetch(address).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-    await until(answers);
+    await until(() => acceptsConnections(port));
 
-    const [, tenant = ''] = /'X-Tenant: (.*?)'/.exec(page) ?? [];
+    const [, tenant = ''] = /'X-Tenant: (.*?)'/.exec(readPage('docs/recipes.md')) ?? [];
     const answer = await fetch(address, { headers: { 'X-Tenant': tenant } });
     const shown = shownOf(`curl -s -D - -H 'X-Tenant: ${tenant}' localhost:8118/chat`);
     const headers = ['content-type', 'ratelimit-policy', 'ratelimit'].map(

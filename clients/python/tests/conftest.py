@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from sluice_client import SluiceClient
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = {
@@ -25,6 +26,8 @@ SETTINGS = {
     "SHUTDOWN_GRACE_MILLIS": "0",
     "CONFIG_FILE": str(Path(__file__).parent / "rules.yaml"),
 }
+# It has an address, which nothing listens on.
+GONE = "http://127.0.0.1:1"
 
 
 class Service:
@@ -184,6 +187,12 @@ def ending_service() -> Iterator[Service]:
     one = Service()
     yield one
     one.end()
+
+
+@pytest.fixture
+def sluice(service: Service) -> Iterator[SluiceClient]:
+    with SluiceClient(service.url) as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import signal
 import threading
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -23,12 +22,6 @@ from sluice_client import (
 )
 
 from .conftest import Service
-
-
-@pytest.fixture
-def sluice(service: Service) -> Iterator[SluiceClient]:
-    with SluiceClient(service.url) as client:
-        yield client
 
 
 def approval(client: SluiceClient, key: str) -> str:

@@ -8,11 +8,9 @@ import pytest
 from sluice_client import AsyncSluiceClient, LimitedOptions, SluiceClient, SluiceDeniedError
 from sluice_client.httpx2 import AsyncLimitedTransport, LimitedTransport
 
-from .conftest import Service, Vendor
+from .conftest import GONE, Service, Vendor
 
 Get = Callable[[Service, str, LimitedOptions, str], httpx2.Response]
-# It has an address, which nothing listens on.
-GONE = "http://127.0.0.1:1"
 
 
 def in_a_thread(service: Service, key: str, options: LimitedOptions, url: str) -> httpx2.Response:

@@ -23,13 +23,11 @@ from sluice_client import (
     SluiceUnavailableError,
 )
 
-from .conftest import Service, Vendor
+from .conftest import GONE, Service, Vendor
 
 Key = str | Callable[[httpx.Request], str | None]
 Get = Callable[..., httpx.Response]
 LIMITS: ReportedLimits = {"requests": "requests", "tokens": "default"}
-# It has an address, which nothing listens on.
-GONE = "http://127.0.0.1:1"
 
 
 class GoneError(Exception):

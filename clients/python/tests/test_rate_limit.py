@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 import uvicorn
@@ -18,10 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from .conftest import Service
-
-# It has an address, which nothing listens on.
-GONE = "http://127.0.0.1:1"
+from .conftest import GONE, Service
 
 
 class Served:
@@ -75,12 +73,6 @@ def apps() -> Iterator[Apps]:
     one = Apps()
     yield one
     one.end()
-
-
-@pytest.fixture
-def sluice(service: Service) -> Iterator[SluiceClient]:
-    with SluiceClient(service.url) as client:
-        yield client
 
 
 @pytest.mark.parametrize("options", [{}, {"wait": True, "max_wait_millis": 1000}])
@@ -170,6 +162,28 @@ def test_the_place_of_a_client_that_disconnects_is_given_back(
         service.wait_for(key, "NumWaiting", 1)
     service.wait_for(key, "NumWaiting", 0)
     assert apps.handled == []
+
+
+def test_a_request_whose_scope_is_cancelled_leaves_no_task(key: str) -> None:
+    async def main() -> None:
+        async def app(*_: object) -> None:
+            """Is not called."""
+
+        async def receive() -> Any:
+            scope.cancel()
+            await asyncio.Future()
+
+        async def send(_: object) -> None:
+            """Is not called."""
+
+        async with AsyncSluiceClient(GONE, retries=0) as client:
+            limited = RateLimitMiddleware(app, client, key, wait=True)
+            # It cancels again and again.
+            with anyio.CancelScope() as scope:
+                await limited({"type": "http"}, receive, send)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 def test_requests_get_a_503_without_sluice(apps: Apps) -> None:

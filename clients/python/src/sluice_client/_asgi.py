@@ -110,8 +110,7 @@ class RateLimitMiddleware:
             return None
         finally:
             # Cancelled, a wait gives its place back.
-            await _end(waiting)
-            await _end(leaving)
+            await _end(waiting, leaving)
 
 
 class BodyBegin:
@@ -137,10 +136,11 @@ class BodyBegin:
         return self._messages.pop(0) if self._messages else await self._receive()
 
 
-async def _end(task: asyncio.Task[Any]) -> None:
-    """Cancels a task, and ignores how it ends."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancels tasks, and ignores how they end. All are cancelled even if the caller is cancelled again meanwhile."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _value(given: OfRequest | None, scope: Scope) -> str | None:

@@ -14,7 +14,6 @@ from ._protocol import AskingOptions
 from ._remaining_reports import OWN_LIMIT, RemainingReports, ReportedLimits
 
 
-
 class Answer(Protocol):
     """What is read of a response, of httpx or httpx2."""
 

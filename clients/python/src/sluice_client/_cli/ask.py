@@ -1,11 +1,11 @@
 """What the commands that ask about a key have in common."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from .._aio import AsyncSluiceClient
-from .._protocol import CheckOptions
+from .._protocol import CheckOptions, ClientOptions
 from .arguments import Invocation
 from .connection import connection_of
 from .failures import FAILURES, exit_code_of
@@ -15,7 +15,6 @@ from .signals import Signals
 
 # On a terminal somebody looks at the place in the queue: Sluice is asked for it so often.
 SEEN_POLL_MILLIS = 2000
-LONG_POLL_MILLIS = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Asked:
     signals: Signals
 
 
-async def ask(invocation: Invocation, work: Callable[[Asked], Awaitable[int]]) -> int:
+async def ask(invocation: Invocation, work: Callable[[Asked], Coroutine[object, None, int]]) -> int:
     """Asks Sluice about the key of a command. Returns the exit code, of a failure as well.
 
     Raises a CommandLineError if the options are wrong.
@@ -38,23 +37,19 @@ async def ask(invocation: Invocation, work: Callable[[Asked], Awaitable[int]]) -
     connection = connection_of(values)
     is_quiet = values.has("quiet")
     messages = JsonMessages(key, is_quiet) if values.has("json") else TextMessages(key, connection.urls, is_quiet)
-    long_poll_millis = SEEN_POLL_MILLIS if os.isatty(2) else LONG_POLL_MILLIS
-    sluice = AsyncSluiceClient(
-        connection.urls, token=connection.token, holder=values.text("holder"), long_poll_millis=long_poll_millis
-    )
+    options: ClientOptions = {"token": connection.token, "holder": values.text("holder")}
+    if os.isatty(2):
+        options["long_poll_millis"] = SEEN_POLL_MILLIS
+    sluice = AsyncSluiceClient(connection.urls, **options)
     # Its end waits until places and approvals that are being given back are given back.
     async with sluice:
         signals = Signals()
         asked = Asked(sluice, key, values, messages, signals)
         try:
-            return await signals.run(_working(work, asked))
+            return await signals.run(work(asked))
         except FAILURES as error:
             messages.failed(error)
             return exit_code_of(error)
-
-
-async def _working(work: Callable[[Asked], Awaitable[int]], asked: Asked) -> int:
-    return await work(asked)
 
 
 def asking_of(values: Values) -> CheckOptions:

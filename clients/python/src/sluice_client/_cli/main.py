@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 
 from .arguments import Help, Invocation, Version, parse_command_line
 from .check import check
@@ -19,7 +19,7 @@ from .release import release
 from .run import run
 from .top import top
 
-ASKING: dict[str, Callable[[Invocation], Awaitable[int]]] = {
+ASKING: dict[str, Callable[[Invocation], Coroutine[object, None, int]]] = {
     "run": run,
     "check": check,
     "release": release,
@@ -50,9 +50,5 @@ def _carry_out(asked: Invocation | Help | Version) -> int:
         case Invocation(command="completion", operands=(shell,)):
             print_result(completion(shell))
         case Invocation(command=command):
-            return asyncio.run(_ask(ASKING[command], asked))
+            return asyncio.run(ASKING[command](asked))
     return Exit.OK
-
-
-async def _ask(command: Callable[[Invocation], Awaitable[int]], invocation: Invocation) -> int:
-    return await command(invocation)
