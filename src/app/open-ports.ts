@@ -1,3 +1,4 @@
+import { withEach } from '../common/steps.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts, type Ports } from '../http/server/ports.js';
 import { httpStatusOf } from '../http/replies/error-statuses.js';
@@ -39,12 +40,7 @@ export async function openAllPorts(
     // stopAccepting asks connections of gRPC to end. Their clients send again any request that crosses it.
     endIdle: (millis, hurry) => http.endIdle(millis, hurry),
     endUnowed: () => http.endUnowed(),
-    stopAccepting: async () => {
-      await Promise.all([http.stopAccepting(), grpc.stopAccepting()]);
-    },
-    cutConnections: () => {
-      http.cutConnections();
-      grpc.cutConnections();
-    },
+    stopAccepting: () => withEach([http, grpc], (port) => port.stopAccepting()),
+    cutConnections: () => withEach([http, grpc], (port) => port.cutConnections()),
   };
 }

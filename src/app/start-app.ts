@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 
 import { systemClock } from '../common/clock.js';
+import { inOrder } from '../common/steps.js';
 import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
@@ -37,6 +38,7 @@ export interface App {
    * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
    * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
    * @param hurry ends the delay and the grace at once when it is aborted
+   * @throws AggregateError of what single steps have thrown, after all steps
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
   /** Reads the rules again, without waiting for the next look at their file. */
@@ -155,16 +157,32 @@ export async function startApp(
     grpcPort,
     reloadRules: () => rules.check(),
     stop: async (graceMillis, hurry) => {
-      readiness.startDraining();
-      ports.startDraining();
-      await serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry);
-      await stopInOrder(ports, limiter, graceMillis, hurry);
-      await tracing?.close();
-      security.close();
-      undecided.close();
-      watchedKeys.close();
-      rules.close();
-      eventLoop.stop();
+      await inOrder([
+        () => {
+          readiness.startDraining();
+        },
+        () => {
+          ports.startDraining();
+        },
+        () => serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry),
+        () => stopInOrder(ports, limiter, graceMillis, hurry),
+        () => tracing?.close(),
+        () => {
+          security.close();
+        },
+        () => {
+          undecided.close();
+        },
+        () => {
+          watchedKeys.close();
+        },
+        () => {
+          rules.close();
+        },
+        () => {
+          eventLoop.stop();
+        },
+      ]);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { pause } from '../common/pause.js';
+import { withEach, inOrder } from '../common/steps.js';
 import type { Ports } from '../http/server/ports.js';
 import type { Limiter } from '../limiter/limiter.js';
 
@@ -30,8 +31,9 @@ export async function serveUntilSeen(
 
 /**
  * Stops accepting, hands kept places over, answers the requests in flight, gives waiting requests up to `graceMillis`,
- * fails the rest and closes the limiter.
+ * fails the rest and closes the limiter. A step that fails keeps none of the others from running.
  * @param hurry ends the grace at once when it is aborted
+ * @throws AggregateError of what the steps have thrown
  */
 export async function stopInOrder(
   ports: Ports,
@@ -39,19 +41,25 @@ export async function stopInOrder(
   graceMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
-  const everyoneGone = ports.stopAccepting();
-  limiter.handOver();
-  await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
-  // Requests in flight need a moment. A silent connection does not get the whole grace.
-  if (limiter.waiting === 0) {
-    await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
-  }
-  // A request that arrives now would be answered 503, and only waiters are.
-  await ports.endUnowed();
-  await limiter.close();
-  await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
-  ports.cutConnections();
-  await everyoneGone;
+  const stopped = withEach([ports], (each) => each.stopAccepting());
+  // If that fails, nothing tells when the last connection ends.
+  const everyoneGone = stopped.catch(() => new Promise<never>(() => undefined));
+  const linger = () =>
+    Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
+  await inOrder([
+    () => {
+      limiter.handOver();
+    },
+    () => Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]),
+    // Requests in flight need a moment. A silent connection does not get the whole grace.
+    () => (limiter.waiting === 0 ? linger() : undefined),
+    // A request that arrives now would be answered 503, and only waiters are.
+    () => ports.endUnowed(),
+    () => limiter.close(),
+    linger,
+    () => ports.cutConnections(),
+    () => stopped,
+  ]);
 }
 
 /** Resolves when no request waits for its turn, when the grace is over, or at once in a hurry. */

@@ -29,6 +29,7 @@ import type {
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
+import { inOrder } from '../common/steps.js';
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
@@ -329,10 +330,12 @@ export class RedisLimiter implements StoreLimiter {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await this.#room.close();
-    this.#guard.breakers.dispose();
-    this.#history.dispose();
-    await this.options.connections.close();
-    this.#guard.close();
+    await inOrder([
+      () => this.#room.close(),
+      () => { this.#guard.breakers.dispose(); },
+      () => { this.#history.dispose(); },
+      () => this.options.connections.close(),
+      () => { this.#guard.close(); },
+    ]);
   }
 }

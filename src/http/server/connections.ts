@@ -1,6 +1,6 @@
-import type { Server as HttpServer } from 'node:http';
+import { Server as HttpServer } from 'node:http';
 import type { Socket } from 'node:net';
-import { setImmediate as nextTick } from 'node:timers/promises';
+import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
 
 import { pause } from '../../common/pause.js';
 import { firstPendingResponse } from '../intake/connection-state.js';
@@ -13,14 +13,27 @@ const ENDED_PER_TICK = 5;
  * Ends the connections that are idle, a few in each tick, spread evenly over `millis`. Everything
  * that has arrived is read before, so that a request that was sent before the end of its connection is answered, and
  * not reset.
+ * @param connections the connections of the server that carry requests
  * @param hurry ends them without pauses when it is aborted
  */
 export async function endIdle(
+  server: HttpServer,
   connections: ReadonlySet<Socket>,
   millis: number,
   hurry?: AbortSignal,
 ): Promise<void> {
-  await endThose(connections, isIdle, millis, hurry);
+  const startedAt = performance.now();
+  await fullTick();
+  const idle = idleOf(server, connections);
+  for (let i = 0; i < idle.length; i += ENDED_PER_TICK) {
+    const early = startedAt + (millis * i) / idle.length - performance.now();
+    if (early > 0) await pause(early, hurry);
+    // The event loop reads before it gets there.
+    await nextTick();
+    for (const { socket, bytesRead } of idle.slice(i, i + ENDED_PER_TICK)) {
+      if (socket.bytesRead === bytesRead) socket.destroy();
+    }
+  }
 }
 
 /**
@@ -29,24 +42,11 @@ export async function endIdle(
  * fails, as on a connection that was idle.
  */
 export async function endUnowed(connections: ReadonlySet<Socket>): Promise<void> {
-  await endThose(connections, isOwedNothing);
-}
-
-async function endThose(
-  connections: ReadonlySet<Socket>,
-  mayEnd: (socket: Socket) => boolean,
-  millis = 0,
-  hurry?: AbortSignal,
-): Promise<void> {
-  const startedAt = performance.now();
   await fullTick();
-  const idle = [...connections].filter(mayEnd);
-  for (let i = 0; i < idle.length; i += ENDED_PER_TICK) {
-    const early = startedAt + (millis * i) / idle.length - performance.now();
-    if (early > 0) await pause(early, hurry);
-    // The event loop reads before it gets there.
-    await nextTick();
-    for (const socket of idle.slice(i, i + ENDED_PER_TICK)) if (mayEnd(socket)) socket.destroy();
+  const unowed = [...connections].filter(isOwedNothing);
+  for (const [i, socket] of unowed.entries()) {
+    if (i % ENDED_PER_TICK === 0) await nextTick();
+    if (isOwedNothing(socket)) socket.destroy();
   }
 }
 
@@ -63,16 +63,17 @@ export async function stopAccepting(
   // server.close() calls it, and it would end all idle connections in this tick, including those with an unread
   // request.
   server.closeIdleConnections = () => undefined;
-  const closed = new Promise<void>((resolve) => {
+  const closed = new Promise<boolean>((resolve) => {
     server.close(() => {
-      resolve();
+      resolve(true);
     });
   });
-  void endIdle(connections, 0);
-  // Other connections become idle later.
-  const sweep = setInterval(() => void endIdle(connections, 0), IDLE_SWEEP_MILLIS);
-  await closed;
-  clearInterval(sweep);
+  let isClosed: boolean;
+  do {
+    await endIdle(server, connections, 0);
+    // Other connections become idle later.
+    isClosed = await Promise.race([closed, delay(IDLE_SWEEP_MILLIS, false)]);
+  } while (!isClosed);
 }
 
 /** Resolves when the event loop has accepted and read everything that is there now. */
@@ -82,13 +83,34 @@ async function fullTick(): Promise<void> {
   await nextTick();
 }
 
+/** A connection between two requests, while it has read no more than this. */
+interface IdleConnection {
+  readonly socket: Socket;
+  readonly bytesRead: number;
+}
+
 /**
- * Whether a connection is between two requests. A connection that has sent nothing yet is not: its first request may be
- * on the way. Node has no public name for the parser of a connection, nor for the time since its request began.
+ * The connections between two requests: those that `closeIdleConnections` would destroy. Nothing else that is public
+ * shows that a part of a request has arrived. A connection that has sent nothing yet is not idle, although Node 26 would
+ * close it: its first request may be on the way.
  */
-function isIdle(socket: Socket): boolean {
-  const { parser } = socket as Socket & { parser?: { duration(): number } | null };
-  return parser?.duration() === 0 && !firstPendingResponse(socket);
+function idleOf(server: HttpServer, connections: ReadonlySet<Socket>): IdleConnection[] {
+  // Those that wait for their turn may be many.
+  const candidates = [...connections].filter((socket) => {
+    return firstPendingResponse(socket)?.writableEnded !== false;
+  });
+  const idle: Socket[] = [];
+  for (const socket of candidates) {
+    socket.destroy = () => {
+      idle.push(socket);
+      return socket;
+    };
+  }
+  HttpServer.prototype.closeIdleConnections.call(server);
+  for (const socket of candidates) Reflect.deleteProperty(socket, 'destroy');
+  return idle
+    .filter((socket) => socket.bytesRead > 0 && !firstPendingResponse(socket))
+    .map((socket) => ({ socket, bytesRead: socket.bytesRead }));
 }
 
 function isOwedNothing(socket: Socket): boolean {

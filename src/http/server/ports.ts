@@ -1,3 +1,4 @@
+import { withEach } from '../../common/steps.js';
 import { startDraining } from '../replies/reply.js';
 import { connectionBounds } from '../../net/connection-bounds.js';
 import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
@@ -7,11 +8,13 @@ import { type KeptAliveServer, listen } from './server.js';
 import { logUnreadable } from './unreadable-requests.js';
 
 /** The ports of the service, which start and stop together. */
-export interface Ports extends KeptAliveServer {
+export interface Ports extends Omit<KeptAliveServer, 'cutConnections'> {
   /** Where `/debug`, `/metrics` and the documents are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
   /** Makes every answer from now on ask its client to use another connection, which may lead to another replica. */
   startDraining(): void;
+  /** Ends all connections, including those with a request that is partly sent. */
+  cutConnections(): Promise<void>;
 }
 
 /**
@@ -45,24 +48,21 @@ export async function openPorts(
     const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true, documents: true };
     ports.push(await open('ADMIN_PORT', ADMIN_PORT, admin));
   }
+  const servers = ports.map(({ server }) => server);
   return {
     port: service.server.port,
     adminPort: ports[1]?.server.port,
     startDraining: () => {
       for (const { app } of ports) startDraining(app);
     },
-    endIdle: async (millis, hurry) => {
-      await Promise.all(ports.map(({ server }) => server.endIdle(millis, hurry)));
-    },
-    endUnowed: async () => {
-      await Promise.all(ports.map(({ server }) => server.endUnowed()));
-    },
-    stopAccepting: async () => {
-      await Promise.all(ports.map(({ server }) => server.stopAccepting()));
-    },
-    cutConnections: () => {
-      for (const { server } of ports) server.cutConnections();
+    endIdle: (millis, hurry) => withEach(servers, (server) => server.endIdle(millis, hurry)),
+    endUnowed: () => withEach(servers, (server) => server.endUnowed()),
+    stopAccepting: () => withEach(servers, (server) => server.stopAccepting()),
+    cutConnections: async () => {
       bounds.close();
+      await withEach(servers, (server) => {
+        server.cutConnections();
+      });
     },
   };
 }

@@ -93,7 +93,7 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const listening = await startListening(server, options);
   return {
     ...listening,
-    endIdle: (millis, hurry) => endIdle(connections, millis, hurry),
+    endIdle: (millis, hurry) => endIdle(server, connections, millis, hurry),
     endUnowed: () => {
       // A TLS handshake may still end.
       server.on(event, (socket: Socket) => socket.destroy());

@@ -1,4 +1,5 @@
 import type { Clock } from '../../common/clock.js';
+import { withEach } from '../../common/steps.js';
 import { CallerPresence } from '../caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import {
@@ -228,7 +229,7 @@ export class OutageLimiter implements Limiter {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all([this.substitute.close(), this.primary.close()]);
+    await withEach([this.substitute, this.primary], (limiter) => limiter.close());
   }
 
   /** @returns nothing if the substitute has to decide */

@@ -1,4 +1,6 @@
 import { stopInOrder } from '../../../src/app/stop-in-order.js';
+import type { Ports } from '../../../src/http/server/ports.js';
+import type { KeptAliveServer } from '../../../src/http/server/server.js';
 import { startTestApp } from '../../support/app.js';
 import { ratePath } from '../../support/http-client.js';
 import {
@@ -55,8 +57,16 @@ describe.each([
 });
 
 const ONE_HOUR = 3_600_000;
-/** What a stop does not use. */
-const UNUSED_PARTS = { adminPort: undefined, startDraining: () => undefined };
+/** The only port, with the parts that a stop does not use. */
+const withUnused = (server: KeptAliveServer): Ports => ({
+  ...server,
+  adminPort: undefined,
+  startDraining: () => undefined,
+  cutConnections: () => {
+    server.cutConnections();
+    return Promise.resolve();
+  },
+});
 
 test('idle connections are closed gradually, and at once in a hurry', async () => {
   const service = await start();
@@ -110,7 +120,7 @@ test('only waiters get a 503 from a replica that stops: other connections are cl
     halfSent!.write(' test\r\n\r\n');
     await close();
   };
-  await stopInOrder({ ...service.server, ...UNUSED_PARTS }, limiter, 0, undefined);
+  await stopInOrder(withUnused(service.server), limiter, 0, undefined);
   await Promise.all([waiting, halfSent, silent].map((connection) => connection!.closed));
 
   expect(lastAnswer(waiting!)).toMatch(/^HTTP\/1\.1 503 /);

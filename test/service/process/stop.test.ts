@@ -101,6 +101,24 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
   });
 });
 
+test('a step of the stop that fails skips no other, and ends the process with code 1', async () => {
+  const replica = await start({
+    SHUTDOWN_GRACE_MILLIS: '0',
+    NODE_OPTIONS: `--import ${new URL('../../support/broken-close.mjs', import.meta.url).href}`,
+  });
+  const key = uniqueKey();
+  await approve(replica.url, key);
+  const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+  await untilWaiting(replica.url, key, 1);
+
+  expect(await replica.kill('SIGTERM')).toBe(1);
+  expect((await waiting.answer).status).toBe(503);
+  expect(replica.log.at(-1)).toMatchObject({
+    msg: 'stopped with an error',
+    err: { message: 'Error: idle connections are unknown' },
+  });
+});
+
 /** These tests do not depend on the store of the limits. */
 describe('the port of a replica that stops', () => {
   test('accepts no new connections while the replica waits for its waiters', async () => {

@@ -1,5 +1,6 @@
-import { serveUntilSeen } from '../../../src/app/stop-in-order.js';
+import { serveUntilSeen, stopInOrder } from '../../../src/app/stop-in-order.js';
 import type { Ports } from '../../../src/http/server/ports.js';
+import type { Limiter } from '../../../src/limiter/limiter.js';
 
 /** Ports that note how they are asked to end idle connections. */
 function portsThatNote(): { ports: Ports; asked: unknown[][] } {
@@ -35,4 +36,22 @@ test('without a delay idle connections end with the port', async () => {
   await serveUntilSeen(ports, 0, undefined);
 
   expect(asked).toEqual([]);
+});
+
+const STEPS = ['stopAccepting', 'handOver', 'endUnowed', 'close', 'cutConnections'] as const;
+
+test.each(STEPS)('a stop in which %s fails takes all other steps, and fails', async (failing) => {
+  const taken: string[] = [];
+  const step = (name: (typeof STEPS)[number]) => () => {
+    taken.push(name);
+    if (name === failing) throw new Error(`${name} is broken`);
+    return Promise.resolve();
+  };
+  const steps = Object.fromEntries(STEPS.map((name) => [name, step(name)]));
+  const parts = { ...steps, waiting: 1 } as unknown as Ports & Limiter;
+
+  await expect(stopInOrder(parts, parts, 0, undefined)).rejects.toMatchObject({
+    errors: [new Error(`${failing} is broken`)],
+  });
+  expect(taken).toEqual(STEPS);
 });

@@ -182,16 +182,8 @@ const PARTS: readonly PrivatePart[] = [
     package: 'node',
     part: '_paused',
     file: 'http/intake/connection-state.ts',
-    why: 'it shows that Node does not read a connection because of unanswered requests',
+    why: 'it shows that Node does not read a connection because of unanswered requests; isPaused() is also true within a body',
     isThere: () => inHandler(({ socket }) => Reflect.get(socket, '_paused') === false),
-  },
-  {
-    package: 'node',
-    part: 'parser',
-    file: 'http/server/connections.ts',
-    why: 'it shows that a connection is between two requests',
-    isThere: () =>
-      inHandler(({ socket }) => hasMethods(Reflect.get(socket, 'parser') as object, 'duration')),
   },
   {
     package: 'node',
