@@ -12,7 +12,7 @@ const ENDED_PER_TICK = 5;
 /**
  * Ends the connections that are idle, a few in each tick, spread evenly over `millis`. Everything
  * that has arrived is read before, so that a request that was sent before the end of its connection is answered, and
- * not reset.
+ * not reset. A connection that is used meanwhile stays: its answer asks the client to end it.
  * @param connections the connections of the server that carry requests
  * @param hurry ends them without pauses when it is aborted
  */
