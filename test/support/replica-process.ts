@@ -104,7 +104,8 @@ export async function startReplica(
     kill: async (signal) => {
       child.kill(signal);
       await exited;
-      lines.resume();
+      // A readline that has ended throws.
+      if (!isRead) lines.resume();
       await closed;
       return child.exitCode ?? child.signalCode!;
     },
