@@ -16,7 +16,6 @@ import { findGrpcPython } from './find-grpc-python.mjs';
 import { findLanguages } from './find-languages.mjs';
 import { findNginx } from './find-nginx.mjs';
 import { findOpenApiPython } from './find-openapi-python.mjs';
-import { findOldestNode } from './find-oldest-node.mjs';
 import { findPrometheus } from './find-prometheus.mjs';
 import { findSchemathesis } from './find-schemathesis.mjs';
 import { endOwnDocker } from './own-docker.mjs';
@@ -48,7 +47,6 @@ const environment = {
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
   SLUICE_TEST_CLIENT_PYTHON: findClientPython({ get }),
-  SLUICE_TEST_OLDEST_NODE: findOldestNode({ get }),
   ...findGateways(nginx, { get }),
   ...findLanguages(),
   ...findPrometheus({ get }),
