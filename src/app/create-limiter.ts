@@ -114,7 +114,11 @@ function boundsOf(settings: Bounds): Omit<MemoryBounds, 'maxWaiters'> {
     maxKeys: settings.MAX_KEYS,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
     maxHoldsPerKey: settings.MAX_HOLDS_PER_KEY,
-    maxBytes: memoryIn(getHeapStatistics().heap_size_limit),
+    maxBytes: memoryIn(
+      getHeapStatistics().heap_size_limit,
+      // The command line wins.
+      [process.env.NODE_OPTIONS, ...process.execArgv].join(' '),
+    ),
   };
 }
 

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { until } from './until.js';
@@ -60,11 +59,12 @@ export async function startReplica(
 ): Promise<ReplicaProcess> {
   const child = spawnReplica(environment, folder);
   const log: LogLine[] = [];
-  let isRead = true;
-  const lines = createInterface({ input: child.stdout! }).on('line', (line) => {
-    // A process that ends while nobody reads its log may have written a part of its last line.
-    if (!isRead && hasEnded(child) && !line.endsWith('}')) return;
-    log.push(JSON.parse(line) as LogLine);
+  // Not by readline, which also ends a line at U+2028. A process that is killed may have written a part of its last line.
+  let rest = '';
+  const output = child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) log.push(JSON.parse(line) as LogLine);
   });
   let stderr = '';
   child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
@@ -97,23 +97,17 @@ export async function startReplica(
     logged,
     signal: (signal) => void child.kill(signal),
     readLog: (isWanted) => {
-      isRead = isWanted;
-      if (isWanted) lines.resume();
-      else lines.pause();
+      if (isWanted) output.resume();
+      else output.pause();
     },
     kill: async (signal) => {
       child.kill(signal);
       await exited;
-      // A readline that has ended throws.
-      if (!isRead) lines.resume();
+      output.resume();
       await closed;
       return child.exitCode ?? child.signalCode!;
     },
   };
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
 }
 
 /** Starts a replica that will not serve, and waits for its end. */

@@ -2,17 +2,25 @@ const MEBIBYTE = 2 ** 20;
 /** What a process needs without the limiter: its code, requests under way, and garbage that is not collected yet. */
 const OTHER_BYTES = 96 * MEBIBYTE;
 const LEAST_BYTES = 4 * MEBIBYTE;
+const OLD_SPACE_SIZE = /--max[-_]old[-_]space[-_]size[= ](\d+)/g;
+/** What `--max-old-space-size` leaves out of the limit up to Node 22. From Node 24 on it is up to 192 MiB. */
+const YOUNG_BYTES = 48 * MEBIBYTE;
 
 /**
  * What a limiter may take in a process, in bytes: half of what the heap has beyond the needs of the rest, since a
  * growing map exists twice for a moment. Without a bound, checks on enough keys would end the process.
+ * @param heapLimit V8's limit, in bytes. It includes the space of young objects, which is no place for a limiter's: with
+ *   `--max-old-space-size` it may be larger than that of the others.
+ * @param options the options of Node, from the command line and NODE_OPTIONS
  */
-export function memoryIn(heapLimit: number): number {
-  return Math.max(LEAST_BYTES, (heapLimit - OTHER_BYTES) / 2);
+export function memoryIn(heapLimit: number, options = ''): number {
+  const oldSpace = [...options.matchAll(OLD_SPACE_SIZE)].at(-1)?.[1] ?? Infinity;
+  const limit = Math.min(heapLimit, Number(oldSpace) * MEBIBYTE + YOUNG_BYTES);
+  return Math.max(LEAST_BYTES, (limit - OTHER_BYTES) / 2);
 }
 
 /** What a key takes without its ids, measured, and what each of its characters takes. */
-const BYTES_PER_KEY = 1300;
+const BYTES_PER_KEY = 1320;
 const BYTES_PER_CHARACTER = 2;
 
 /** What a key takes of the budget, without its ids. */

@@ -53,12 +53,13 @@ describe('MAX_CONNECTIONS', () => {
   });
 });
 
-test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more comes when one has ended', async () => {
+test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more comes when one is answered', async () => {
   const app = await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' }, RULES_THAT_WAIT);
   const gateway = gatewayOf(app);
   const key = uniqueKey();
-  // The first answer carries the service's bound.
-  await gateway.askFor(key);
+  // The answer carries the service's bound.
+  await gateway.askFor(uniqueKey());
+  const holder = await approve(app.url, key);
   const calls = [1, 2].map(() => gateway.begin({ descriptors: [of(key)] }));
   await untilWaiting(app.url, key, 2);
   const free = uniqueKey();
@@ -66,10 +67,12 @@ test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more come
   // Another connection is served in the meantime.
   expect((await gatewayOf(app).askFor(uniqueKey())).overall_code).toBe('OK');
   expect((await debugState(app.url, free)).Found).toBe(false);
-  calls[0]!.cancel();
+  // Not by a call that is cancelled: Node 22 and later refuse a stream that comes in one piece with its reset.
+  await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
 
   expect((await third.answer).overall_code).toBe('OK');
-  calls[1]!.cancel();
+  await Promise.race(calls.map(({ answer }) => answer));
+  for (const call of calls) call.cancel();
 });
 
 describe.each(bothLimiters(redis))('a gateway that waits (%s limiter)', (_name, settings) => {

@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { acceptsConnections } from '../../support/accepts-connections.js';
 import { freePort } from '../../support/free-port.js';
 import { type Answer, send } from '../../support/http-client.js';
@@ -26,7 +29,14 @@ test('the modules for gRPC are loaded with GRPC_PORT', async () => {
 
 test('GET /readyz is 503 until the gRPC port listens', async () => {
   const [port, grpcPort] = [await freePort(), await freePort()];
-  const started = startReplica({ PORT: String(port), GRPC_PORT: String(grpcPort) });
+  const mayListen = join(folder, 'may-listen');
+  const started = startReplica({
+    PORT: String(port),
+    GRPC_PORT: String(grpcPort),
+    LATE_PORT: String(grpcPort),
+    LISTENS_WITH: mayListen,
+    NODE_OPTIONS: `--import ${new URL('../../support/late-port.mjs', import.meta.url).href}`,
+  });
   const reasons = new Set<string>();
   const isReady = async (): Promise<boolean> => {
     let answer: Answer;
@@ -35,7 +45,10 @@ test('GET /readyz is 503 until the gRPC port listens', async () => {
     } catch {
       return false; // The port does not listen yet.
     }
-    if (answer.status !== 200) reasons.add(answer.text);
+    if (answer.status !== 200) {
+      reasons.add(answer.text);
+      await writeFile(mayListen, '');
+    }
     return answer.status === 200;
   };
   await until(isReady);

@@ -217,6 +217,8 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
       const later = begin(app.url, 'POST', path);
       const answer = await earlier.answer;
       later.disconnect();
+      // Otherwise the stop could come first.
+      await untilWaiting(app.url, key, 0);
       return answer;
     },
     values: nothing,
