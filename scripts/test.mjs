@@ -1,86 +1,63 @@
-// `npm test`: completes the set-up of a fresh clone, then checks behaviour, and beside it style and types. Arguments go
-// to jest, so `npm test -- queue` runs the tests whose path contains "queue". With `--get-tools`, or CI=true in
-// the environment, the programs that tests need are installed, built and started, and all tests run to their full
-// extent. Otherwise tests run with the programs that exist, and to a quick extent. `--full` runs the tests that need no
-// tools to their full extent.
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+// `npm test`: completes the set-up of a fresh clone, then runs the tests that a person runs before a commit. Arguments
+// go to jest, so `npm test -- queue` runs the tests whose path contains "queue". With `--deploy` it gets the programs
+// that the tests in test/deploy need, and runs these; with `--long`, all tests to their full extent.
+import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
 import { FULL_EXTENT, jestCommand, jestEnvironment, LONG_TESTS } from './lib/jest.mjs';
 import { build, installDependencies } from './lib/prepare.mjs';
-import { ROOT, runBeside } from './lib/run.mjs';
+import { ROOT } from './lib/run.mjs';
 import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 
 const DEPLOY_TESTS = 'test/deploy/';
-const GET_TOOLS = '--get-tools';
-const FULL = '--full';
+const MODES = ['--deploy', '--long'];
 /** More than cores, since each worker waits for its Redis and its replicas half of the time, and some for real time. */
-const WORKERS = String(availableParallelism() + 1);
+const WORKERS = ['--maxWorkers', String(availableParallelism() + 1)];
 /** These wait more than they work, for other programs and for browsers. */
-const DEPLOY_WORKERS = '2';
+const DEPLOY_WORKERS = ['--maxWorkers', '2'];
+const BUT = '--testPathIgnorePatterns';
 
-const get = process.env.CI === 'true' || process.argv.includes(GET_TOOLS);
-const isFull = get || process.argv.includes(FULL);
-const given = process.argv.slice(2).filter((word) => word !== GET_TOOLS && word !== FULL);
+const mode = MODES.find((name) => process.argv.includes(name));
+const given = process.argv.slice(2).filter((word) => !MODES.includes(word));
+const isLong = mode === '--long';
+const get = mode !== undefined;
 installDependencies();
 const { findRedis } = await import('./lib/find-redis.mjs');
 const redis = await findRedis({ get });
-const needsDeploy =
-  given.length > 0 ? includesDeployTests(given) : get || !process.argv.includes(FULL);
-const deploy = needsDeploy ? startDeployEnvironment({ get }) : undefined;
+const deploy = get || includesDeployTests(given) ? startDeployEnvironment({ get }) : undefined;
 build();
-// Tests wait at times: for Redis, for other processes, or until time has passed.
-const checked = runBeside(['typecheck', 'lint']);
-/** Of two jests on one terminal neither may move its cursor. */
-const beside = { ...redis, TERM: 'dumb' };
 
-const codes = await Promise.all(given.length > 0 ? [testGiven()] : [testOthers(), testDeploy()]);
-await end(Math.max(...codes));
-
-async function testGiven() {
-  return jest(given, redis, await deploy?.ready);
+let code = 0;
+if (given.length > 0) code = await run(given, deploy);
+else {
+  if (mode !== '--deploy') {
+    code = await run([...WORKERS, BUT, DEPLOY_TESTS, ...(isLong ? [] : [LONG_TESTS])]);
+  }
+  if (deploy) {
+    const tests = [...DEPLOY_WORKERS, '--testPathPatterns', DEPLOY_TESTS];
+    code = (await run([...tests, ...(isLong ? [] : [BUT, LONG_TESTS])], deploy)) || code;
+  }
 }
-
-function testOthers() {
-  const ignored = [DEPLOY_TESTS, ...(isFull ? [] : [LONG_TESTS])];
-  return jest(['--maxWorkers', WORKERS, '--testPathIgnorePatterns', ...ignored], beside);
-}
-
-/** Beside the others, from when its tools are there. */
-async function testDeploy() {
-  if (!deploy) return 0;
-  const tools = await deploy.ready.catch((error) => console.error(error.message));
-  if (!tools) return 1;
-  const some = isFull ? [] : ['--testPathIgnorePatterns', LONG_TESTS];
-  const all = ['--maxWorkers', DEPLOY_WORKERS, '--testPathPatterns', DEPLOY_TESTS, ...some];
-  return jest(all, beside, tools);
-}
+const isClean = (await deploy?.end()) ?? true;
+// A connection to testcontainers' reaper would keep this process alive.
+process.exit(code || (isClean ? 0 : 1));
 
 function includesDeployTests(args) {
+  if (args.length === 0) return false;
   const list = jestCommand('--listTests', ...args);
   const options = { cwd: ROOT, encoding: 'utf8', env: jestEnvironment({}) };
   return (spawnSync('node', list, options).stdout ?? '').includes(DEPLOY_TESTS);
 }
 
-/** Runs jest without blocking this process, unlike `run`. @returns its exit code */
-async function jest(args, redis, { environment = {}, enter = [] } = {}) {
+/** Runs jest, with the programs of `programs` when they are there. @returns its exit code */
+async function run(args, programs) {
+  const found = await programs?.ready.catch((error) => console.error(error.message));
+  if (programs && !found) return 1;
+  const { environment = {}, enter = [] } = found ?? {};
   const [program, ...words] = [...enter, 'node', ...jestCommand(...args)];
-  const extent = isFull ? FULL_EXTENT : {};
-  const child = spawn(program, words, {
-    cwd: ROOT,
-    stdio: 'inherit',
-    env: jestEnvironment({ ...extent, ...redis, ...environment }),
-  });
-  const [code] = await once(child, 'exit');
-  return code ?? 1;
-}
-
-/** Ends this process with a code, or with 1 if a check has failed or something is left. */
-async function end(code) {
-  const failed = await checked;
-  for (const name of failed) console.error(`npm run ${name} has failed, see above`);
-  const isClean = (await deploy?.end()) ?? true;
-  // A connection to testcontainers' reaper would keep this process alive.
-  process.exit(code || (isClean && failed.length === 0 ? 0 : 1));
+  const env = { ...(isLong ? FULL_EXTENT : {}), ...redis, ...environment };
+  return (
+    spawnSync(program, words, { cwd: ROOT, stdio: 'inherit', env: jestEnvironment(env) }).status ??
+    1
+  );
 }

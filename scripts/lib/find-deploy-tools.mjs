@@ -13,6 +13,7 @@ const REASON_LINES = 5;
 
 // All build with Go 1.26; newer versions of kustomize need a newer Go.
 const HELM = { name: 'helm', module: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' };
+const HELM_4 = { name: 'helm', module: 'helm.sh/helm/v4/cmd/helm', version: 'v4.3.2' };
 const KUSTOMIZE = {
   name: 'kustomize',
   module: 'sigs.k8s.io/kustomize/kustomize/v5',
@@ -31,17 +32,19 @@ const OAPI_CODEGEN = {
 
 /**
  * Finds the tools that render the chart and the manifests, the one that checks workflows, and the one that generates a
- * client in Go. Returns environment variables for the tests: SLUICE_TEST_HELM, SLUICE_TEST_ACTIONLINT and
- * SLUICE_TEST_OAPI_CODEGEN are the paths of a helm 3, of actionlint and of oapi-codegen, and SLUICE_TEST_KUSTOMIZE a
- * JSON list of the words that render a folder. The variable of a tool that is missing is empty.
+ * client in Go. Returns environment variables for the tests: SLUICE_TEST_HELM, SLUICE_TEST_HELM_4,
+ * SLUICE_TEST_ACTIONLINT and SLUICE_TEST_OAPI_CODEGEN are the paths of a helm 3, a helm 4, of actionlint and of
+ * oapi-codegen, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that render a folder. The variable of a tool that is missing is empty.
  * @param options.get whether one that is not on PATH is built with Go, into node_modules
  */
 export function findDeployTools({ get }) {
   const find = get ? findOrBuild : builtPath;
   const go = findProgram('go');
   const command = !get && go ? GET_ALL : undefined;
-  const helm = findHelm() ?? find(HELM) ?? '';
+  const helm = findHelm(3) ?? find(HELM) ?? '';
   if (!helm) skipping('helm 3', 'the chart', command);
+  const helm4 = findHelm(4) ?? find(HELM_4) ?? '';
+  if (!helm4) skipping('helm 4', 'the chart with it', command);
   const kustomize = findKustomize() ?? renderingWith(find(KUSTOMIZE)) ?? '';
   if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests', command);
   const actionlint = findProgram('actionlint') ?? find(ACTIONLINT) ?? '';
@@ -51,20 +54,18 @@ export function findDeployTools({ get }) {
   if (!oapiCodegen) skipping('oapi-codegen with Go', 'a generated client in Go', command);
   return {
     SLUICE_TEST_HELM: helm,
+    SLUICE_TEST_HELM_4: helm4,
     SLUICE_TEST_KUSTOMIZE: kustomize ? JSON.stringify(kustomize) : '',
     SLUICE_TEST_ACTIONLINT: actionlint,
     SLUICE_TEST_OAPI_CODEGEN: oapiCodegen,
   };
 }
 
-function findHelm() {
+function findHelm(major) {
   const onPath = findProgram('helm');
-  return onPath && isHelm3(onPath) ? onPath : undefined;
-}
-
-function isHelm3(path) {
-  const { stdout } = spawnSync(path, ['version', '--short'], { encoding: 'utf8' });
-  return (stdout ?? '').startsWith('v3.');
+  if (!onPath) return undefined;
+  const { stdout } = spawnSync(onPath, ['version', '--short'], { encoding: 'utf8' });
+  return (stdout ?? '').startsWith(`v${major}.`) ? onPath : undefined;
 }
 
 function findKustomize() {

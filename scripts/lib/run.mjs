@@ -1,6 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { constants, setPriority } from 'node:os';
+import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -14,21 +12,6 @@ export function run(command, args, options = {}) {
 export function endIfFailed(command, result) {
   if (result.error) stop(`${command} could not be started: ${result.error.message}`);
   if (result.status !== 0) process.exit(result.status ?? 1);
-}
-
-/**
- * Runs scripts of package.json one after the other, with what other processes leave of the processors.
- * @returns the names of the scripts that have failed
- */
-export async function runBeside(names) {
-  const failed = [];
-  for (const name of names) {
-    const child = spawn('npm', ['run', '--silent', name], { cwd: ROOT, stdio: 'inherit' });
-    setPriority(child.pid, constants.priority.PRIORITY_LOW);
-    const [code] = await once(child, 'exit');
-    if (code !== 0) failed.push(name);
-  }
-  return failed;
 }
 
 /** Ends this process with one line that says why. */

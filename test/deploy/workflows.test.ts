@@ -15,6 +15,7 @@ const TEST_FOLDER = /\btest\/[\w/-]+/g;
 const COMMIT = /^[\w-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 
 const ci = readWorkflow('.github/workflows/ci.yml');
+const long = readWorkflow('.github/workflows/long.yml');
 const release = readWorkflow('.github/workflows/release.yml');
 
 function inputsOf(workflow: Workflow, action: string): Readonly<Record<string, unknown>> {
@@ -42,7 +43,7 @@ describeWithActionlint('actionlint', () => {
 
   test('finds faults', () => {
     const file = join(folder, 'wrong.yml');
-    writeFileSync(file, readText('.github/workflows/ci.yml').replace('matrix.node }}', 'nod }}'));
+    writeFileSync(file, readText('.github/workflows/long.yml').replace('matrix.node }}', 'nod }}'));
     expect(actionlint(file)).toContain('undefined variable "nod"');
   });
 });
@@ -90,13 +91,14 @@ test('workflows that call each other do not wait for each other', () => {
 });
 
 describe('the continuous integration', () => {
-  test('runs the command of the README', () => {
-    expect(ci.jobs.node?.steps).toContainEqual({ run: 'npm test' });
+  test('runs the command of the README, by .ci/run', () => {
+    expect(ci.jobs.ci?.steps).toContainEqual({ run: '.ci/run' });
+    expect(readText('.ci/run')).toMatch(/^on shipped npm test$/m);
     expect(readText('README.md')).toMatch(/^npm test /m);
   });
 
-  test('tests the oldest supported Node, and the Node of the image', () => {
-    const versions = ci.jobs.node?.strategy?.matrix.node as (string | number)[];
+  test('tests the oldest supported Node each night, and the Node of the image', () => {
+    const versions = long.jobs.node?.strategy?.matrix.node as (string | number)[];
     const [, oldest] = /^>=(\d+\.\d+)$/.exec(readManifest().engines.node)!;
     const [, inImage] = /\bnode:(\d+)\./.exec(readText('Dockerfile'))!;
     expect(versions[0]).toBe(oldest);
@@ -106,8 +108,19 @@ describe('the continuous integration', () => {
     );
   });
 
+  test('runs each random tester and the mutations each night', () => {
+    const tests = long.jobs.random?.strategy?.matrix.test as string[];
+    const scripts = new Set(tests.map((command) => command.split(' ')[0]!));
+    const others = ['test', 'test:one', 'test:unit', 'test:deploy', 'test:long'];
+    expect([...scripts, ...others].sort()).toEqual(
+      Object.keys(readManifest().scripts)
+        .filter((name) => /^test\b/.test(name))
+        .sort(),
+    );
+  });
+
   test('tests the oldest supported Redis, later ones, and Valkey', () => {
-    const included = ci.jobs.redis?.strategy?.matrix.include as {
+    const included = long.jobs.redis?.strategy?.matrix.include as {
       image: string;
       form?: 'script';
     }[];
@@ -127,8 +140,22 @@ describe('a release', () => {
   const folder = useTemporaryFolder();
 
   test.each(['image', 'chart', 'npm'])('pushes its %s after all tests', (job) => {
-    expect(requiredBy(release, job)).toEqual(expect.arrayContaining(['version', 'test']));
+    expect(requiredBy(release, job)).toEqual(
+      expect.arrayContaining(['version', 'test', 'last-night']),
+    );
     expect(release.jobs.test?.uses).toBe('./.github/workflows/ci.yml');
+  });
+
+  test.each([
+    ['last night without a failure', 'success', 1, 0],
+    ['that failed', 'failure', 1, 1],
+    ['of last week', 'success', 7 * 24, 1],
+  ])('needs a run of everything: one %s', (_when, conclusion, hours, code) => {
+    const step = release.jobs['last-night']!.steps!.find(({ run }) => run)!;
+    const createdAt = new Date(Date.now() - hours * 3_600_000).toISOString().replace(/\.\d+/, '');
+    const gh = `gh() { echo '${JSON.stringify([{ conclusion, createdAt }])}'; }`;
+    const { status } = spawnSync('bash', ['-e', '-o', 'pipefail', '-c', `${gh}\n${step.run!}`]);
+    expect(status).toBe(code);
   });
 
   test('has an image for two platforms, with its SBOM and provenance', () => {
@@ -206,6 +233,7 @@ describe('a release', () => {
     expect(Object.fromEntries(permissions)).toEqual({
       version: { contents: 'read' },
       test: { contents: 'read' },
+      'last-night': { actions: 'read', contents: 'read' },
       image: pushing,
       chart: pushing,
       npm: { contents: 'read', 'id-token': 'write' },
