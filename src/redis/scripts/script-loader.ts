@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 /** A script in the two forms that Redis takes, made from the same files. */
@@ -27,7 +27,7 @@ export interface Library {
 export type FunctionFlag = 'no-writes' | 'allow-cross-slot-keys';
 
 /** `local window = require 'lib/window'` on a line of its own. */
-const REQUIRE = /^local (\w+) = (require|require_when_called) '(\S+)'$/;
+const REQUIRE = /^local (\w+) = (require|require_when_called) '(\S+)'$\n?/gm;
 /** What each script defines. */
 const RUN = 'run';
 const DIGITS_IN_NAME = 16;
@@ -98,17 +98,14 @@ function assemble(script: string, replacements: Replacements, writeLate: WriteFr
   /** @returns the file's own lines. Fragments that it requires go to `before`, unless they are written already. */
   const ownLines = (name: string, requiredBy: readonly string[], before: string[]): string => {
     const path = [...requiredBy, name];
-    const text = replacements[name] ?? readFileSync(new URL(`${name}.lua`, LUA_FOLDER), 'utf8');
-    const own: string[] = [];
+    const replacement = replacements[name];
+    const { required, own } = replacement === undefined ? readFragment(name) : parse(replacement);
     const late: (() => void)[] = [];
-    for (const line of text.split('\n')) {
-      const [, variable = '', how, fragment = ''] = REQUIRE.exec(line) ?? [];
+    for (const [, variable = '', how, fragment = ''] of required) {
       if (path.includes(fragment)) {
         throw new Error(`lua require cycle: ${[...path, fragment].join(' > ')}`);
       }
-      if (how === undefined) {
-        own.push(line);
-      } else if (how === 'require') {
+      if (how === 'require') {
         if (written.has(fragment)) continue;
         written.add(fragment);
         const lines = ownLines(fragment, path, before);
@@ -123,11 +120,31 @@ function assemble(script: string, replacements: Replacements, writeLate: WriteFr
       }
     }
     for (const write of late) write();
-    return own.join('\n');
+    return own;
   };
   const before: string[] = [];
   const lines = ownLines(script, [], before);
   return [...before, lines].join('\n');
+}
+
+interface Fragment {
+  readonly required: readonly RegExpExecArray[];
+  /** The text without the lines that require. */
+  readonly own: string;
+}
+
+/** Each is in many scripts. */
+const fragments = new Map<string, Fragment>();
+
+function readFragment(name: string): Fragment {
+  const fragment =
+    fragments.get(name) ?? parse(readFileSync(new URL(`${name}.lua`, LUA_FOLDER), 'utf8'));
+  fragments.set(name, fragment);
+  return fragment;
+}
+
+function parse(text: string): Fragment {
+  return { required: [...text.matchAll(REQUIRE)], own: text.replaceAll(REQUIRE, '') };
 }
 
 function libraryOf(script: string, body: string, flags: readonly FunctionFlag[]): Library {
@@ -141,5 +158,5 @@ function libraryOf(script: string, body: string, flags: readonly FunctionFlag[])
 }
 
 function sha1Of(text: string): string {
-  return createHash('sha1').update(text).digest('hex');
+  return hash('sha1', text);
 }
