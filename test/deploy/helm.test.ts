@@ -645,3 +645,29 @@ function selectorsIn(value: unknown): unknown[] {
     return name === 'matchLabels' || isOfService ? [field as unknown] : selectorsIn(field);
   });
 }
+
+describeWithDeployTools(['helm', 'helm4'], 'Helm 4', () => {
+  test.each([
+    ['the default values', {}],
+    ['production', LIKE_PROD_MONITORED],
+    ['gRPC', LIKE_PROD_WITH_GRPC],
+  ])('makes the objects that Helm 3 makes, with %s', async (_what, values) => {
+    const options = { withTests: true };
+    const made = await renderChart(values, { ...options, program: 'helm4' });
+
+    expect(made.length).toBeGreaterThan(5);
+    expect(made).toEqual(await renderChart(values, options));
+  });
+
+  test('rejects values as Helm 3 does', async () => {
+    const wrong = { settings: { MAX_REQUESTS: 5 } };
+    const [three, four] = await Promise.all([
+      templateChart(wrong),
+      templateChart(wrong, { program: 'helm4' }),
+    ]);
+
+    expect(three.code).toBe(1);
+    expect(four.code).toBe(1);
+    expect(four.stderr).toContain('MAX_REQUESTS');
+  });
+});

@@ -17,7 +17,11 @@ export const KUBERNETES_VERSION = '1.30.0';
 export const CHART = `${ROOT}deploy/helm/sluice`;
 
 /** The programs that `scripts/lib/find-deploy-tools.mjs` looks for. */
-const VARIABLES = { helm: 'SLUICE_TEST_HELM', kustomize: 'SLUICE_TEST_KUSTOMIZE' } as const;
+const VARIABLES = {
+  helm: 'SLUICE_TEST_HELM',
+  helm4: 'SLUICE_TEST_HELM_4',
+  kustomize: 'SLUICE_TEST_KUSTOMIZE',
+} as const;
 type DeployTool = keyof typeof VARIABLES;
 
 /** A program's exit code and output. */
@@ -34,6 +38,7 @@ export interface ChartOptions {
   readonly chart?: string;
   /** The URL of a Kubernetes API that the chart may ask about running objects. */
   readonly cluster?: string;
+  readonly program?: 'helm' | 'helm4';
   /** Whether the objects of `helm test` are included. */
   readonly withTests?: boolean;
 }
@@ -105,7 +110,13 @@ export async function renderChart(
 /** Helm's output for these values: the objects as text, or its error. */
 export function templateChart(
   values: object,
-  { release = 'sluice', chart = CHART, cluster, withTests = false }: ChartOptions = {},
+  {
+    release = 'sluice',
+    chart = CHART,
+    cluster,
+    program = 'helm',
+    withTests = false,
+  }: ChartOptions = {},
 ): Promise<Ended> {
   const args = ['template', release, chart, '--namespace', 'x', '--values', '-'];
   if (!withTests) args.push('--skip-tests');
@@ -113,12 +124,17 @@ export function templateChart(
   return helm(
     [...args, '--kube-version', KUBERNETES_VERSION, ...(cluster ? [...looking, cluster] : [])],
     JSON.stringify(values),
+    program,
   );
 }
 
 /** Runs helm with these arguments. */
-export function helm(args: readonly string[], input = ''): Promise<Ended> {
-  return run(found('helm'), args, input);
+export function helm(
+  args: readonly string[],
+  input = '',
+  program: DeployTool = 'helm',
+): Promise<Ended> {
+  return run(found(program), args, input);
 }
 
 async function kustomize(folder: string): Promise<KubernetesObject[]> {
