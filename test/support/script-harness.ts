@@ -184,6 +184,8 @@ export class ScriptHarness {
   readonly #limits = new Set<string>();
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
   readonly #scripts = new Map<string | TestReplica, Scripts>();
+  /** With the clock, by the text of what they add to it. */
+  readonly #replacements = new Map<string, Readonly<Record<string, string>>>();
   #nowMillis = 0;
   #unclaimed = 0;
 
@@ -279,11 +281,19 @@ export class ScriptHarness {
           },
         },
         timeOf: () => this.startMillis + (options.knownMillis ?? this.#nowMillis),
-        replacements: options.replacements
-          ? { ...this.replacements, ...options.replacements }
-          : this.replacements,
+        replacements: this.#replacedBy(options.replacements),
       },
     );
+  }
+
+  /** Scripts are made once for the same object, and making them takes much longer than a call. */
+  #replacedBy(others: ReplicaOptions['replacements'] = {}): Readonly<Record<string, string>> {
+    const id = JSON.stringify(others);
+    const known = this.#replacements.get(id);
+    if (known) return known;
+    const all = { ...this.replacements, ...others };
+    this.#replacements.set(id, all);
+    return all;
   }
 
   /** @throws Error where the three keys of the queue contradict each other */
