@@ -1,17 +1,7 @@
 import fc from 'fast-check';
-import {
-  type Overrides,
-  ScriptHarness,
-  TEST_KEPT_MILLIS,
-  TEST_LEASE_MILLIS,
-  type Verdict,
-  checkBatchOf,
-  useScriptHarness,
-} from '../../support/script-harness.js';
-import { extent } from '../../support/extent.js';
-import { useRedis } from '../../support/use-redis.js';
-import { useWakeRecorder } from '../../support/wake-recorder.js';
-import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
+
+import { StoreFullError } from '../../../src/limiter/errors.js';
+import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import {
   type BatchedCheck,
   type CheckBatch,
@@ -21,16 +11,27 @@ import {
 } from '../../../src/redis/scripts/check-codec.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import { StoreFullError } from '../../../src/limiter/errors.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { extent } from '../../support/extent.js';
 import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
+import { startOfControlledTime } from '../../support/redis-time.js';
+import { OPERATION } from '../../support/redis-user.js';
 import { SCRIPT_CALLER } from '../../support/script-caller.js';
+import {
+  type Overrides,
+  ScriptHarness,
+  TEST_KEPT_MILLIS,
+  TEST_LEASE_MILLIS,
+  type Verdict,
+  checkBatchOf,
+  useScriptHarness,
+} from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
 import { whileFull } from '../../support/while-full.js';
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
-import { OPERATION } from '../../support/redis-user.js';
-import { startOfControlledTime } from '../../support/redis-time.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);

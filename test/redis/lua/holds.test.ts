@@ -1,18 +1,18 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
-import { type TestReplica, checkBatchOf, useScriptHarness } from '../../support/script-harness.js';
-import { useRedis } from '../../support/use-redis.js';
-import { useWakeRecorder } from '../../support/wake-recorder.js';
-import { whileFull } from '../../support/while-full.js';
-import { beforeOrder } from '../../support/before-order.js';
-import { elementsRead } from '../../support/elements-read.js';
-import { limiterRules } from '../../support/redis-user.js';
-import { uniqueKey } from '../../support/unique-key.js';
+import type { HeldApproval } from '../../../src/limiter/holdings.js';
 import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
-import type { FurtherLimit } from '../../support/limits.js';
 import { FIRST_PAGE, type PageOfHolds } from '../../../src/redis/scripts/holders-codec.js';
-import type { HeldApproval } from '../../../src/limiter/holdings.js';
+import { beforeOrder } from '../../support/before-order.js';
+import { elementsRead } from '../../support/elements-read.js';
+import type { FurtherLimit } from '../../support/limits.js';
+import { limiterRules } from '../../support/redis-user.js';
+import { type TestReplica, checkBatchOf, useScriptHarness } from '../../support/script-harness.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
+import { whileFull } from '../../support/while-full.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);

@@ -1,3 +1,5 @@
+import { type CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
+import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import { type Algorithm } from '../../../src/limiter/limits.js';
 import type { FurtherLimit } from '../../support/limits.js';
 import {
@@ -10,8 +12,6 @@ import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 import { whileFull } from '../../support/while-full.js';
-import { type CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
-import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 
 const redis = useRedis();
 const key = useScriptHarness(redis);

@@ -1,10 +1,5 @@
 import fc from 'fast-check';
-import {
-  TEST_LEASE_MILLIS,
-  type TestReplica,
-  useScriptHarness,
-} from '../../support/script-harness.js';
-import { useRedis } from '../../support/use-redis.js';
+
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { PeekRequest, RequestStatus } from '../../../src/limiter/limiter.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
@@ -12,6 +7,12 @@ import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { extent } from '../../support/extent.js';
 import { group, lane } from '../../support/instance-in-memory.js';
 import { contentsOfKey } from '../../support/key-contents.js';
+import {
+  TEST_LEASE_MILLIS,
+  type TestReplica,
+  useScriptHarness,
+} from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 const key = useScriptHarness(redis);

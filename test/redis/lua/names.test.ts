@@ -1,8 +1,19 @@
 import type { Redis } from 'ioredis';
+
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  VERDICT,
+} from '../../../src/redis/scripts/check-codec.js';
 import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
 import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
 import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
+import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { elementsReadByCalls } from '../../support/elements-read.js';
+import { asServer, forgetScripts, textsSent } from '../../support/forget-scripts.js';
+import { FORM } from '../../support/redis-user.js';
 import {
   type Overrides,
   ScriptHarness,
@@ -11,20 +22,10 @@ import {
   checkBatchOf,
   useScriptHarness,
 } from '../../support/script-harness.js';
-import { uniqueKey } from '../../support/unique-key.js';
-import { useRedis } from '../../support/use-redis.js';
-import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
-import {
-  type BatchedCheck,
-  type CheckBatch,
-  VERDICT,
-} from '../../../src/redis/scripts/check-codec.js';
-import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import { elementsReadByCalls } from '../../support/elements-read.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { asServer, forgetScripts, textsSent } from '../../support/forget-scripts.js';
-import { FORM } from '../../support/redis-user.js';
+import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 const key = useScriptHarness(redis);

@@ -1,11 +1,11 @@
-import { type TestReplica, type Verdict, useScriptHarness } from '../../support/script-harness.js';
-import { useRedis } from '../../support/use-redis.js';
-import { elementsRead } from '../../support/elements-read.js';
-import { sentAgain } from '../../support/unguarded.js';
-import { useWakeRecorder } from '../../support/wake-recorder.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
+import { elementsRead } from '../../support/elements-read.js';
+import { type TestReplica, type Verdict, useScriptHarness } from '../../support/script-harness.js';
+import { sentAgain } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
 const key = useScriptHarness(redis);

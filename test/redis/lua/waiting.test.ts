@@ -1,3 +1,9 @@
+import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
+import type { Scripts } from '../../../src/redis/scripts/scripts.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { editedFragment } from '../../support/edited-fragment.js';
+import { letThemWait } from '../../support/let-them-wait.js';
+import type { DeclaredLimits } from '../../support/limits.js';
 import {
   ScriptHarness,
   TEST_KEPT_MILLIS,
@@ -7,19 +13,13 @@ import {
   checkBatchOf,
   useScriptHarness,
 } from '../../support/script-harness.js';
+import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
+import { sentAgain, unguarded } from '../../support/unguarded.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
-import { letThemWait } from '../../support/let-them-wait.js';
-import { sentAgain, unguarded } from '../../support/unguarded.js';
 import { type WakeRecorder, useWakeRecorder } from '../../support/wake-recorder.js';
-import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import type { DeclaredLimits } from '../../support/limits.js';
-import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
-import { uniqueKey } from '../../support/unique-key.js';
 import { whileFull } from '../../support/while-full.js';
-import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
-import { editedFragment } from '../../support/edited-fragment.js';
 
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
