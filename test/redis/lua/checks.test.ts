@@ -251,21 +251,6 @@ describe('checks of several keys in one call', () => {
   const approvedIn = async ({ requests }: KeyNames): Promise<string[]> =>
     (await redis.client.smembers(requests)).sort();
 
-  test('each batch of a call is decided by the state of its own key', async () => {
-    await decide(batch('full', ['x', 'y']), batch('half', ['x']));
-
-    const verdicts = await decide(
-      batch('full', ['a']),
-      batch('half', ['b', 'c']),
-      batch('new', ['d', 'e', 'f']),
-    );
-
-    expect(verdicts).toEqual([[denied], [approved, denied], [approved, approved, denied]]);
-    expect(await approvedIn(naming.namesOf('full'))).toEqual(['x', 'y']);
-    expect(await approvedIn(naming.namesOf('half'))).toEqual(['b', 'x']);
-    expect(await approvedIn(naming.namesOf('new'))).toEqual(['d', 'e']);
-  });
-
   test('batches of one key are decided one after the other', async () => {
     const verdicts = await decide(
       batch('k', ['a', 'b', 'c']),
@@ -720,12 +705,6 @@ describe('checks that are sent again', () => {
   describe('checks that are sent again among others', () => {
     const fill = (): Promise<Verdict[]> => replica.check(['a', 'b'], { maxRequests: 2 });
 
-    test('take no room if the window has room', async () => {
-      await replica.check(['a'], { maxRequests: 2 });
-      expect(await again.check(['a', 'b', 'c'])).toEqual(['approved', 'approved', 'denied']);
-      expect(await key.stored()).toMatchObject({ state: { denied: 0 }, requests: ['a', 'b'] });
-    });
-
     test('are decided separately from new ones', async () => {
       await fill();
       await replica.checkOrWait(['c']);
@@ -738,17 +717,6 @@ describe('checks that are sent again', () => {
       ]);
       expect((await key.stored()).state).toMatchObject({ approved: 2, denied: 0 });
       expect(await key.queued()).toEqual(['c@r1', 'd@r1']);
-    });
-
-    test('are approved if their turn comes with the window of the second call', async () => {
-      await fill();
-      await replica.checkOrWait(['c']);
-      await key.setTime(1000);
-      expect(await again.checkOrWait(['c', 'd', 'e'])).toEqual(['approved', 'approved', 1_000_000]);
-      expect(await key.stored()).toMatchObject({
-        requests: ['c', 'd'],
-        queue: [['e@r1', 1_000_000]],
-      });
     });
 
     test('never take a second place in a full queue', async () => {

@@ -487,19 +487,6 @@ describe('holders', () => {
       expect(await redis.client.hgetall(key.names.state)).not.toHaveProperty('more');
     });
 
-    test('is any text, also in the middle of a batch', async () => {
-      const texts = ['a b,c;d=e/f%2Cg', undefined, '⚙:7@~#!*'];
-      await replica.checkBatch(
-        texts.map((holder, i) => ({ requestId: `h${i}`, canWait: true, holdMillis: HOLD, holder })),
-      );
-      expect(await key.storedHolders()).toEqual({
-        held: { h0: `0:${texts[0]}` },
-        waiting: { h2: texts[2] },
-      });
-      await replica.release('h0');
-      expect(await key.storedHolders()).toEqual({ held: { h2: `0:${texts[2]}` }, waiting: {} });
-    });
-
     test('of a key without others costs no other key a name', async () => {
       await replica.checkHold('a', HOLD);
       expect(await redis.client.hget(key.names.state, 'has_holders')).toBe('0');

@@ -1,6 +1,6 @@
-import { type CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
+import type { CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
-import { type Algorithm } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/limits.js';
 import type { FurtherLimit } from '../../support/limits.js';
 import {
   type ReplicaOptions,
@@ -259,14 +259,6 @@ describe('further limits', () => {
       expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 5] });
     });
 
-    test('that is held again after its hold has lapsed counts once in a limit that keeps it', async () => {
-      const keeping = withFurther([{ ...TEN, keepsReleased: true }]);
-      await keeping.checkHold('a', 100);
-      await key.setTime(500);
-      expect(await keeping.checkHold('a', 100)).toBe('approved');
-      expect(await used()).toEqual({ ten: [0, 1] });
-    });
-
     test('in a later window begins the limit again, and its names', async () => {
       await replica.check(['a']);
       await key.setTime(9000);
@@ -319,15 +311,6 @@ describe('further limits', () => {
       await two.release('a');
       expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 10_000 }]);
     });
-
-    test('are told that other rules bring a limit whose window ends sooner', async () => {
-      await replica.check(['a', 'b', 'c']);
-      await replica.checkOrWait(['w']);
-      const wakes = await recordWakes(key.names.wakeChannel);
-      const other = withFurther([{ ...TEN, windowMillis: 60 }, TOKENS]);
-      await other.checkOrWait(['v']);
-      expect(await wakes.read()).toMatchObject([{ granted: [], millisToRoom: 60 }]);
-    });
   });
 
   describe('rules', () => {
@@ -359,24 +342,6 @@ describe('further limits', () => {
       await replica.check(['a']);
       await withFurther([{ ...TEN, windowMillis: 50_000 }]).check(['b']);
       expect(await expiryOf(TEN)).toBe(200_000);
-    });
-  });
-
-  describe('a key that has been idle for too long', () => {
-    // Three windows are shorter than this lease, so the state is kept for approvals that are remembered.
-    beforeEach(async () => {
-      await replica.check(['a']);
-      await key.setTime(2500);
-    });
-
-    test('stays removed while its state is kept', async () => {
-      await replica.check(['b']);
-      for (const now of [10_000, 10_500]) {
-        await key.setTime(now);
-        await replica.release('a');
-        expect((await key.stored()).state).toBeDefined();
-        expect(await replica.inspect()).toBeUndefined();
-      }
     });
   });
 

@@ -166,21 +166,6 @@ describe('large queues', () => {
     expect(published.flatMap(({ granted: ids }) => ids)).toEqual(waiters);
   });
 
-  test('9000 waiters are served at the end of a window, and reported in order', async () => {
-    const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY } });
-    await wide.check(waiters.map((id) => `approved before ${id}`));
-    await wide.checkOrWait(waiters);
-    await key.setTime(limits.windowMillis - 1000);
-    // Renews the lease.
-    await wide.settle();
-    await key.setTime(limits.windowMillis);
-    const granted: string[] = [];
-    let reply = await wide.settle();
-    for (; reply.millisToRoom === 0; reply = await wide.settle()) granted.push(...reply.granted);
-    expect([...granted, ...reply.granted]).toEqual(waiters);
-    expect(await key.stored()).toMatchObject({ state: { approved: MANY }, requests: waiters });
-  });
-
   test('9000 waiters of a dead replica take no place from living replicas', async () => {
     await fill();
     await key.setTime(5000);
