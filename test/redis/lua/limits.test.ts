@@ -344,28 +344,6 @@ describe('further limits', () => {
       expect(await expiryOf(TEN)).toBe(200_000);
     });
   });
-
-  describe('names that somebody has removed alone', () => {
-    test('the ids of a limit: they count until its window ends, and can be released elsewhere', async () => {
-      await replica.check(['a', 'b', 'c']);
-      await redis.client.del(key.names.limit('ten'));
-      expect(await replica.release('a')).toBe(true);
-      expect(await replica.check(['d'])).toEqual(['denied']);
-      await key.setTime(10_000);
-      expect(await replica.check(['e'])).toEqual(['approved']);
-      expect(await idsOf(TEN)).toEqual({ e: '1' });
-    });
-
-    test('the state: approvals of before do not count, nor come back', async () => {
-      await replica.check(['a', 'b', 'c']);
-      await key.lose('state');
-      await key.setTime(100);
-      expect(await replica.check(['d'])).toEqual(['approved']);
-      expect(await idsOf(TEN)).toEqual({ d: '1' });
-      expect(await replica.release('a')).toBe(false);
-      expect(await used()).toEqual({ ten: [100, 1], tokens: [100, 1] });
-    });
-  });
 });
 
 describe('limits in force', () => {
@@ -435,15 +413,6 @@ describe('limits in force', () => {
       const newer = { ...DEFAULTS, windowMillis: 1000, maxRequests: 50 };
       await key.replica('r2', { limits: newer, history: { loaded } }).check(['x']);
       expect(await limits()).toBe(expected);
-    });
-
-    test('a key that a newcomer has made again gets back the limits that requests set', async () => {
-      const r1 = await waitAndLose();
-      expect(await key.replica('r2', { limits: DEFAULTS }).check(['x'])).toEqual(['approved']);
-      await r1.settle(WAITERS, 59_900, KNOWN);
-      await key.setTime(600);
-      expect((await r1.settle()).granted).toEqual(['b']);
-      expect((await key.stored()).state).toMatchObject({ approved: 2, max: 2, queueMax: 40 });
     });
 
     test('the reply to a check that waits has the limits in force', async () => {

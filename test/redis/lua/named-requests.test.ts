@@ -263,13 +263,6 @@ describe('kept places', () => {
       expect(await leases()).toEqual({ [`r1${KEPT}`]: 1000 + TEST_LEASE_MILLIS + 5000 });
     });
 
-    test('is not renewed if Redis has fewer places than its replica knows', async () => {
-      await check(r1, 'a', 1);
-      expect(await r1.renew(2, { keepsAny: true })).toBe(false);
-      expect(await r1.renew(1)).toBe(false);
-      expect(await r2.renew(1, { keepsAny: true })).toBe(false);
-    });
-
     test('stays in Redis as long as it may count', async () => {
       await check(r1, 'a', 1, { keepMillis: 600_000 });
       const { queue } = await key.expiry();
@@ -291,21 +284,6 @@ describe('kept places', () => {
       await r1.settle({ 'a#1': ticket }, 0, '', { 'a#1': { keepMillis: KEEP_MILLIS } });
       expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
       expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#1' });
-    });
-
-    test('is put back for the newest of its checks, if its replica asks about several', async () => {
-      const ticket = (await check(r1, 'a', 1)) as number;
-      await key.lose();
-      await redis.client.del(key.names.records);
-      const terms = { 'a#1': { keepMillis: 100 }, 'a#2': { keepMillis: KEEP_MILLIS } };
-      const reply = await r1.settle({ 'a#1': ticket, 'a#2': ticket }, 0, '', terms);
-      expect(reply).toMatchObject({
-        putBack: ['a#2'],
-        ended: [{ claim: 'a#1', why: 'taken_over' }],
-        places: 1,
-      });
-      expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
-      expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#2' });
     });
 
     test('is shown as a place of its replica', async () => {
@@ -360,36 +338,6 @@ describe('kept places', () => {
       ]);
       expect((await key.stored()).state).toEqual(before.state);
     });
-
-    test.each(['records', 'granted'] as const)(
-      'can be confirmed after %s was removed',
-      async (name) => {
-        const ticket = (await check(r1, 'a', 1)) as number;
-        await redis.client.del(key.names[name]);
-        await r1.release('f1');
-        await redis.client.del(key.names[name]);
-        const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
-        expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).granted).toEqual(['a#1']);
-        expect(await r1.confirm(['a#1'])).toEqual([true]);
-        expect(await key.counted()).toEqual({ approved: 2, held: 0 });
-        expect(await check(r2, 'a', 2)).toBe('approved');
-      },
-    );
-
-    test.each(['state', 'holds'] as const)(
-      'is lost with the %s, and exceeds no maximum',
-      async (name) => {
-        const ticket = (await check(r1, 'a', 1)) as number;
-        await r1.release('f1');
-        await redis.client.del(key.names[name]);
-        if (name === 'state') await fill();
-        expect(await r1.confirm(['a#1'])).toEqual([false]);
-        const terms = { 'a#1': { keepMillis: KEEP_MILLIS } };
-        expect((await r1.settle({ 'a#1': ticket }, 0, '', terms)).putBack).toEqual(['a#1']);
-        await r1.withdraw(['a#1']);
-        expect(await key.counted()).toMatchObject({ approved: 2 });
-      },
-    );
 
     test.each([
       ['a check', async () => typeof (await check(r2, 'a', 2)) === 'number'],

@@ -75,39 +75,6 @@ describe('the list of a queue', () => {
     await r1.checkOrWait(['new']);
     expect(await key.stored()).toMatchObject({ withdrawnEntries: SLACK });
   });
-
-  test.each(['queue', 'waiting', 'replicas'] as const)(
-    'if the %s was removed, waiters are put back, and none is lost or counted twice',
-    async (removed) => {
-      await r1.checkOrWait(['a']);
-      await r2.checkOrWait(['b']);
-      await key.lose(removed);
-      // The first call finds the loss, the second puts the waiter back.
-      for (let round = 0; round < 2; round += 1) {
-        await r1.settle({ a: 1 });
-        await r2.settle({ b: 2 });
-      }
-      // After the loss of a queue, a recovery hold waits for waiters that are not back yet.
-      await key.setTime(600);
-      await r1.settle();
-      expect((await key.stored()).queue).toEqual([
-        ['a@r1', 1],
-        ['b@r2', 2],
-      ]);
-      expect(await r1.inspect()).toMatchObject({ used: 1, waiting: 2 });
-    },
-  );
-
-  test('a queue out of order whose state is lost is sorted before it is served', async () => {
-    await r1.checkOrWait(['a']);
-    await r2.checkOrWait(['b']);
-    await redis.client.hdel(key.names.waiting, 'a');
-    await redis.client.lpop(key.names.queue);
-    await r1.settle({ a: 1 });
-    await key.lose('state');
-    await r2.check(['newcomer']);
-    expect((await key.stored()).requests).toEqual(['a']);
-  });
 });
 
 describe('large queues', () => {
@@ -414,53 +381,6 @@ describe('queues of several lists', () => {
   });
 
   describe('after a loss', () => {
-    test.each(['state', 'heads', 'both'] as const)('of %s, the queue is repaired', async (lost) => {
-      const replica = key.replica('r1', { limits: ONE });
-      await replica.check(['first']);
-      const tickets: Record<string, number> = {};
-      const lists: Record<string, QueueList> = { a1: A, a2: A, a3: A, b1: B, b2: B };
-      for (const [id, list] of Object.entries(lists)) {
-        tickets[id] = (await wait(replica, id, list)) as number;
-      }
-      const terms = Object.fromEntries(Object.entries(lists).map(([id, list]) => [id, { list }]));
-      if (lost !== 'heads') await key.lose('state');
-      if (lost !== 'state') await redis.client.del(key.names.headsOf('group'));
-      await key.setTime(100);
-      await replica.settle(tickets, 900, '', terms);
-      const served = [];
-      for (let i = 1; i <= 8; i += 1) {
-        await key.setTime(i * 1000 + 200);
-        served.push(...(await replica.settle()).granted);
-      }
-      expect(served).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
-    });
-
-    test.each([
-      [['state', 'waiting']],
-      [['state', 'replicas']],
-      [['state', 'waiting', 'replicas']],
-      [['waiting', 'replicas']],
-      [['queue']],
-    ] as const)('of %j, waiters are put back into their lists', async (lost) => {
-      const replica = key.replica('r1', { limits: ONE });
-      await replica.check(['first']);
-      const lists: Record<string, QueueList> = { b1: BATCH, i1: INTERACTIVE };
-      const tickets: Record<string, number> = {};
-      for (const [id, list] of Object.entries(lists)) {
-        tickets[id] = (await wait(replica, id, list)) as number;
-      }
-      await key.lose(...lost);
-      await key.setTime(100);
-      const terms = Object.fromEntries(Object.entries(lists).map(([id, list]) => [id, { list }]));
-      await replica.settle(tickets, 900, '', terms);
-      const served = [];
-      for (let i = 1; i <= 4; i += 1) {
-        await key.setTime(i * 1000 + 200);
-        served.push(...(await replica.settle()).granted);
-      }
-      expect(served).toEqual(['i1', 'b1']);
-    });
-
     test('of the state, a peek finds the lists', async () => {
       const replica = key.replica('r1', { limits: { ...ONE, maxRequests: 2 } });
       await replica.checkHits('first', 2);

@@ -36,23 +36,6 @@ describe('a lost queue', () => {
       await key.setTime(1000);
       expect(await r1.check(['y'])).toEqual(['approved']);
     });
-
-    test('restores a full window for a millisecond if it may have ended', async () => {
-      const ended = { ...known, millisToWindowEnd: 0 };
-      await r1.checkBatch([{ requestId: 'x', canWait: false }], {}, ended);
-      expect(await key.stored()).toMatchObject({ state: { start: 301 - 1000, approved: 2 } });
-    });
-  });
-
-  test('the rest of a key whose state was lost counts no approvals, and serves its waiters first', async () => {
-    await key.lose('state');
-    await key.setTime(300);
-    expect(await r1.check(['x', 'y'])).toEqual(['denied', 'denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { start: 300, approved: 2, denied: 2, ticket: 300_000, born: 300, served: 300 },
-      requests: ['c', 'd'],
-      queue: [['e@r1', 3]],
-    });
   });
 
   describe('lost waiters', () => {
@@ -124,14 +107,6 @@ describe('a lost queue', () => {
       expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
     });
 
-    test('are put back into a full queue', async () => {
-      await redis.client.hdel(key.names.waiting, 'c');
-      await r2.checkOrWait(['f']);
-      await r1.settle({ c: 1 });
-      expect((await key.queued()).sort()).toEqual(['c@r1', 'd@r2', 'e@r1', 'f@r2']);
-      expect(await r2.checkOrWait(['g'])).toEqual(['queue full']);
-    });
-
     test('keep their tickets from being given again', async () => {
       await key.lose();
       await r2.check(['x', 'y']);
@@ -159,21 +134,6 @@ describe('names that were removed alone', () => {
     await replica.settle({ b: ticket });
     return verdicts[0] as number;
   }
-
-  describe('a list that Redis has lost alone', () => {
-    beforeEach(() => key.lose('queue'));
-
-    test('is noticed by the next waiter that joins', async () => {
-      await replica.checkOrWait(['c']);
-      expect(await key.queued()).toEqual(['c@r1']);
-    });
-  });
-
-  test('a waiter that is withdrawn after Redis has lost the state alone no longer waits', async () => {
-    await key.lose('state');
-    await replica.withdraw(['b']);
-    expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
-  });
 
   // The harness itself fails if a key that exists has no expiry.
   test('leases that are made again after Redis has lost them alone have an expiry', async () => {
@@ -248,20 +208,6 @@ describe('replicas that fall silent', () => {
     expect((await silent.settle()).granted).toEqual(['b']);
   });
 
-  describe('joining the queue', () => {
-    test('does not hide, by renewing the lease of the caller, that Redis was down', async () => {
-      const silent = await waitAt0();
-      await key.setTime(SILENT);
-      const [ticket] = await other({ since: SILENT }).checkOrWait(['d']);
-      expect(ticket).toBe(SILENT * 1000);
-      expect((await key.stored()).state).toMatchObject({ holdUntil: SILENT + 500 });
-      await key.setTime(SILENT + 400);
-      await silent.settle();
-      await key.setTime(6000);
-      expect((await other({ since: 0 }).settle()).granted).toEqual(['b']);
-    });
-  });
-
   test('a release in a hold wakes replicas that asked before the hold with the time of room', async () => {
     const silent = await waitAt0();
     await key.setTime(SILENT);
@@ -317,16 +263,6 @@ describe('replicas that fall silent', () => {
       expect(await holdUntil()).toBe(BEGUN + 500);
       await key.setTimeInSilence(BEGUN + second!);
       expect((await back.settle()).granted).toEqual(['d']);
-    });
-
-    test('but not for a caller that knows that Redis was up for a lease in it', async () => {
-      await comeBack();
-      const later = BEGUN + TEST_LEASE_MILLIS;
-      await key.setTimeInSilence(later);
-      expect(await other({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
-      expect(await holdUntil()).toBe(later + 500);
-      await key.setTimeInSilence(later + TEST_LEASE_MILLIS);
-      expect(await other({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
     });
 
     test('three times at most, so that rare callers who know nothing are not denied for ever', async () => {

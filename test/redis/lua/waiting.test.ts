@@ -95,22 +95,6 @@ describe('a settle', () => {
       expect((await r2.settle({ d: 2 })).granted).toEqual(['d']);
     });
   });
-
-  describe("the number of the caller's places", () => {
-    test('shows that a failover has lost one', async () => {
-      await key.begin();
-      await r1.check(['a', 'b']);
-      const copied = await redis.client.dumpBuffer(key.names.state);
-      await key.setTime(10);
-      await r1.checkOrWait(['c']);
-      // The copy that is promoted has not seen the last call.
-      await key.lose('queue', 'waiting', 'replicas');
-      const expiresAt = key.startMillis + 4000;
-      await redis.client.restore(key.names.state, expiresAt, copied, 'REPLACE', 'ABSTTL');
-      await key.setTime(1000);
-      expect(await r1.settle()).toMatchObject({ waiting: 0, places: 0, wakeNumber: 0 });
-    });
-  });
 });
 
 describe('a release', () => {
@@ -375,11 +359,6 @@ describe('a withdrawal', () => {
 });
 
 describe('renewals of leases', () => {
-  /** The part of a lease after which all replicas may have been cut off: lua/lib/recovery.lua. */
-  const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
-
-  const THERE_WHILE_WAITING = ['queue', 'waiting'] as const;
-
   const options = { limits: { windowMillis: 600_000 } };
   const [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
   beforeEach(() => letThemWait(r1, r2));
@@ -401,30 +380,10 @@ describe('renewals of leases', () => {
   });
 
   describe('a renewal leaves to a settle a key', () => {
-    let before: Awaited<ReturnType<ScriptHarness['stored']>>;
-    const expectLeft = async (renewed: Promise<boolean>): Promise<void> => {
-      before = await key.stored();
-      expect(await renewed).toBe(false);
-      expect(await key.stored()).toEqual(before);
-    };
-
     test('that Redis does not know', async () => {
       const unknown = await ScriptHarness.create(redis.client);
       expect(await unknown.replica('r1').renew(1)).toBe(false);
       expect((await unknown.stored()).expiry).toEqual({});
-    });
-
-    test.each(THERE_WHILE_WAITING)(
-      'that has lost its state, whether or not it has its %s',
-      async (lookFor) => {
-        await key.lose('state');
-        await expectLeft(r1.renew(2, { lookFor }));
-      },
-    );
-
-    test('for which nobody has waited since its state was made again', async () => {
-      await redis.client.hdel(key.names.state, 'more');
-      await expectLeft(r1.renew(2));
     });
 
     test.each(['queue', 'waiting', 'replicas'] as const)(
@@ -438,14 +397,6 @@ describe('renewals of leases', () => {
       },
     );
 
-    test('in which a place has left, and a newcomer with its answer on the way has replaced it', async () => {
-      await r2.release('a');
-      await r1.checkOrWait(['f']);
-      expect(await key.queued()).toEqual(['d@r2', 'e@r1', 'f@r1']);
-      await expectLeft(r1.renew(2, { wakeNumber: 0 }));
-      expect(await r1.renew(2, { wakeNumber: 1 })).toBe(true);
-    });
-
     test.each([
       ['a wake that the caller has missed', 0],
       ['fewer wakes than the caller knows of', 2],
@@ -456,20 +407,6 @@ describe('renewals of leases', () => {
       const states = await r1.scripts.renew([{ ...leased, wakeNumber }]);
       expect(states).toHaveLength(1);
       expect(await r1.scripts.renew([{ ...leased, wakeNumber: 1 }])).toEqual([]);
-    });
-
-    test('if its lease should have been renewed before', async () => {
-      await key.setTime(SILENT_MILLIS);
-      expect(await r1.renew(2)).toBe(true);
-      await key.setTime(SILENT_MILLIS + 1);
-      await expectLeft(r2.renew(1));
-    });
-
-    test('if its lease is longer than it was given, since the clock went back', async () => {
-      await key.setTime(500);
-      await r1.renew(2);
-      await key.setTime(400);
-      await expectLeft(r1.renew(2));
     });
 
     test('of a wrong type, without effect on other keys', async () => {
