@@ -360,6 +360,21 @@ describe('queues of several lists', () => {
       expect(await servedFrom(replica, 1)).toEqual(['a1', 'b1', 'none', 'a2', 'b2', 'a3', 'a4']);
       expect([await heads('group'), await listsField()]).toEqual([[], '0']);
     });
+
+    test('leave no virtual time behind, and have one as long as somebody of them waits', async () => {
+      const virtualTime = () => redis.client.hget(key.names.state, 'virtual_time');
+      const replica = key.replica('r1', { limits: ONE });
+      await replica.check(['first']);
+      await wait(replica, 'a1', A);
+      await wait(replica, 'a2', A);
+      await wait(replica, 'i1', INTERACTIVE);
+      await replica.withdraw(['i1']);
+      await key.setTime(1000);
+      await replica.settle();
+      expect(await virtualTime()).toBe('1');
+      expect(await servedFrom(replica, 2)).toEqual(['a2']);
+      expect(await virtualTime()).toBe('0');
+    });
   });
 
   describe('other rules', () => {
