@@ -1,8 +1,6 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import type { HeldApproval } from '../../../src/limiter/holdings.js';
-import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from '../../../src/redis/scripts/holders-codec.js';
 import { beforeOrder } from '../../support/before-order.js';
 import { elementsRead } from '../../support/elements-read.js';
@@ -361,66 +359,39 @@ describe('many holds', () => {
   });
 });
 
-describe('holds of lanes', () => {
-  const INTERACTIVE: QueueList = { kind: 'lane', name: 'interactive', headStartMillis: 30_000 };
-  const BATCH: QueueList = { kind: 'lane', name: 'batch', headStartMillis: 0 };
-
-  /** A limit that counts the batch lane only. */
-  const share = (maximum: number, more: Partial<FurtherLimit> = {}): FurtherLimit => ({
-    name: 'share',
-    windowMillis: 1000,
-    maximum,
-    algorithm: FIXED_WINDOW,
-    counts: 'hits',
-    keepsReleased: false,
-    lanes: ['batch'],
-    ...more,
-  });
-  const withShare = (maxRequests: number, further: FurtherLimit) => ({
-    windowMillis: 1000,
-    maxRequests,
-    maxRequestsInQueue: 100,
-    further: [further],
-  });
-
-  async function ask(
-    replica: TestReplica,
-    requestId: string,
-    list: QueueList | undefined,
-    more: Partial<BatchedCheck> = {},
-  ) {
-    const [verdict] = await replica.checkBatch([{ requestId, canWait: false, list, ...more }]);
-    return verdict;
-  }
-
+test('many holds of lanes lapse with their lanes, and are corrected in the limits of these', async () => {
+  const interactive: QueueList = { kind: 'lane', name: 'interactive', headStartMillis: 30_000 };
+  const batch: QueueList = { kind: 'lane', name: 'batch', headStartMillis: 0 };
+  const further: FurtherLimit[] = [
+    {
+      name: 'share',
+      windowMillis: 1000,
+      maximum: 200,
+      counts: 'hits',
+      keepsReleased: false,
+      lanes: ['batch'],
+    },
+  ];
+  const many = key.replica('r1', { limits: { maxRequests: 400, further } });
   /** What counts of the own limit and of the share. */
-  async function used(replica: TestReplica): Promise<number[]> {
-    const { limits } = (await replica.inspect())!;
-    return limits.map((limit) => limit.used);
-  }
+  const used = async (): Promise<number[] | undefined> =>
+    (await many.inspect())?.limits.map((limit) => limit.used);
 
-  describe('held approvals', () => {
-    test('of many, lapse with their lanes', async () => {
-      const many = withShare(400, share(200));
-      const replica = key.replica('r1', { limits: many });
-      for (let i = 0; i < 60; i += 1) {
-        const holdMillis = i % 3 === 0 ? 5000 : 60_000;
-        const list = i % 2 === 0 ? BATCH : INTERACTIVE;
-        await ask(replica, `h${i}`, list, { holdMillis, hits: (i % 2) + 1 });
-      }
-      await key.setTime(1500);
-      expect(await used(replica)).toEqual([90, 30]);
-      await key.setTime(5500);
-      // 10 of each lane have lapsed.
-      expect(await used(replica)).toEqual([60, 20]);
-      await ask(replica, 'x', INTERACTIVE);
-      expect(await used(replica)).toEqual([61, 20]);
-      await replica.renewHold('h2', { hits: 5 });
-      expect(await used(replica)).toEqual([65, 24]);
-      await replica.renewHold('h1', { hits: 1 });
-      expect(await used(replica)).toEqual([64, 24]);
-    });
-  });
+  for (let i = 0; i < 60; i += 1) {
+    const list = i % 2 === 0 ? batch : interactive;
+    await many.checkHold(`h${i}`, i % 3 === 0 ? 5000 : 60_000, { list, hits: (i % 2) + 1 });
+  }
+  await key.setTime(1500);
+  expect(await used()).toEqual([90, 30]);
+  await key.setTime(5500);
+  // 10 of each lane have lapsed.
+  expect(await used()).toEqual([60, 20]);
+  await many.checkBatch([{ requestId: 'x', canWait: false, list: interactive }]);
+  expect(await used()).toEqual([61, 20]);
+  await many.renewHold('h2', { hits: 5 });
+  expect(await used()).toEqual([65, 24]);
+  await many.renewHold('h1', { hits: 1 });
+  expect(await used()).toEqual([64, 24]);
 });
 
 describe('holders', () => {

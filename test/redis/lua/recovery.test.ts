@@ -1,9 +1,7 @@
 import {
-  type Overrides,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
   type TestReplica,
-  type Verdict,
   useScriptHarness,
 } from '../../support/script-harness.js';
 import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
@@ -17,25 +15,18 @@ const key = useScriptHarness(redis);
 describe('a lost queue', () => {
   const { key, r1, r2, wakes } = useKeyWithWaiters(redis);
 
-  describe('a check whose ticket shows that Redis has lost a queue', () => {
+  test('is shown by the ticket of a check, which restores the full window and overtakes nobody', async () => {
+    await key.lose();
+    await key.setTime(300);
     const known = { lowestTicket: 1, millisToWindowEnd: 700, limits: '1000:2:3' };
-    const checkKnowing = (requestId: string, overrides?: Overrides): Promise<Verdict[]> =>
-      r1.checkBatch([{ requestId, canWait: false }], overrides, known);
-
-    beforeEach(async () => {
-      await key.lose();
-      await key.setTime(300);
+    const check = { requestId: 'x', canWait: false };
+    expect(await r1.checkBatch([check], undefined, known)).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 0, approved: 2, born: 300, holdUntil: 800 },
     });
-
-    test('restores the full window, calls for the other waiters, and overtakes nobody', async () => {
-      expect(await checkKnowing('x')).toEqual(['denied']);
-      expect(await key.stored()).toMatchObject({
-        state: { start: 0, approved: 2, born: 300, holdUntil: 800 },
-      });
-      expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
-      await key.setTime(1000);
-      expect(await r1.check(['y'])).toEqual(['approved']);
-    });
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+    await key.setTime(1000);
+    expect(await r1.check(['y'])).toEqual(['approved']);
   });
 
   describe('lost waiters', () => {
