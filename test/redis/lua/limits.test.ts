@@ -415,6 +415,30 @@ describe('limits in force', () => {
       expect(await limits()).toBe(expected);
     });
 
+    test('a key that a newcomer has made again gets back the limits that requests set', async () => {
+      const r1 = await waitAndLose();
+      expect(await key.replica('r2', { limits: DEFAULTS }).check(['x'])).toEqual(['approved']);
+      await r1.settle(WAITERS, 59_900, KNOWN);
+      await key.setTime(600);
+      expect((await r1.settle()).granted).toEqual(['b']);
+      expect((await key.stored()).state).toMatchObject({ approved: 2, max: 2, queueMax: 40 });
+    });
+
+    test('a check of one that waits gives such a key back the limits that requests set', async () => {
+      const r1 = await waitAndLose();
+      await key.replica('r2', { limits: DEFAULTS }).check(['x']);
+      const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };
+      await r1.checkBatch([{ requestId: 'y', canWait: false }], {}, known);
+      expect((await key.stored()).state).toMatchObject({ max: 2, queueMax: 40 });
+    });
+
+    test('a newer override of a request stays', async () => {
+      const r1 = await waitAndLose();
+      await key.replica('r2', { limits: DEFAULTS }).check(['x'], { maxRequests: 3 });
+      await r1.settle(WAITERS, 59_900, KNOWN);
+      expect((await key.stored()).state).toMatchObject({ max: 3, queueMax: 40 });
+    });
+
     test('the reply to a check that waits has the limits in force', async () => {
       const r1 = key.replica('r1', { limits: DEFAULTS });
       const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
