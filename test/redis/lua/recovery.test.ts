@@ -29,6 +29,21 @@ describe('a lost queue', () => {
     expect(await r1.check(['y'])).toEqual(['approved']);
   });
 
+  test('is shown by a ticket also if a newcomer has made the key again some time ago', async () => {
+    await key.lose();
+    await key.setTime(300);
+    await r2.check(['x']);
+    await key.setTime(1500);
+    const known = { lowestTicket: 1, millisToWindowEnd: 700, limits: '1000:2:3' };
+    const check = { requestId: 'u', canWait: false };
+    expect(await r1.checkBatch([check], undefined, known)).toEqual(['denied']);
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+    expect(await r2.check(['y'])).toEqual(['denied']);
+    await r1.settle({ c: 1 });
+    await key.setTime(2000);
+    expect((await r1.settle()).granted).toEqual(['c']);
+  });
+
   describe('lost waiters', () => {
     test('are put back in the order of their tickets, whatever the order of the call', async () => {
       await key.lose();
@@ -212,6 +227,17 @@ describe('replicas that fall silent', () => {
     expect((await silent.settle()).granted).toEqual(['b']);
   });
 
+  test('a hold takes no longer if the clock goes back', async () => {
+    const silent = await waitAt0();
+    await key.setTime(6000);
+    expect((await silent.settle()).granted).toEqual([]);
+    await key.setTime(2000);
+    expect((await silent.settle()).granted).toEqual([]);
+    await key.setTime(2500);
+    await silent.settle();
+    expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+  });
+
   describe('a hold in which no call came begins again, since Redis may have been down', () => {
     const BEGUN = 6000;
     const holdUntil = async (): Promise<unknown> => (await key.stored()).state!.holdUntil;
@@ -256,6 +282,16 @@ describe('replicas that fall silent', () => {
       expect((await back.settle()).granted).toEqual(['d']);
     });
 
+    test('but not for a caller that knows that Redis was up for a lease in it', async () => {
+      await comeBack();
+      const later = BEGUN + TEST_LEASE_MILLIS;
+      await key.setTimeInSilence(later);
+      expect(await other({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
+      expect(await holdUntil()).toBe(later + 500);
+      await key.setTimeInSilence(later + TEST_LEASE_MILLIS);
+      expect(await other({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
+    });
+
     test('three times at most, so that rare callers who know nothing are not denied for ever', async () => {
       await comeBack();
       const rare = key.replica('rare', { limits: LIMITS });
@@ -265,6 +301,15 @@ describe('replicas that fall silent', () => {
         verdicts.push(...(await rare.check([`x${call}`])));
       }
       expect(verdicts).toEqual(['denied', 'denied', 'denied', 'approved', 'approved']);
+    });
+
+    test('three times at most in each hold', async () => {
+      const { back } = await comeBack();
+      for (let call = 1; call <= 4; call += 1) {
+        await key.setTimeInSilence(BEGUN + call * 1000);
+        await back.settle();
+      }
+      expect(await holdUntil()).toBe('no');
     });
   });
 

@@ -359,6 +359,9 @@ describe('a withdrawal', () => {
 });
 
 describe('renewals of leases', () => {
+  /** The part of a lease after which all replicas may have been cut off: lua/lib/recovery.lua. */
+  const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
+
   const options = { limits: { windowMillis: 600_000 } };
   const [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
   beforeEach(() => letThemWait(r1, r2));
@@ -380,6 +383,12 @@ describe('renewals of leases', () => {
   });
 
   describe('a renewal leaves to a settle a key', () => {
+    const expectLeft = async (renewed: Promise<boolean>): Promise<void> => {
+      const before = await key.stored();
+      expect(await renewed).toBe(false);
+      expect(await key.stored()).toEqual(before);
+    };
+
     test('that Redis does not know', async () => {
       const unknown = await ScriptHarness.create(redis.client);
       expect(await unknown.replica('r1').renew(1)).toBe(false);
@@ -396,6 +405,34 @@ describe('renewals of leases', () => {
         expect(await redis.client.exists(key.names[lost])).toBe(0);
       },
     );
+
+    test('for which nobody has waited since its state was made again', async () => {
+      await redis.client.hdel(key.names.state, 'more');
+      await expectLeft(r1.renew(2));
+    });
+
+    test('in which the caller has no place', async () => {
+      await expectLeft(key.replica('r3', options).renew(1));
+    });
+
+    test('in which a place of the caller has left the queue', async () => {
+      await r2.release('a');
+      await expectLeft(r1.renew(2));
+    });
+
+    test('if its lease should have been renewed before', async () => {
+      await key.setTime(SILENT_MILLIS);
+      expect(await r1.renew(2)).toBe(true);
+      await key.setTime(SILENT_MILLIS + 1);
+      await expectLeft(r2.renew(1));
+    });
+
+    test('if its lease is longer than it was given, since the clock went back', async () => {
+      await key.setTime(500);
+      await r1.renew(2);
+      await key.setTime(400);
+      await expectLeft(r1.renew(2));
+    });
 
     test.each([
       ['a wake that the caller has missed', 0],
