@@ -75,6 +75,17 @@ describe('the list of a queue', () => {
     await r1.checkOrWait(['new']);
     expect(await key.stored()).toMatchObject({ withdrawnEntries: SLACK });
   });
+
+  test('a queue out of order whose state is lost is sorted before it is served', async () => {
+    await r1.checkOrWait(['a']);
+    await r2.checkOrWait(['b']);
+    await redis.client.hdel(key.names.waiting, 'a');
+    await redis.client.lpop(key.names.queue);
+    await r1.settle({ a: 1 });
+    await key.lose('state');
+    await r2.check(['newcomer']);
+    expect((await key.stored()).requests).toEqual(['a']);
+  });
 });
 
 describe('large queues', () => {
@@ -396,6 +407,27 @@ describe('queues of several lists', () => {
   });
 
   describe('after a loss', () => {
+    test.each(['state', 'heads', 'both'] as const)('of %s, the queue is repaired', async (lost) => {
+      const replica = key.replica('r1', { limits: ONE });
+      await replica.check(['first']);
+      const tickets: Record<string, number> = {};
+      const lists: Record<string, QueueList> = { a1: A, a2: A, a3: A, b1: B, b2: B };
+      for (const [id, list] of Object.entries(lists)) {
+        tickets[id] = (await wait(replica, id, list)) as number;
+      }
+      const terms = Object.fromEntries(Object.entries(lists).map(([id, list]) => [id, { list }]));
+      if (lost !== 'heads') await key.lose('state');
+      if (lost !== 'state') await redis.client.del(key.names.headsOf('group'));
+      await key.setTime(100);
+      await replica.settle(tickets, 900, '', terms);
+      const served = [];
+      for (let i = 1; i <= 8; i += 1) {
+        await key.setTime(i * 1000 + 200);
+        served.push(...(await replica.settle()).granted);
+      }
+      expect(served).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+    });
+
     test('of the state, a peek finds the lists', async () => {
       const replica = key.replica('r1', { limits: { ...ONE, maxRequests: 2 } });
       await replica.checkHits('first', 2);
