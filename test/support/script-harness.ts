@@ -184,6 +184,8 @@ export class ScriptHarness {
   readonly #limits = new Set<string>();
   /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
   readonly #scripts = new Map<string | TestReplica, Scripts>();
+  /** With the clock, by the text of what they add to it. */
+  readonly #replacements = new Map<string, Readonly<Record<string, string>>>();
   #nowMillis = 0;
   #unclaimed = 0;
 
@@ -279,11 +281,19 @@ export class ScriptHarness {
           },
         },
         timeOf: () => this.startMillis + (options.knownMillis ?? this.#nowMillis),
-        replacements: options.replacements
-          ? { ...this.replacements, ...options.replacements }
-          : this.replacements,
+        replacements: this.#replacedBy(options.replacements),
       },
     );
+  }
+
+  /** Scripts are made once for the same object, and making them takes much longer than a call. */
+  #replacedBy(others: ReplicaOptions['replacements'] = {}): Readonly<Record<string, string>> {
+    const id = JSON.stringify(others);
+    const known = this.#replacements.get(id);
+    if (known) return known;
+    const all = { ...this.replacements, ...others };
+    this.#replacements.set(id, all);
+    return all;
   }
 
   /** @throws Error where the three keys of the queue contradict each other */
@@ -362,28 +372,23 @@ export class ScriptHarness {
    * @throws Error where one never would be removed
    */
   async expiry(): Promise<Record<string, number>> {
-    const expiry: Record<string, number> = {};
     const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = this.names;
-    const limits = Object.fromEntries(
-      [...this.#limits].map((name) => [`limit:${name}`, this.names.limit(name)]),
-    );
-    const names = {
+    const { records, granted, outcomes, holders, holdersWaiting, pastRequests } = this.names;
+    const named = {
       ...{ state, requests, hits, holds, holdsByLapse, queue, waiting, replicas },
-      ...limits,
+      ...Object.fromEntries(
+        [...this.#limits].map((name) => [`limit:${name}`, this.names.limit(name)]),
+      ),
     };
-    for (const [name, key] of Object.entries(names)) {
-      const at = await this.#expiryOf(key);
-      if (at !== undefined) expiry[name] = at;
-    }
-    await this.pastExpiry();
-    const { records, granted, outcomes, holders, holdersWaiting } = this.names;
     const lists = [this.names.headsOf('lane'), this.names.headsOf('group')];
-    for (const name of [records, granted, ...outcomes, holders, holdersWaiting, ...lists]) {
-      await this.#expiryOf(name);
-    }
-    await this.recentExpiry(undefined);
-    for (const name of this.#limits) await this.recentExpiry(name);
-    return expiry;
+    const recent = [undefined, ...this.#limits].flatMap((name) => this.names.recentIds(name));
+    const others = [...outcomes, ...pastRequests, ...lists, ...recent];
+    const keys = [...Object.values(named), records, granted, holders, holdersWaiting, ...others];
+    const expiries = await this.#expiriesOf(keys);
+    const entries = Object.keys(named).map((name, i) => [name, expiries[i]] as const);
+    return Object.fromEntries(
+      entries.filter((entry): entry is [string, number] => entry[1] !== undefined),
+    );
   }
 
   /**
@@ -391,23 +396,28 @@ export class ScriptHarness {
    * @param name undefined for the key's own limit
    */
   recentExpiry(name: string | undefined): Promise<(number | undefined)[]> {
-    return Promise.all(this.names.recentIds(name).map((key) => this.#expiryOf(key)));
+    return this.#expiriesOf(this.names.recentIds(name));
   }
 
   /** The same for the ids of windows that have ended, by the number of their turn. */
   async pastExpiry(): Promise<Record<number, number>> {
     const expiry: Record<number, number> = {};
-    for (const [i, key] of this.names.pastRequests.entries()) {
-      const at = await this.#expiryOf(key);
+    for (const [i, at] of (await this.#expiriesOf(this.names.pastRequests)).entries()) {
       if (at !== undefined) expiry[i + 1] = at;
     }
     return expiry;
   }
 
-  async #expiryOf(key: string): Promise<number | undefined> {
-    const at = await this.client.pexpiretime(key);
-    if (at === NO_EXPIRY) throw new Error(`${key} has no expiry`);
-    return at === NOT_THERE ? undefined : at - this.startMillis;
+  /** Asks for all at once, since this follows each call of a script. */
+  async #expiriesOf(keys: readonly string[]): Promise<(number | undefined)[]> {
+    const pipeline = this.client.pipeline();
+    for (const key of keys) pipeline.pexpiretime(key);
+    const replies = (await pipeline.exec()) as [Error | null, number][];
+    return replies.map(([error, at], i) => {
+      if (error) throw error;
+      if (at === NO_EXPIRY) throw new Error(`${keys[i]!} has no expiry`);
+      return at === NOT_THERE ? undefined : at - this.startMillis;
+    });
   }
 
   /** Redis loses these names of the key, or all that a key without hits, holds and further limits has. */

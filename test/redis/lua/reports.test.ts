@@ -1,8 +1,9 @@
 import { TEST_LEASE_MILLIS, useScriptHarness } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
-import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
+import { type WakeRecorder, useWakeRecorder } from '../../support/wake-recorder.js';
 
 const redis = useRedis();
+
 const MINUTE = 60_000;
 
 describe('a report of what remains', () => {
@@ -85,39 +86,6 @@ describe('a report of what remains', () => {
       await short.check([`b${passed}`, `c${passed}`]);
     }
     expect((await short.settle({ a: 0 })).granted).toEqual(['a']);
-  });
-
-  test('lasts its length at most if the clock goes back to before it', async () => {
-    await key.setTime(100_000);
-    await replica.check(['a']);
-    await replica.report({ remaining: 0, resetMillis: 5000 });
-    await key.setTime(20_000);
-    expect(await replica.check(['b'])).toEqual(['denied']);
-    expect(await replica.inspect()).toMatchObject({
-      used: 10,
-      limits: [{ millisToWindowEnd: 5000 }],
-    });
-    await key.setTime(24_999);
-    expect(await replica.check(['b'])).toEqual(['denied']);
-    await key.setTime(25_000);
-    expect(await replica.check(['b'])).toEqual(['approved']);
-  });
-
-  test('lasts its length at most if the clock goes back within a long window', async () => {
-    const long = key.replica('long', { limits: { windowMillis: 3_600_000, maxRequests: 3 } });
-    await long.check(['a']);
-    await key.setTime(200_000);
-    await long.report({ remaining: 0, resetMillis: 5000 });
-    await key.setTime(150_000);
-    expect(await long.check(['b'])).toEqual(['denied']);
-    await key.setTime(155_000);
-    expect(await long.check(['b', 'c', 'd'])).toEqual(['approved', 'approved', 'denied']);
-    expect((await key.stored()).state).toMatchObject({ start: 0 });
-  });
-
-  test('takes the rules of its caller if they come into force in mid-window', async () => {
-    await replica.check(['a']);
-    expect(await withTokens.report({ limit: 'tokens', remaining: 40 })).toEqual({ remaining: 40 });
   });
 });
 

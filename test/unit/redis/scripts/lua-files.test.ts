@@ -1,121 +1,392 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 
+import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
+import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
+import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
+import { REPLY } from '../../../../src/redis/scripts/amend-codec.js';
+import {
+  HEAD,
+  VERDICT,
+  WAITS_NOT,
+  WAITS_WITHOUT_PLACE,
+} from '../../../../src/redis/scripts/check-codec.js';
+import { keysToInspect } from '../../../../src/redis/scripts/inspect-codec.js';
+import { REPLY as REPORT_REPLY } from '../../../../src/redis/scripts/remaining-codec.js';
+import { argumentsToRenew, keysToRenew } from '../../../../src/redis/scripts/renew-codec.js';
 import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
+import { NO_SUCH_KEY } from '../../../../src/redis/scripts/settle-codec.js';
+import {
+  keysForNewWindow,
+  keysInWindow,
+  keysOf,
+  sharedArguments,
+} from '../../../../src/redis/scripts/shared-arguments.js';
+import { backoffMillis } from '../../../../src/redis/shared/backoff.js';
+import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
+import { LEASES_UNSETTLED, RENEWAL, leasesUnsettled } from '../../../../src/redis/waiting/lease.js';
+import { MAX_IDS_PER_CALL } from '../../../../src/redis/waiting/withdrawals.js';
+import { keyLimits } from '../../../support/limits.js';
+import { luaConstant, luaNumber } from '../../../support/lua-constants.js';
 import { luaScopes } from '../../../support/lua-scopes.js';
+import { SCRIPT_CALLER } from '../../../support/script-caller.js';
 
-const LUA_FOLDER = new URL('../../../../lua/', import.meta.url);
+describe('the files of lua', () => {
+  const LUA_FOLDER = new URL('../../../../lua/', import.meta.url);
 
-function luaFilesIn(folder: string): string[] {
-  return readdirSync(new URL(folder, LUA_FOLDER))
-    .filter((file) => file.endsWith('.lua'))
-    .map((file) => file.slice(0, -'.lua'.length));
-}
+  function luaFilesIn(folder: string): string[] {
+    return readdirSync(new URL(folder, LUA_FOLDER))
+      .filter((file) => file.endsWith('.lua'))
+      .map((file) => file.slice(0, -'.lua'.length));
+  }
 
-function textOf(file: string): string {
-  return readFileSync(new URL(`${file}.lua`, LUA_FOLDER), 'utf8');
-}
+  function textOf(file: string): string {
+    return readFileSync(new URL(`${file}.lua`, LUA_FOLDER), 'utf8');
+  }
 
-function variableOf(fragment: string): string {
-  return basename(fragment).replaceAll('-', '_');
-}
+  function variableOf(fragment: string): string {
+    return basename(fragment).replaceAll('-', '_');
+  }
 
-/** The comment at the top of a file. */
-function headerOf(script: string): string {
-  return /^(?:--.*\n)*/.exec(textOf(script))![0];
-}
+  /** The variables of a file and the fragments that it requires as these. */
+  function requiredIn(file: string): (readonly [variable: string, fragment: string])[] {
+    const lines = textOf(file).matchAll(/^local (\w+) = require(?:_when_called)? '(.*)'$/gm);
+    return [...lines].map(([, variable, fragment]) => [variable!, fragment!] as const);
+  }
 
-/** What Redis has, and what the loader resolves. */
-const GLOBALS = [
-  'ARGV', 'KEYS', 'error', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'require', 'require_when_called', 'setmetatable', 'string',
-  'table', 'tonumber', 'tostring', 'type', 'unpack',
-]; // prettier-ignore
-/** Lua 5.1 allows a function 200 local variables, and 60 of outer functions. */
-const MOST_LOCALS = 120;
-const MOST_UPVALUES = 40;
+  /** Adds the fragments that a file requires, and those that these require. */
+  function addRequired(file: string, found: Set<string>): Set<string> {
+    for (const [, fragment] of requiredIn(file)) {
+      if (!found.has(fragment)) addRequired(fragment, found.add(fragment));
+    }
+    return found;
+  }
 
-const scripts = luaFilesIn('.');
-const fragments = ['lib', 'limits', 'queue'].flatMap((folder) =>
-  luaFilesIn(`${folder}/`).map((name) => `${folder}/${name}`),
-);
+  /** The comment at the top of a file. */
+  function headerOf(script: string): string {
+    return /^(?:--.*\n)*/.exec(textOf(script))![0];
+  }
 
-describe.each([...scripts, ...fragments])('%s.lua', (file) => {
-  const { functions, globals, hiding } = luaScopes(textOf(file));
+  /** What Redis has, and what the loader resolves. */
+  const GLOBALS = [
+    'ARGV', 'KEYS', 'error', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'require', 'require_when_called', 'setmetatable', 'string',
+    'table', 'tonumber', 'tostring', 'type', 'unpack',
+  ]; // prettier-ignore
+  /** Lua 5.1 allows a function 200 local variables, and 60 of outer functions. */
+  const MOST_LOCALS = 120;
+  const MOST_UPVALUES = 40;
 
-  test('uses no name that it does not declare or require', () => {
-    expect([...globals].filter((name) => !GLOBALS.includes(name))).toEqual([]);
+  const scripts = luaFilesIn('.');
+  const fragments = ['lib', 'limits', 'queue'].flatMap((folder) =>
+    luaFilesIn(`${folder}/`).map((name) => `${folder}/${name}`),
+  );
+
+  const required = new Set(scripts.flatMap((script) => [...addRequired(script, new Set())]));
+
+  describe.each([...scripts, ...fragments])('%s.lua', (file) => {
+    const { functions, globals, hiding } = luaScopes(textOf(file));
+
+    test('uses no name that it does not declare or require', () => {
+      expect([...globals].filter((name) => !GLOBALS.includes(name))).toEqual([]);
+    });
+
+    test('uses each name that it declares or requires', () => {
+      const [{ locals }] = functions as [(typeof functions)[number]];
+      const unused = locals.filter(({ name, isUsed }) => !isUsed && name !== 'run');
+      expect(unused.map(({ name }) => name)).toEqual([]);
+    });
+
+    test('calls what it requires by its name', () => {
+      for (const [variable, fragment] of requiredIn(file))
+        expect(variable).toBe(variableOf(fragment));
+    });
+
+    test('gives no name two meanings', () => {
+      expect(hiding.map(({ name, line }) => `${name} in line ${line}`)).toEqual([]);
+    });
   });
 
-  test('uses each name that it declares or requires', () => {
-    const [{ locals }] = functions as [(typeof functions)[number]];
-    const unused = locals.filter(({ name, isUsed }) => !isUsed && name !== 'run');
-    expect(unused.map(({ name }) => name)).toEqual([]);
+  describe.each(scripts)('%s.lua', (script) => {
+    const { text, library } = loadScript(script);
+
+    test.each([
+      ['EVALSHA', text],
+      ['a library', library.text.replace(/^#!.*/, '')],
+    ])('is far from the limits of Lua, for %s', (_, assembled) => {
+      const { functions, globals } = luaScopes(assembled);
+      expect(assembled).toContain('redis.call');
+      expect(
+        [...globals].filter((name) => name.startsWith('require') || !GLOBALS.includes(name)),
+      ).toEqual([]);
+      expect(Math.max(...functions.map(({ locals }) => locals.length))).toBeLessThan(MOST_LOCALS);
+      expect(Math.max(...functions.map(({ upvalues }) => upvalues.size))).toBeLessThan(
+        MOST_UPVALUES,
+      );
+    });
+
+    test('is a library whose functions are all defined when it is loaded', () => {
+      expect(library.text).not.toContain('__index = function');
+    });
+
+    test('starts with a header that says what it is for and names KEYS, ARGV and Reply', () => {
+      const header = headerOf(script);
+      expect(header).toMatch(/^-- [A-Z]/);
+      for (const part of ['KEYS ', 'ARGV ', 'Reply']) {
+        expect(header).toMatch(new RegExp(`^-- ${part} *\\S`, 'm'));
+      }
+    });
+
+    test('names in its header every position of KEYS that it uses', () => {
+      const named = /^-- KEYS +(.*)$/m
+        .exec(headerOf(script))![1]!
+        .match(/\d+(?= \w)/g)!
+        .map(Number);
+      const used = [...textOf(script).matchAll(/KEYS\[(\d+)\]/g)].map((match) => Number(match[1]));
+      expect(named.length).toBeGreaterThan(0);
+      expect(named).toEqual(expect.arrayContaining(used));
+    });
   });
 
-  test('calls what it requires by its name', () => {
-    const required = textOf(file).matchAll(/^local (\w+) = require(?:_when_called)? '(.*)'$/gm);
-    for (const [, variable, fragment] of required) expect(variable).toBe(variableOf(fragment!));
-  });
+  describe.each(fragments)('%s.lua', (fragment) => {
+    test('declares one name, which is its own', () => {
+      const lines = textOf(fragment).trimEnd().split('\n');
+      expect(lines.at(-1)).toBe(`return ${variableOf(fragment)}`);
+    });
 
-  test('gives no name two meanings', () => {
-    expect(hiding.map(({ name, line }) => `${name} in line ${line}`)).toEqual([]);
+    test('is required by a script', () => {
+      expect([...required]).toContain(fragment);
+    });
+
+    test('takes keys and arguments as parameters', () => {
+      expect(textOf(fragment)).not.toMatch(/\b(KEYS|ARGV)\b/);
+    });
   });
 });
 
-describe.each(scripts)('%s.lua', (script) => {
-  const { text, library } = loadScript(script);
+describe('constants of lua and of the source', () => {
+  const names = new KeyNaming('p:').namesOf('key');
+  const leased = { names, places: 1, wakeNumber: 1, lookFor: 'queue' } as const;
+  const limits = keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 });
+  const shared = sharedArguments({ ...SCRIPT_CALLER, limitsOf: () => limits }, names, limits, 0);
+
+  type Row = [file: string, name: string, value: number | string];
+
+  /** Rows of constants, with their names as Lua spells them. */
+  function rowsOf(file: string, constants: Readonly<Record<string, number>>): Row[] {
+    return Object.entries(constants).map(([name, value]) => [
+      file,
+      name.replaceAll(/[A-Z]/g, '_$&').toUpperCase(),
+      value,
+    ]);
+  }
+
+  test.each<Row>([
+    ['limits/window', 'IDLE_WINDOWS', IDLE_WINDOWS],
+    ['amend', 'MOST_TIMES_MAXIMUM', MOST_TIMES_MAXIMUM],
+    ['lib/history', 'CONTACT_GAP', CONTACT_GAP],
+    ['lib/instance', 'LEASES_UNSETTLED', LEASES_UNSETTLED],
+    ['lib/verdicts', 'HEAD', HEAD],
+    ...rowsOf('lib/verdicts', VERDICT),
+    ...rowsOf('amend', REPLY),
+    ...rowsOf('remaining', REPORT_REPLY),
+    ['settle', 'NO_SUCH_KEY', NO_SUCH_KEY],
+    ['lib/checks', 'WAITS_NOT', WAITS_NOT],
+    ['lib/checks', 'WAITS_WITHOUT_PLACE', WAITS_WITHOUT_PLACE],
+    ['lib/calls', 'FIRST_OWN', shared.length + 1],
+    ['lib/key-names', 'IN_WINDOW', keysInWindow(names).length],
+    ['lib/key-names', 'FOR_NEW_WINDOW', keysForNewWindow(names).length],
+    ['lib/key-names', 'PER_INSTANCE', keysOf(names).length],
+    ['renew', 'NAMES_PER_KEY', keysToRenew(leased).length],
+    ['renew', 'ARGUMENTS_PER_KEY', argumentsToRenew(leased).length],
+    ['inspect', 'NAMES_PER_KEY', keysToInspect(names).length],
+  ])('lua/%s.lua has the %s of the source: %s', (file, name, value) => {
+    expect(luaConstant(file, name)).toBe(value);
+  });
+
+  test('a withdrawal has no more ids than a script passes to a command at a time', () => {
+    expect(MAX_IDS_PER_CALL).toBeLessThanOrEqual(luaNumber('lib/chunks', 'SIZE'));
+  });
+
+  test('a key that Redis lost recovers for longer than the longest wait', () => {
+    const longestWait = backoffMillis(1000, 1);
+    // The same time again is for the call itself, and for a late replica.
+    expect(luaNumber('lib/recovery', 'RECOVERY_MILLIS')).toBeGreaterThanOrEqual(2 * longestWait);
+  });
+
+  test('a lease that a living replica has just renewed shows that Redis is up', () => {
+    const leastLeft = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
+
+    expect(leastLeft).toBeGreaterThan(RENEWAL);
+    expect(leastLeft).toBeLessThan(1 - RENEWAL);
+    expect(CONTACT_GAP).toBeLessThan(1 - leastLeft);
+  });
+
+  test('a key is settled again after 10 to 15 leases', () => {
+    expect([leasesUnsettled(0), leasesUnsettled(1)]).toEqual([10, LEASES_UNSETTLED]);
+  });
+});
+
+/** The end of each script, which calls the function that it defines. */
+const CALL = '\nreturn run(KEYS, ARGV)\n';
+
+/** A fragment whose text is its name. */
+function written(name: string): string {
+  return `local ${name} = (function()\n${name}\nend)()\n`;
+}
+
+describe('loadScript', () => {
+  test('puts a fragment before what requires it, as a variable', () => {
+    const { name, text } = loadScript('main', {
+      main: "first\nlocal part = require 'lib/part'\nlast\n",
+      'lib/part': 'one\ntwo',
+    });
+    expect(name).toBe('main');
+    expect(text).toBe(`local part = (function()\none\ntwo\nend)()\nfirst\nlast\n${CALL}`);
+  });
+
+  test('writes fragments depth first', () => {
+    const { text } = loadScript('main', {
+      main: "local a = require 'a'\nlocal b = require 'b'\nmain",
+      a: "local deep = require 'deep'\na",
+      b: 'b',
+      deep: 'deep',
+    });
+    expect(text).toBe(`${written('deep')}${written('a')}${written('b')}main${CALL}`);
+  });
+
+  test('writes a fragment once', () => {
+    const { text } = loadScript('main', {
+      main: "local a = require 'a'\nlocal shared = require 'shared'\nlocal b = require 'b'\nmain",
+      a: "local shared = require 'shared'\na",
+      b: "local shared = require 'shared'\nb",
+      shared: 'shared',
+    });
+    expect(text).toBe(`${written('shared')}${written('a')}${written('b')}main${CALL}`);
+  });
 
   test.each([
-    ['EVALSHA', text],
-    ['a library', library.text.replace(/^#!.*/, '')],
-  ])('is far from the limits of Lua, for %s', (_, assembled) => {
-    const { functions, globals } = luaScopes(assembled);
-    expect(assembled).toContain('redis.call');
-    expect(
-      [...globals].filter((name) => name.startsWith('require') || !GLOBALS.includes(name)),
-    ).toEqual([]);
-    expect(Math.max(...functions.map(({ locals }) => locals.length))).toBeLessThan(MOST_LOCALS);
-    expect(Math.max(...functions.map(({ upvalues }) => upvalues.size))).toBeLessThan(MOST_UPVALUES);
+    ["  local part = require 'lib/part'", 'an indented line'],
+    ["-- local part = require 'lib/part'", 'a comment'],
+    ["x = require 'lib/part'", 'no local variable'],
+    ["local part = require 'lib/part'.part", 'a part of it'],
+    ["local part = require ''", 'no name'],
+  ])('leaves %j (%s) as it is', (line) => {
+    expect(loadScript('main', { main: line, 'lib/part': 'part' }).text).toBe(line + CALL);
   });
 
-  test('is a library whose functions are all defined when it is loaded', () => {
-    expect(library.text).not.toContain('__index = function');
+  test.each([
+    ['requires itself', { main: "local main = require 'main'" }, 'main > main'],
+    [
+      'is required by what it requires',
+      {
+        main: "local a = require 'a'",
+        a: "local b = require 'b'",
+        b: "local main = require 'main'",
+      },
+      'main > a > b > main',
+    ],
+    [
+      'is in a cycle that the script itself is not in',
+      { main: "local a = require 'a'", a: "local b = require 'b'", b: "local a = require 'a'" },
+      'main > a > b > a',
+    ],
+  ])('rejects a fragment that %s, and names the path', (_case, texts, path) => {
+    expect(() => loadScript('main', texts)).toThrow(new Error(`lua require cycle: ${path}`));
   });
 
-  test('starts with a header that says what it is for and names KEYS, ARGV and Reply', () => {
-    const header = headerOf(script);
-    expect(header).toMatch(/^-- [A-Z]/);
-    for (const part of ['KEYS ', 'ARGV ', 'Reply']) {
-      expect(header).toMatch(new RegExp(`^-- ${part} *\\S`, 'm'));
-    }
-  });
-
-  test('names in its header every position of KEYS that it uses', () => {
-    const named = /^-- KEYS +(.*)$/m
-      .exec(headerOf(script))![1]!
-      .match(/\d+(?= \w)/g)!
-      .map(Number);
-    const used = [...textOf(script).matchAll(/KEYS\[(\d+)\]/g)].map((match) => Number(match[1]));
-    expect(named.length).toBeGreaterThan(0);
-    expect(named).toEqual(expect.arrayContaining(used));
-  });
-});
-
-describe.each(fragments)('%s.lua', (fragment) => {
-  test('declares one name, which is its own', () => {
-    const lines = textOf(fragment).trimEnd().split('\n');
-    expect(lines.at(-1)).toBe(`return ${variableOf(fragment)}`);
-  });
-
-  test('is required by a script', () => {
-    const marker = '-- stands in for the fragment';
-    const users = scripts.filter((script) =>
-      loadScript(script, { [fragment]: marker }).text.includes(marker),
+  test('names the file of a missing fragment', () => {
+    expect(() => loadScript('main', { main: "local none = require 'lib/none'" })).toThrow(
+      /ENOENT.*lib\/none\.lua/,
     );
-    expect(users).not.toEqual([]);
   });
 
-  test('takes keys and arguments as parameters', () => {
-    expect(textOf(fragment)).not.toMatch(/\b(KEYS|ARGV)\b/);
+  test('reads a file if there is no replacement', () => {
+    const original = loadScript('inspect').text;
+    const replaced = loadScript('inspect', { 'lib/now': '-- another clock' }).text;
+    expect(original).toContain("redis.call('TIME')");
+    expect(replaced).not.toContain("redis.call('TIME')");
+    expect(replaced).toContain('-- another clock');
+    expect(replaced).toContain('key_limits.roll_further');
+  });
+
+  test('knows a script by the SHA-1 that Redis gives it', () => {
+    // By sha1sum.
+    const { text, sha1 } = loadScript('main', { main: 'local function run() end' });
+    expect(text).toBe('local function run() end\nreturn run(KEYS, ARGV)\n');
+    expect(sha1).toBe('5b6fb5efd611a645135f8064f3213a72a1598c3b');
+  });
+
+  test('computes the SHA-1 of the expanded text, as UTF-8', () => {
+    const whole = loadScript('whole', {
+      whole: 'local note = (function()\n-- ü\nend)()\nreturn 1',
+    });
+    const parts = loadScript('parts', {
+      parts: "local note = require 'note'\nreturn 1",
+      note: '-- ü',
+    });
+    expect(parts.sha1).toBe(whole.sha1);
+    expect(parts.text).toBe(whole.text);
+    expect(loadScript('other', { other: '-- u\nreturn 1' }).sha1).not.toBe(whole.sha1);
+  });
+
+  describe('a fragment that is required when it is called', () => {
+    const texts = {
+      main: "local part = require_when_called 'lib/part'\nlocal a = require 'a'\nmain",
+      a: 'a',
+      'lib/part': "local a = require 'a'\nlocal b = require 'b'\npart",
+      b: 'b',
+    };
+
+    test('is defined by the first call in a script, with what it alone requires', () => {
+      expect(loadScript('main', texts).text).toBe(
+        written('a') +
+          [
+            'local part',
+            'part = setmetatable({}, { __index = function(_, name)',
+            'part = (function()',
+            `${written('b')}part`,
+            'end)()',
+            'return part[name]',
+            'end })',
+            'main',
+          ].join('\n') +
+          CALL,
+      );
+    });
+
+    test('is defined with the library', () => {
+      const { text } = loadScript('main', texts).library;
+      const part = `local part = (function()\n${written('b')}part\nend)()\n`;
+      expect(text).toContain(`\n${written('a')}${part}main\n`);
+    });
+  });
+
+  describe('the library', () => {
+    const MAIN = { main: 'local function run() end' };
+
+    test('has one function, which has its name', () => {
+      const { name, text } = loadScript('main', MAIN).library;
+      expect(name).toMatch(/^sluice_main_[\da-f]{16}$/);
+      expect(text).toBe(`#!lua name=${name}
+local function run() end
+redis.register_function{
+  function_name = '${name}', callback = run, flags = {  }
+}
+`);
+    });
+
+    test('has another name if its text or its flags are others', () => {
+      const names = [
+        loadScript('main', MAIN),
+        loadScript('main', { main: 'local function run() return 1 end' }),
+        loadScript('main', MAIN, ['no-writes']),
+      ].map(({ library }) => library.name);
+      expect(new Set(names).size).toBe(names.length);
+    });
+
+    test('gives its flags to the function', () => {
+      const { text } = loadScript('main', MAIN, ['no-writes']).library;
+      expect(text).toContain("flags = { 'no-writes' }");
+    });
   });
 });
