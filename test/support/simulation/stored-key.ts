@@ -58,9 +58,10 @@ const HEADS = RECORDS + 6;
 export function simulatedScripts(
   replacements: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, string>> {
+  const fragments = { ...FRAGMENTS, ...replacements };
   return Object.fromEntries(
     SCRIPTS.map((name) => {
-      const { text } = loadScript(name, { ...FRAGMENTS, ...replacements });
+      const { text } = loadScript(name, fragments);
       return [name, text.replace(/return run\(KEYS, ARGV\)\n$/, '')];
     }),
   );
