@@ -17,7 +17,7 @@ type ContextOptions = Parameters<Browser['newContext']>[0];
  * Opens a page.
  * @param prepare runs before the page loads
  */
-type Open = (
+export type Open = (
   url: string,
   options?: ContextOptions,
   prepare?: (page: Page) => Promise<unknown>,
