@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 
-import { acceptsConnections } from '../support/accepts-connections.js';
-import { debugState } from '../support/debug-state.js';
-import { readPage, ROOT } from '../support/docs/pages.js';
-import { useRecipesApp } from '../support/docs/recipes-app.js';
-import { shellBlocks } from '../support/docs/shell-blocks.js';
-import { freePort } from '../support/free-port.js';
-import { useLlmVendors } from '../support/llm-vendors.js';
-import { provided } from '../support/provided.js';
-import { type RedisServer, startRedisServer } from '../support/redis-server.js';
-import { until } from '../support/until.js';
+import { acceptsConnections } from '../../support/accepts-connections.js';
+import { debugState } from '../../support/debug-state.js';
+import { readPage, ROOT } from '../../support/docs/pages.js';
+import { useRecipesApp } from '../../support/docs/recipes-app.js';
+import { shellBlocks } from '../../support/docs/shell-blocks.js';
+import { freePort } from '../../support/free-port.js';
+import { useLlmVendors } from '../../support/llm-vendors.js';
+import { provided } from '../../support/provided.js';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
 
 const EXAMPLES = join(ROOT, 'docs/examples');
 

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 
-import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
-import { redisPrograms, ShellSession } from '../support/docs/shell-session.js';
-import { compose } from '../support/docker.js';
-import { freePort } from '../support/free-port.js';
-import { provided } from '../support/provided.js';
-import { redisProgram } from '../support/redis-process.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { buildImage } from './docker/build-image.js';
-import { dockerScript } from './docker/docker-script.js';
-import { ROOT } from './repository-files.js';
+import { type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
+import { redisPrograms, ShellSession } from '../../support/docs/shell-session.js';
+import { compose } from '../../support/docker.js';
+import { freePort } from '../../support/free-port.js';
+import { provided } from '../../support/provided.js';
+import { redisProgram } from '../../support/redis-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { buildImage } from '../docker/build-image.js';
+import { dockerScript } from '../docker/docker-script.js';
+import { ROOT } from '../repository-files.js';
 
 const PAGE = 'docs/tutorial.md';
 const START_TIMEOUT_MILLIS = 300_000;

@@ -1,5 +1,6 @@
 import { appendFileSync, cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { extent } from '../../support/extent.js';
 import { asServer } from '../../support/forget-scripts.js';
@@ -12,7 +13,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
-const PACKAGE = new URL('../../../', import.meta.url).pathname;
+const PACKAGE = fileURLToPath(new URL('../../../', import.meta.url));
 const PARTS = ['dist', 'lua', 'proto', 'ui', 'package.json'];
 const ADDITION = '\n-- another version\n';
 /** The load goes on for so long, and until both versions have called their scripts. */

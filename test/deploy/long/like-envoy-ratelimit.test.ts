@@ -20,7 +20,7 @@ import {
   isEarlyInMinute,
   killEnvoyRatelimit,
   startEnvoyRatelimit,
-} from './envoy-ratelimit.js';
+} from '../grpc/envoy-ratelimit.js';
 
 const CONFIGURATIONS = [
   'examples/ratelimit/config/config.yaml',

@@ -5,9 +5,9 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { until } from '../../support/until.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { ROOT } from '../repository-files.js';
-import { useAppBehind } from './app-behind.js';
-import { envoyOfEnvoyGateway, envoyOfTokens } from './envoy.js';
-import { type Gateway, startGateway } from './gateway.js';
+import { useAppBehind } from '../gateways/app-behind.js';
+import { envoyOfEnvoyGateway, envoyOfTokens } from '../gateways/envoy.js';
+import { type Gateway, startGateway } from '../gateways/gateway.js';
 
 /** As the rules files have it. */
 const MAXIMUM = 100_000;

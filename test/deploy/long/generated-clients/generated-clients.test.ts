@@ -4,10 +4,10 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { provided } from '../../support/provided.js';
-import { killReplicas, startReplica } from '../../support/replica-process.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { uniqueKey } from '../../support/unique-key.js';
+import { provided } from '../../../support/provided.js';
+import { killReplicas, startReplica } from '../../../support/replica-process.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { uniqueKey } from '../../../support/unique-key.js';
 
 /** The compiler may have to load and compile packages. */
 const TIMEOUT_MILLIS = 10 * 60 * 1000;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 
 import { parse } from 'yaml';
 
-import { provided } from '../../../support/provided.js';
-import { useTemporaryFolder } from '../../../support/temporary-folder.js';
-import { readText } from '../../repository-files.js';
-import { TRANSLATED } from '../envoy.js';
-import { shippedFile } from '../shipped-file.js';
+import { provided } from '../../support/provided.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { readText } from '../repository-files.js';
+import { TRANSLATED } from '../gateways/envoy.js';
+import { shippedFile } from '../gateways/shipped-file.js';
 
 /** Of Envoy Gateway, built from its sources. `npm test` has none: that takes a quarter of an hour. */
 const EGCTL = provided('SLUICE_TEST_EGCTL');

@@ -9,11 +9,11 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import { startTestApp, type TestApp } from '../support/app.js';
-import { freePort } from '../support/free-port.js';
-import { send } from '../support/http-client.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { until } from '../support/until.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { freePort } from '../../support/free-port.js';
+import { send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 
 /** A program of https://github.com/GiGurra/gocc, v0.0.9, or ''. */
 const GOCC = process.env.SLUICE_TEST_GOCC ?? '';

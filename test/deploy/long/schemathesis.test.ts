@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { PATIENT_STORE } from '../support/both-limiters.js';
-import { IS_FULL } from '../support/extent.js';
-import { provided } from '../support/provided.js';
-import { killReplicas, startReplica } from '../support/replica-process.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
-import { tokenFile } from '../support/tokens.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { useRedis } from '../support/use-redis.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { IS_FULL } from '../../support/extent.js';
+import { provided } from '../../support/provided.js';
+import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
 
 const CONFIGURATION = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
 const TIMEOUT_MILLIS = 10 * 60 * 1000;

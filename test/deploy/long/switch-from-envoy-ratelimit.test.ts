@@ -15,9 +15,9 @@ import {
 } from '../grpc/envoy-ratelimit.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { readText, ROOT } from '../repository-files.js';
-import { useAppBehind } from './app-behind.js';
-import { envoyOfEnvoyRatelimit } from './envoy.js';
-import { startGateway } from './gateway.js';
+import { useAppBehind } from '../gateways/app-behind.js';
+import { envoyOfEnvoyRatelimit } from '../gateways/envoy.js';
+import { startGateway } from '../gateways/gateway.js';
 
 const PAGE = readText('docs/envoy-ratelimit.md');
 

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { untilWaiting } from '../support/debug-state.js';
-import { ROOT } from '../support/docs/pages.js';
-import { extent } from '../support/extent.js';
-import { approve, approvedId, begin, ratePath, send } from '../support/http-client.js';
-import { provided } from '../support/provided.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { useRedis } from '../support/use-redis.js';
-import { useReplicas } from '../support/use-replicas.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { ROOT } from '../../support/docs/pages.js';
+import { extent } from '../../support/extent.js';
+import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
+import { provided } from '../../support/provided.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useReplicas } from '../../support/use-replicas.js';
 
 const WAITERS = extent(30, 100);
 const TIMEOUT_MILLIS = 120_000;

@@ -1,14 +1,14 @@
-import { tableRows } from '../support/docs/tables.js';
-import { comparable } from './comparable-objects.js';
-import { type KubernetesObject, theOne } from './kubernetes-object.js';
+import { tableRows } from '../../support/docs/tables.js';
+import { comparable } from '../comparable-objects.js';
+import { type KubernetesObject, theOne } from '../kubernetes-object.js';
 import {
   describeWithDeployTools,
   renderChanged,
   renderWithComponents,
-} from './rendered-objects.js';
-import type { Replacements } from './replacements.js';
-import { readText } from './repository-files.js';
-import { settingsErrors, settingsIn, unusedVolumes } from './settings-check.js';
+} from '../rendered-objects.js';
+import type { Replacements } from '../replacements.js';
+import { readText } from '../repository-files.js';
+import { settingsErrors, settingsIn, unusedVolumes } from '../settings-check.js';
 
 /** A row of docs/deploy.md on what differs from the overlay prod. */
 interface Variant {
