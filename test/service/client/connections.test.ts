@@ -1,7 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
+import { SluiceClient } from '../../../src/client/index.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import {
@@ -12,12 +14,34 @@ import {
 } from '../../support/tcp-timers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useTls } from '../../support/use-tls.js';
 import { useApp } from '../../support/use-apps.js';
+import { useTls } from '../../support/use-tls.js';
 
-const PROGRAM = fileURLToPath(new URL('../../support/client/wait-twice.mjs', import.meta.url));
+const EXAMPLE = fileURLToPath(new URL('../../../clients/node/examples/check.mjs', import.meta.url));
 
 const tls = useTls();
+const app = useApp(() => ({ ...tls.settings, WINDOW_MILLIS: '3600000' }));
+
+test('the client asks over HTTPS if Node trusts the certificate', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [EXAMPLE], {
+    env: {
+      PATH: process.env.PATH,
+      SLUICE_URL: app.url,
+      NODE_EXTRA_CA_CERTS: tls.authority.caFile,
+    },
+  });
+
+  expect(stdout).toBe('first: true second: false\nafter a release: true\n');
+});
+
+test('the client fails if Node does not trust the certificate', async () => {
+  await expect(new SluiceClient(app.url).check(uniqueKey())).rejects.toMatchObject({
+    name: 'SluiceUnavailableError',
+    cause: { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
+  });
+});
+
+const PROGRAM = fileURLToPath(new URL('../../support/client/wait-twice.mjs', import.meta.url));
 
 let client: ChildProcess | undefined;
 afterEach(() => client?.kill('SIGKILL'));
