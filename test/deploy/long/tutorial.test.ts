@@ -9,7 +9,7 @@ import { redisProgram } from '../../support/redis-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { buildImage } from '../docker/build-image.js';
-import { dockerScript } from '../docker/docker-script.js';
+import { DOCKER_VARIABLES, dockerScript } from '../docker/docker-script.js';
 import { ROOT } from '../repository-files.js';
 
 const PAGE = 'docs/tutorial.md';
@@ -70,6 +70,7 @@ describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
         prometheus: `exec '${prometheus}' "$@"`,
       },
       environment: {
+        ...DOCKER_VARIABLES,
         SLUICE_ADMIN_PORT: adminPort,
         PYTHONPATH: join(ROOT, 'clients/python/src'),
         PYTHONDONTWRITEBYTECODE: '1',

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 import { SluiceClient } from '../../../src/client/index.js';
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import {
@@ -25,7 +26,7 @@ const app = useApp(() => ({ ...tls.settings, WINDOW_MILLIS: '3600000' }));
 test('the client asks over HTTPS if Node trusts the certificate', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [EXAMPLE], {
     env: {
-      PATH: process.env.PATH,
+      PATH: CHILD_PATH,
       SLUICE_URL: app.url,
       NODE_EXTRA_CA_CERTS: tls.authority.caFile,
     },
@@ -62,7 +63,7 @@ describe.each([
     const key = uniqueKey();
     const holder = await approve(app.url, key);
     client = spawn(process.execPath, [PROGRAM, app.url, key], {
-      env: { PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: tls.authority.caFile },
+      env: { PATH: CHILD_PATH, NODE_EXTRA_CA_CERTS: tls.authority.caFile },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await untilWaiting(app.url, key, 1);

@@ -272,24 +272,7 @@ describe('a call', () => {
 });
 
 describe('a report that is rejected', () => {
-  test('pauses the key if nothing remains, until that resets', async () => {
-    const model = await serveModel({ remainingTokens: 0 });
-    const { told, call } = await limitedBy({ reportsRemaining: LIMITS }, rejectReports);
-
-    expect((await call(model.url)).status).toBe(200);
-
-    expect(told).toEqual([`${PATH}remaining=0&resetMillis=360000`, `${PATH}pauseMillis=360000`]);
-  });
-
-  test('pauses nothing if something remains', async () => {
-    const model = await serveModel({ remainingTokens: 1 });
-    const { told, call } = await limitedBy({ reportsRemaining: LIMITS }, rejectReports);
-
-    await call(model.url);
-
-    expect(told).toEqual([`${PATH}remaining=1&resetMillis=360000`]);
-  });
-
+  // test/unit/client/remaining-reports.test.ts judges when a key is paused.
   test.each([
     ['30', 360_000],
     ['3600', 3_600_000],

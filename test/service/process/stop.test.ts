@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
@@ -374,7 +375,7 @@ describe('npm start', () => {
   test('stops the service when npm gets SIGTERM', async () => {
     npm = spawn('npm', ['start'], {
       detached: true,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...TEST_SETTINGS },
+      env: { PATH: CHILD_PATH, HOME: process.env.HOME, ...TEST_SETTINGS },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let log = '';
