@@ -5,7 +5,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useReplicas } from '../../support/use-replicas.js';
 
-const WAITERS = extent(30, 100);
+const WAITERS = extent(12, 100);
 /** Longer than the test. */
 const HELD = { holdMillis: 600_000 };
 

@@ -9,7 +9,7 @@ import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useReplicas } from '../../support/use-replicas.js';
 
-const WAITERS = extent(20, 100);
+const WAITERS = extent(12, 100);
 const SETTINGS = {
   MAX_REQUESTS: '1',
   WINDOW_MILLIS: '3600000',
