@@ -26,7 +26,7 @@ const STYLE_OF_USED = `{
 }`;
 
 export function describeList(open: Open, redis: RedisForTests): void {
-  describe('the dashboard in a browser', () => {
+  describe('the dashboard', () => {
     const start = useApps();
 
     describe.each(bothLimiters(redis))('%s limiter', (_name, settings) => {

@@ -1,12 +1,10 @@
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import type { Decision } from '../../../src/limiter/limiter.js';
 import type { RedisLimiter } from '../../../src/redis/redis-limiter.js';
 import { limiterInCluster } from '../../support/cluster-limiter.js';
 import type { ClusterNode } from '../../support/cluster-node.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { OPERATION } from '../../support/redis-user.js';
-import { requestIdOf } from '../../support/request-id-of.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
 const naming = new KeyNaming('sluice:');
@@ -118,31 +116,5 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
     for (const node of nodes) await node.command('CONFIG', 'RESETSTAT');
     expect(await check(keys)).toEqual(times(keys.length, 'denied'));
     expect(await callsTo(nodes)).toEqual(nodes.map(() => 1));
-  });
-
-  test('decide hits all or none, which are given back, on every primary', async () => {
-    const keys = Array.from({ length: 20 }, uniqueKey);
-    const rounds: Decision[][] = [];
-    for (const hits of [3, 1, 2, 1]) {
-      const checks = keys.map((key) =>
-        limiter.check({ key, canWait: false, maxRequests: 5, hits }),
-      );
-      rounds.push(await Promise.all(checks));
-    }
-    const remaining = rounds.map((round) =>
-      round.map((each) => [each.outcome, 'quota' in each && each.quota?.limits[0].remaining]),
-    );
-    expect(remaining).toEqual(
-      [
-        ['approved', 2],
-        ['approved', 1],
-        ['denied', 1],
-        ['approved', 0],
-      ].map((each) => keys.map(() => each)),
-    );
-    for (const [i, key] of keys.entries()) {
-      expect(await limiter.release(key, requestIdOf(rounds[0]![i]!))).toBe(true);
-      expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 2 }] });
-    }
   });
 });
