@@ -5,7 +5,7 @@ import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
 import { ShellSession } from '../support/docs/shell-session.js';
 import { compose } from '../support/docker.js';
 import { IMAGE } from './docker/build-image.js';
-import { dockerScript, quotedWords } from './docker/docker-script.js';
+import { DOCKER_VARIABLES, dockerScript, quotedWords } from './docker/docker-script.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { KUBERNETES_VERSION } from './rendered-objects.js';
@@ -46,7 +46,13 @@ describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands 
   beforeAll(async () => {
     // The tests must not make the pages' image in a Docker engine of the user.
     const replaced = { 'sluice:0.1.0': IMAGE };
-    session = await ShellSession.start({ folder, inProject: true, programs: PROGRAMS, replaced });
+    session = await ShellSession.start({
+      folder,
+      inProject: true,
+      programs: PROGRAMS,
+      environment: DOCKER_VARIABLES,
+      replaced,
+    });
   });
   afterAll(async () => {
     await session.end();

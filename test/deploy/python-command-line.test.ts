@@ -24,7 +24,7 @@ if (python === '') {
   };
   // Before the tests are loaded, which read it.
   process.env.SLUICE_TEST_COMMAND_LINE = JSON.stringify(program);
-  for (const name of ['command-lines', 'commands', 'run', 'signals', 'terminal']) {
+  for (const name of ['command-lines', 'commands', 'run', 'terminal']) {
     await import(`${TESTS}/${name}.test.js`);
   }
 }

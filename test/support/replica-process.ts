@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { CHILD_PATH } from './child-environment.js';
 import { until } from './until.js';
 
 /** The folder of the package, whose program is in `dist`. */
@@ -133,7 +134,7 @@ export async function killReplicas(): Promise<void> {
 
 function spawnReplica(environment: Environment, folder = PACKAGE): ChildProcess {
   const child = spawn(process.execPath, [join(folder, 'dist', 'main.js')], {
-    env: { PATH: process.env.PATH, ...TEST_SETTINGS, ...environment },
+    env: { PATH: CHILD_PATH, ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

@@ -8,6 +8,14 @@ export function quotedWords(variable: 'SLUICE_TEST_KUSTOMIZE' | 'SLUICE_TEST_COM
   return list === '' ? '' : (JSON.parse(list) as string[]).map((word) => `'${word}'`).join(' ');
 }
 
+/** What a build and a composition take from the environment of the tests, as far as it is set. */
+export const DOCKER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
+  ['HOME', 'NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'REDIS_IMAGE', 'HAPROXY_IMAGE'].flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  }),
+);
+
 /** A script for sh in place of `docker`: it uses the engine of the tests, and a project of Compose of its own. */
 export function dockerScript(project: string): string {
   const program = execFileSync('sh', ['-c', 'command -v docker'], { encoding: 'utf8' }).trim();

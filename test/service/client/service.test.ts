@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 
 import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../src/client/index.js';
+import { useRecordingServers } from '../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { begin } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
@@ -14,7 +16,11 @@ const NONE_LEFT = [
   { name: 'default', limit: 1, remaining: 0, resetSeconds: 3600, windowSeconds: 3600 },
 ];
 
+const OWN = `${hostname()}:${process.pid}`;
+const HOLD = { maxRequests: 9, holdMillis: 60_000 };
+
 const folder = useTemporaryFolder();
+const serve = useRecordingServers();
 const start = useApps();
 const app = useApp(() => ({ WINDOW_MILLIS: '3600000', LOG_4XX: 'true' }));
 let client: SluiceClient;
@@ -116,17 +122,6 @@ describe('a check', () => {
     });
   });
 
-  test.each(['check', 'wait'] as const)('sets the maxima of the key, by %s', async (way) => {
-    const key = uniqueKey();
-
-    await client[way](key, { maxRequests: 7, maxRequestsInQueue: 8 });
-
-    expect((await debugState(app.url, key)).Config).toMatchObject({
-      MaxRequestsPerWindow: 7,
-      MaxRequestsInQueue: 8,
-    });
-  });
-
   test('that Sluice rejects throws an error with its status and reason, and harms no other', async () => {
     const key = uniqueKey();
 
@@ -159,24 +154,57 @@ describe('hits', () => {
     expect(await approved(key)).toBe(10);
     expect(await client.correct(key, id, 1)).toBe(false);
   });
-
-  test('above the maximum throw an error', async () => {
-    await expect(client.check(uniqueKey(), { maxRequests: 2, hits: 3 })).rejects.toMatchObject({
-      status: 400,
-      message: 'hits must be at most 2, the maximum of the key, not 3',
-    });
-    await expect(client.correct(uniqueKey(), 'x', -1)).rejects.toMatchObject({ status: 400 });
-  });
 });
 
-describe('a release', () => {
-  test('makes room, once', async () => {
-    const key = uniqueKey();
-    const requestId = await permit(key, ONE);
+test('a denial names the limit that has too little left: of a check, a wait, a peek and a permit', async () => {
+  const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
+  const rule = { key_pattern: 'key', max_requests_per_window: 1, max_requests_in_queue: 0 };
+  const { url } = await start({}, { rules: [{ ...rule, limits: [hour] }] });
+  const asking = new SluiceClient(url);
+  expect(await asking.check('key')).toMatchObject({ approved: true });
 
-    expect(await client.release(key, requestId)).toBe(true);
-    expect(await client.release(key, requestId)).toBe(false);
-    expect(await approved(key)).toBe(0);
+  const denial = { approved: false, retryAfterSeconds: 3600, limit: 'hour' };
+  expect(await Promise.all([asking.check('key'), asking.check('key')])).toEqual([denial, denial]);
+  const left = { name: 'hour', limit: 1, remaining: 0, resetSeconds: 3600, windowSeconds: 3600 };
+  const quota = expect.arrayContaining([left]) as unknown;
+  expect(await asking.wait('key')).toEqual({ ...denial, quota });
+  expect(await asking.peek('key')).toMatchObject({ allowed: false, limit: 'hour' });
+  const denied = asking.permit('key');
+  await expect(denied).rejects.toBeInstanceOf(SluiceDeniedError);
+  await expect(denied).rejects.toMatchObject({ retryAfterSeconds: 3600, limit: 'hour' });
+});
+
+describe('a renewal', () => {
+  const HOLD_MILLIS = 60_000;
+  const holdOf = async (key: string, id: string) => {
+    const status = await client.requestStatus(key, id);
+    return status?.status === 'approved' ? status.holdMillis : undefined;
+  };
+
+  test('can change the length of the hold', async () => {
+    const key = uniqueKey();
+    const id = await client.permit(key, { holdMillis: HOLD_MILLIS });
+
+    expect(await client.renew(key, id, { holdMillis: 2 * HOLD_MILLIS })).toBe(true);
+    expect(await holdOf(key, id)).toBeGreaterThan(HOLD_MILLIS);
+    expect(await client.renew(key, id)).toBe(true);
+    expect(await holdOf(key, id)).toBeGreaterThan(HOLD_MILLIS);
+  });
+
+  test('finds no approval that was released, or is not held', async () => {
+    const key = uniqueKey();
+    const id = await client.permit(key, { holdMillis: HOLD_MILLIS });
+    await client.release(key, id);
+
+    expect(await client.renew(key, id)).toBe(false);
+    expect(await client.renew(key, await client.permit(key))).toBe(false);
+  });
+
+  test('that Sluice rejects throws an error', async () => {
+    await expect(client.renew(uniqueKey(), 'x', { holdMillis: 1 })).rejects.toMatchObject({
+      status: 400,
+      message: 'holdMillis must be a whole number from 1000 to 86400000',
+    });
   });
 });
 
@@ -192,17 +220,6 @@ describe('a wait', () => {
     expect(await waiting).toEqual({
       approved: true,
       requestId: expect.any(String) as string,
-      quota: NONE_LEFT,
-    });
-  });
-
-  test('is denied if the queue is full', async () => {
-    const key = uniqueKey();
-    await permit(key, { maxRequests: 1, maxRequestsInQueue: 0 });
-
-    expect(await client.wait(key)).toEqual({
-      approved: false,
-      retryAfterSeconds: 3600,
       quota: NONE_LEFT,
     });
   });
@@ -233,17 +250,6 @@ describe('a wait', () => {
     leaving.abort();
 
     await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
-    await untilWaiting(app.url, key, 0);
-  });
-
-  test('that takes too long gives its place up', async () => {
-    const key = uniqueKey();
-    await permit(key, ONE);
-
-    await expect(client.wait(key, { timeoutMillis: 50 })).rejects.toMatchObject({
-      name: 'SluiceTimeoutError',
-      message: 'no answer within 50 ms',
-    });
     await untilWaiting(app.url, key, 0);
   });
 
@@ -375,4 +381,78 @@ describe('with a token', () => {
 
     expect(await debugState(app.url, key)).toMatchObject({ Found: false });
   });
+});
+
+async function holdersOf(key: string): Promise<(string | undefined)[]> {
+  const { Holders = [] } = await debugState(app.url, key);
+  return Holders.map(({ Holder }) => Holder);
+}
+
+test('checks, waits and permits that are held name the host and the process', async () => {
+  const key = uniqueKey();
+  await client.check(key, HOLD);
+  await client.check(key, { ...HOLD, quota: true });
+  await client.wait(key, HOLD);
+  await client.withPermit(key, async () => {
+    expect(await holdersOf(key)).toEqual([OWN, OWN, OWN, OWN]);
+  });
+  await client.check(key);
+});
+
+test.each([
+  ['host of my choice', 'host of my choice'],
+  [false, undefined],
+] as const)('a client with the holder %j says so', async (holder, shown) => {
+  const key = uniqueKey();
+  await new SluiceClient({ url: app.url, holder }).permit(key, HOLD);
+  expect(await holdersOf(key)).toEqual([shown]);
+});
+
+test('a holder that is empty or too long is an error at once', () => {
+  const url = app.url;
+  expect(() => new SluiceClient({ url, holder: '' })).toThrow(RangeError);
+  expect(() => new SluiceClient({ url, holder: 'ä'.repeat(33) })).toThrow(
+    'holder must be 1 to 64 bytes of UTF-8, not 66',
+  );
+});
+
+describe('a service of a version without holders', () => {
+  test('is asked again without one, and from then on', async () => {
+    const server = await serve((call) => {
+      if (call.path.includes('holder=')) {
+        call.fail(400, 'unknown parameter holder; did you mean holdMillis?');
+      } else call.succeed({ request_id: 'id' });
+    });
+    const asking = new SluiceClient(server.url);
+
+    for (let i = 0; i < 2; i += 1) {
+      expect(await asking.permit('a', { holdMillis: 60_000 })).toBe('id');
+    }
+
+    const named = server.calls.map(({ path }) => path.includes('holder='));
+    expect(named).toEqual([true, false, false]);
+  });
+
+  test('is also asked again without one in a bulk request', async () => {
+    const server = await serve((call) => {
+      call.answer((element) =>
+        'holder' in element
+          ? { status: 400, error: 'holder must be left out' }
+          : { status: 200, request_id: 'id' },
+      );
+    });
+    expect(await new SluiceClient(server.url).check('a', { holdMillis: 60_000 })).toMatchObject({
+      approved: true,
+    });
+    expect(server.calls).toHaveLength(2);
+  });
+});
+
+test('another rejection is not about the holder', async () => {
+  const server = await serve((call) => {
+    call.fail(400, 'holdMillis must be a whole number from 1000 to 86400000');
+  });
+  const asked = new SluiceClient(server.url).permit('a', { holdMillis: 1 });
+  await expect(asked).rejects.toMatchObject({ status: 400 });
+  expect(server.calls).toHaveLength(1);
 });

@@ -1,26 +1,14 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 
-import { redisProgram } from '../../support/redis-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
-import { pages, ROOT } from '../../support/docs/pages.js';
-import { portsSetBy, type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
-import { redisPrograms, ShellSession } from '../../support/docs/shell-session.js';
-
-/** Their commands need Docker, Helm, Python or Prometheus: commands.test.ts and tutorial.test.ts in test/deploy run them. */
-const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md', 'docs/tutorial.md'];
-
-const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
-
-const commands = pages()
-  .filter((page) => !OF_DEPLOYMENT.includes(page))
-  .map((page) => ({ page, blocks: shellBlocks(page).filter(({ notRun }) => !notRun) }))
-  .filter(({ blocks }) => blocks.length > 0);
+import { describePages, PAGES, PAGES_OF_RULES } from '../../support/docs/run-pages.js';
+import { portsSetBy, shellBlocks } from '../../support/docs/shell-blocks.js';
+import { ShellSession } from '../../support/docs/shell-session.js';
 
 test('the pages with commands are known', () => {
-  expect(commands.map(({ page }) => page).sort()).toEqual([
+  expect(PAGES.map(({ page }) => page).sort()).toEqual([
     'README.md',
     'docs/api.md',
     'docs/assistants.md',
@@ -42,21 +30,18 @@ test('the pages with commands are known', () => {
 });
 
 test('each page starts its programs on ports of its own, none of which is a usual one', () => {
-  const ports = commands.flatMap(({ blocks }) => [...new Set(portsSetBy(blocks))]);
+  const ports = PAGES.flatMap(({ blocks }) => [...new Set(portsSetBy(blocks))]);
   expect(ports.filter((port, i) => ports.indexOf(port) !== i)).toEqual([]);
   expect(ports.filter((port) => ['8080', '8081', '9090', '6379'].includes(port))).toEqual([]);
 });
-
-/** The package is not on npm: `npx sluice-client` runs the program of the clone. */
-const NPX = `[ "$1" = sluice-client ] && shift && exec node '${CLIENT_PROGRAM}' "$@"`;
 
 /** A service in the background, and the line below it. */
 const START = /^( *)(.*)node dist\/main\.js > (\S+) &\n *(.*)$/gm;
 
 test('each service of a page has a port, and its page waits until it serves or has ended', () => {
-  const starts = commands
-    .flatMap(({ blocks }) => blocks.flatMap(({ code }) => [...code.matchAll(START)]))
-    .map(([, , settings, log, wait]) => ({ settings, wait, log: log! }));
+  const starts = PAGES.flatMap(({ blocks }) =>
+    blocks.flatMap(({ code }) => [...code.matchAll(START)]),
+  ).map(([, , settings, log, wait]) => ({ settings, wait, log: log! }));
   expect(starts.length).toBeGreaterThan(10);
   for (const { settings, wait, log } of starts) {
     expect(settings).toMatch(/^PORT=(\d+|\$port) /);
@@ -94,22 +79,4 @@ describe('a page whose port another program has taken', () => {
   });
 });
 
-describe.each(commands)('the commands of $page', ({ page, blocks }) => {
-  const folder = useTemporaryFolder();
-  const needsRedis = blocks.some(({ code }) => code.includes('redis-server'));
-  const program = redisProgram();
-  // `npm test` says if redis-server is missing.
-  const run = needsRedis && program === undefined ? test.skip : test;
-
-  let session: ShellSession;
-  beforeAll(async () => {
-    const programs = program === undefined ? {} : redisPrograms(program);
-    session = await ShellSession.start({ folder, programs: { ...programs, npx: NPX } });
-  });
-  afterAll(() => session.end());
-
-  run.each(blocks)(`${page}:$line prints what the page says`, async (block: ShellBlock) => {
-    const { printed, expected } = await session.run(block);
-    expect(printed).toBe(expected);
-  });
-});
+describePages(PAGES_OF_RULES);

@@ -6,6 +6,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 import { freePort } from '../../support/free-port.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
@@ -46,7 +47,7 @@ async function run(
   script: string,
   url: string | undefined,
   work = 'echo 7',
-  path = process.env.PATH,
+  path = CHILD_PATH,
 ): Promise<{ code: number | null; hasWorked: boolean; stderr: string }> {
   worked += 1;
   const mark = join(folder, `worked-${worked}`);
@@ -146,7 +147,7 @@ describe('with an approval', () => {
     const sleep = join(folder, 'sleep');
     await writeFile(sleep, '#!/bin/sh\n');
     await chmod(sleep, 0o755);
-    const path = `${folder}:${process.env.PATH}`;
+    const path = `${folder}:${CHILD_PATH}`;
     const { code, stderr } = await run('permit.sh', lost, 'exec tail -f /dev/null', path);
     expect(code).toBe(143);
     expect(stderr).toContain('404');

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { freePort } from '../../support/free-port.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { useTls } from '../../support/use-tls.js';
@@ -16,7 +17,7 @@ async function checkHealth(
   environment: Readonly<Record<string, string>>,
 ): Promise<{ code: unknown; stderr: string }> {
   const child = spawn(process.execPath, [PROGRAM], {
-    env: { PATH: process.env.PATH, ...environment },
+    env: { PATH: CHILD_PATH, ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let stderr = '';

@@ -1,19 +1,76 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
+import { USAGE } from '../../../src/app/command-line.js';
+import { packageVersion } from '../../../src/common/package-version.js';
+import { settingsSchema } from '../../../src/config/settings.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { send } from '../../support/http-client.js';
-import { killReplicas, startFailingReplica, startReplica } from '../../support/replica-process.js';
+import {
+  killReplicas,
+  type LogLine,
+  startFailingReplica,
+  startReplica,
+} from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useTls } from '../../support/use-tls.js';
 
+const ENTRY = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+
+const redis = useRedis();
+const tls = useTls();
+const folder = useTemporaryFolder();
 afterEach(killReplicas);
 
+describe('a command line', () => {
+  /** The settings are invalid: a command line must not need valid ones. */
+  function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+    const env = { MAX_REQUESTS: 'many' };
+    return spawnSync(process.execPath, [ENTRY, ...args], { env, encoding: 'utf8' });
+  }
+
+  test('--help prints the usage, and each setting with its default', () => {
+    const { status, stdout, stderr } = run('--help');
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(USAGE);
+    expect(stdout).toContain('docs/configuration.md');
+    const names = [...stdout.matchAll(/^ {2}([A-Z\d_]+) +\S+$/gm)].map(([, name]) => name);
+    expect(names).toEqual(Object.keys(settingsSchema.shape));
+    expect(stdout).toMatch(/^ {2}MAX_REQUESTS +100$/m);
+  });
+
+  test('--version prints the version', () => {
+    expect(run('--version')).toMatchObject({
+      status: 0,
+      stdout: `${packageVersion()}\n`,
+      stderr: '',
+    });
+  });
+
+  test('an unknown option ends with code 1, and prints what is wrong and the usage', () => {
+    expect(run('--max-requests', '5')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: `unknown option --max-requests\n\n${USAGE}\n`,
+    });
+  });
+});
+
 describe('a replica that can not start', () => {
-  const redis = useRedis();
+  async function expectOneLine(settings: Record<string, string>, line: string): Promise<void> {
+    expect(await startFailingReplica(settings)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${line}\n`,
+    });
+  }
 
   test.each([
     ['PORT', '65536', 'PORT: got "65536", takes a whole number from 0 to 65535'],
@@ -26,13 +83,35 @@ describe('a replica that can not start', () => {
   ])(
     'because of a wrong %s says so in one line and ends with code 1',
     async (name, value, line) => {
-      expect(await startFailingReplica({ [name]: value })).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `${line}\n`,
-      });
+      await expectOneLine({ [name]: value }, line);
     },
   );
+
+  test.each(['AUTH_TOKENS_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'])(
+    'because the file of %s is missing says so in one line',
+    async (name) => {
+      const settings = name.startsWith('TLS') ? tls.settings : {};
+      const path = join(folder, uniqueKey());
+
+      await expectOneLine(
+        { ...settings, [name]: path },
+        `${name}: got "${path}" (ENOENT), takes a file to read`,
+      );
+    },
+  );
+
+  test('because of a wrong token says so in one line, and does not show it', async () => {
+    const path = await tokenFile(folder, {
+      name: 'billing',
+      token: 'too-short',
+      scopes: ['check'],
+    });
+
+    await expectOneLine(
+      { AUTH_TOKENS_FILE: path },
+      `AUTH_TOKENS_FILE: got "${path}" ([0].token must have at least 16 characters), takes a JSON list of tokens`,
+    );
+  });
 
   describe('because a port is taken', () => {
     let other: Server;
@@ -77,9 +156,6 @@ describe('a replica that can not start', () => {
 });
 
 describe('a replica that starts', () => {
-  const redis = useRedis();
-  const folder = useTemporaryFolder();
-
   test.each([
     ['embedded', 'memory', () => ({})],
     ['redis', 'redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url })],
@@ -133,5 +209,36 @@ describe('a replica that starts', () => {
       ['warn', 'subscriber'],
     ]);
     expect(JSON.stringify(replica.log)).not.toContain('secret');
+  });
+});
+
+test('watching files does not hold a replica that stops', async () => {
+  const path = await tokenFile(folder, {
+    name: 'billing',
+    token: 'token-of-billing',
+    scopes: ['check'],
+  });
+  const replica = await startReplica({ ...tls.settings, AUTH_TOKENS_FILE: path, ADMIN_PORT: '0' });
+
+  expect(await replica.kill('SIGTERM')).toBe(0);
+  expect(replica.log.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped']);
+});
+
+describe('a replica on a public address', () => {
+  const HOST = '0.0.0.0';
+  const isWarning = ({ level }: LogLine): boolean => level === 'warn';
+
+  test('warns once at the start about endpoints that are open without tokens', async () => {
+    const replica = await startReplica({ HOST });
+    await replica.kill('SIGTERM');
+
+    expect(replica.log.filter(isWarning)).toMatchObject([
+      {
+        host: HOST,
+        open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
+        set: 'AUTH_TOKENS_FILE',
+        msg: 'no authentication configured',
+      },
+    ]);
   });
 });

@@ -1,8 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
@@ -12,6 +17,7 @@ import {
   startReplica,
   TEST_SETTINGS,
 } from '../../support/replica-process.js';
+import { storedQueue } from '../../support/stored-queue.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -199,6 +205,162 @@ describe('the port of a replica that stops', () => {
   });
 });
 
+/** The replica id of each waiter in the queue, in the order of the queue. */
+async function queueOf(key: string): Promise<string[]> {
+  const { waiting } = await storedQueue(redis.client, new KeyNaming('sluice:').namesOf(key));
+  return waiting.map(([waiter]) => waiter.split('@')[1]!);
+}
+
+async function leasesOf(key: string): Promise<string[]> {
+  return redis.client.hkeys(`sluice:{${key}}:replicas`);
+}
+
+async function leaderOf(key: string): Promise<string | null> {
+  return redis.client.get(`mutex:sluice:{${key}}:leader`);
+}
+
+describe('a replica on Redis that stops', () => {
+  const start = (environment: Environment = {}): Promise<ReplicaProcess> =>
+    startReplica({
+      REDIS_URL: redis.url,
+      WINDOW_MILLIS: ONE_HOUR,
+      MAX_REQUESTS: '1',
+      SHUTDOWN_GRACE_MILLIS: '0',
+      STORE_TIMEOUT_MILLIS: '60000',
+      // So long that no lease ends during the test.
+      REPLICA_LEASE_MILLIS: ONE_HOUR,
+      ...environment,
+    });
+
+  test('leaves no waiters, leases or leader in Redis if it is the only one', async () => {
+    const replica = await start();
+    const keys = [uniqueKey(), uniqueKey()];
+    const waiting = [];
+    for (const key of keys) {
+      await approve(replica.url, key);
+      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(replica.url, key, 1);
+      await until(() => leaderOf(key).then((leader) => leader !== null));
+    }
+    expect(await replica.kill('SIGTERM')).toBe(0);
+
+    for (const { answer } of waiting) expect((await answer).status).toBe(503);
+    for (const key of keys) {
+      expect(await queueOf(key)).toEqual([]);
+      expect(await leasesOf(key)).toEqual([]);
+      expect(await leaderOf(key)).toBeNull();
+    }
+    // The names that are left expire: the state, the approvals, and the withdrawn waiters.
+    const names = await redis.client.keys('*');
+    for (const key of keys) {
+      expect(names.filter((name) => name.includes(key)).sort()).toEqual([
+        `sluice:{${key}}`,
+        `sluice:{${key}}:requests`,
+        `sluice:{${key}}:requests:1`,
+      ]);
+    }
+  });
+
+  test('removes only its own waiters, and the others move up', async () => {
+    const [stopping, staying] = await Promise.all([start(), start()]);
+    const key = uniqueKey();
+    const holder = await approve(stopping.url, key);
+    const order = [stopping, staying, stopping, staying];
+    const waiting = [];
+    for (const [i, { url }] of order.entries()) {
+      waiting.push(begin(url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(url, key, i + 1);
+    }
+    const [leavingId, stayingId] = await queueOf(key);
+    expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
+    expect(await stopping.kill('SIGTERM')).toBe(0);
+
+    expect((await waiting[0]!.answer).status).toBe(503);
+    expect((await waiting[2]!.answer).status).toBe(503);
+    expect(await queueOf(key)).toEqual([stayingId, stayingId]);
+    expect(await leasesOf(key)).toEqual([stayingId]);
+
+    expect((await send(staying.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
+    expect((await waiting[1]!.answer).status).toBe(200);
+    expect(await queueOf(key)).toEqual([stayingId]);
+    waiting[3]!.disconnect();
+  });
+
+  test("leaves the leader's role to another replica with waiters", async () => {
+    const [stopping, staying] = await Promise.all([start(), start()]);
+    const key = uniqueKey();
+    await approve(stopping.url, key);
+    begin(stopping.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(stopping.url, key, 1);
+    // Otherwise the other replica may be the first to volunteer.
+    await until(async () => (await leaderOf(key)) !== null);
+    const waiting = begin(staying.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(staying.url, key, 2);
+    const [leavingId, stayingId] = await queueOf(key);
+    await until(async () => (await leaderOf(key))?.startsWith(leavingId!));
+    expect(await stopping.kill('SIGTERM')).toBe(0);
+
+    await until(async () => (await leaderOf(key))?.startsWith(stayingId!));
+    waiting.disconnect();
+  });
+
+  test('closes its connections to Redis', async () => {
+    const replica = await start();
+    await approve(replica.url, uniqueKey());
+    const clients = async (): Promise<number> =>
+      String(await redis.client.client('LIST')).match(/ name=sluice:/g)?.length ?? 0;
+    // One for commands and one to subscribe with. The replica serves before the second is open.
+    await until(async () => (await clients()) === 2);
+    await replica.kill('SIGTERM');
+
+    await until(async () => (await clients()) === 0);
+  });
+
+  test('answers requests in flight', async () => {
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '3600000' });
+    await approve(replica.url, uniqueKey());
+    await redis.client.call('CLIENT', 'PAUSE', '3600000', 'WRITE');
+    const key = uniqueKey();
+    const inFlight = begin(replica.url, 'POST', `/rate/${key}`);
+    await until(async () => /^blocked_clients:1\r$/m.test(await redis.client.info('clients')));
+    replica.signal('SIGTERM');
+    await replica.logged(({ msg }) => msg === 'stopping');
+    await redis.client.call('CLIENT', 'UNPAUSE');
+
+    expect((await inFlight.answer).status).toBe(200);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('ends even if Redis can not be reached', async () => {
+    const replica = await start({
+      REDIS_URL: 'redis://127.0.0.1:1',
+      STORE_TIMEOUT_MILLIS: '500',
+    });
+
+    expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}?canWait=true`)).status).toBe(503);
+    expect(await replica.kill('SIGTERM')).toBe(0);
+  });
+});
+
+test('the grace ends even if garbage is collected during it', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const app = await startTestApp({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+  const key = uniqueKey();
+  await approve(app.url, key);
+  const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+  await untilWaiting(app.url, key, 1);
+
+  let isStopped = false;
+  const stopped = app.stop(500).finally(() => (isStopped = true));
+  await until(() => {
+    collectGarbage();
+    return isStopped;
+  });
+  await stopped;
+  expect((await waiting.answer).status).toBe(503);
+});
+
 describe('npm start', () => {
   let npm: ChildProcess;
   // Its group, with a service that npm has left.
@@ -213,7 +375,7 @@ describe('npm start', () => {
   test('stops the service when npm gets SIGTERM', async () => {
     npm = spawn('npm', ['start'], {
       detached: true,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...TEST_SETTINGS },
+      env: { PATH: CHILD_PATH, HOME: process.env.HOME, ...TEST_SETTINGS },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let log = '';

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
+import { CHILD_PATH } from '../../support/child-environment.js';
 import { freePort } from '../../support/free-port.js';
 import { approve, send } from '../../support/http-client.js';
 import { logMuch } from '../../support/log-much.js';
@@ -31,7 +32,7 @@ afterAll(() => rm(folder, { recursive: true }));
 /** @param shell how a shell starts the program, if one does */
 async function start(stdout: 'pipe' | number, shell?: string): Promise<string> {
   const port = String(await freePort());
-  const env = { PATH: process.env.PATH, ...TEST_SETTINGS, PORT: port, LOG_2XX: 'true' };
+  const env = { PATH: CHILD_PATH, ...TEST_SETTINGS, PORT: port, LOG_2XX: 'true' };
   const [program, ...words] =
     shell === undefined
       ? [process.execPath, MAIN]

@@ -6,16 +6,29 @@ import type { ReplicaProcess } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { useReplicas } from '../../support/use-replicas.js';
+import { useSharedReplicas } from '../../support/use-replicas.js';
 
 const naming = new KeyNaming('sluice:');
-const ONE_HOUR = '3600000';
-/** Long enough for the living replicas to renew their leases on a busy machine. */
-const LEASE = { REPLICA_LEASE_MILLIS: '2000' };
 
 describe('when a replica dies', () => {
   const redis = useRedis();
-  const start = useReplicas(redis);
+  /** Those that live through all tests. Each test starts the one that dies. */
+  const {
+    replicas: living,
+    keyOf,
+    startAnother,
+  } = useSharedReplicas(redis, {
+    count: 2,
+    limits: {
+      'three-an-hour': { max_requests_per_window: 3 },
+      'two-in-150': { max_requests_per_window: 2, window_millis: 150 },
+      'six-places': { max_requests_in_queue: 6 },
+      'one-in-3000': { window_millis: 3000 },
+      'three-in-300': { max_requests_per_window: 3, window_millis: 300 },
+    },
+    // Long enough for the living replicas to renew their leases on a busy machine.
+    environment: { REPLICA_LEASE_MILLIS: '2000' },
+  });
 
   const waitersOf = (key: string): Promise<number> =>
     redis.client.hlen(naming.namesOf(key).waiting);
@@ -38,12 +51,8 @@ describe('when a replica dies', () => {
     });
 
   test('its waiters are passed over without using capacity, and the others keep their order', async () => {
-    const [dying, ...living] = await start(3, {
-      MAX_REQUESTS: '3',
-      WINDOW_MILLIS: ONE_HOUR,
-      ...LEASE,
-    });
-    const key = uniqueKey();
+    const dying = await startAnother();
+    const key = keyOf('three-an-hour');
     const approved = await Promise.all(
       Array.from({ length: 3 }, () => requestRate(living[0]!.url, key).answer),
     );
@@ -51,13 +60,13 @@ describe('when a replica dies', () => {
     const dead = [];
     const alive = [];
     for (let i = 0; i < 5; i += 1) {
-      dead.push(requestRate(dying!.url, key, 'canWait=true'));
+      dead.push(requestRate(dying.url, key, 'canWait=true'));
       await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 1);
       alive.push(requestRate(living[i % 2]!.url, key, 'canWait=true'));
       await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 2);
     }
-    await dying!.kill('SIGKILL');
-    await leaseLapsed(dying!, key);
+    await dying.kill('SIGKILL');
+    await leaseLapsed(dying, key);
     expect(await waitingCount(living[0]!.url, key)).toBe(5);
 
     for (const [i, { requestId }] of approved.entries()) {
@@ -72,15 +81,14 @@ describe('when a replica dies', () => {
   });
 
   test('every other waiter is served in order, even if half of the queue dies with it', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '2', WINDOW_MILLIS: '150', ...LEASE });
-    const [dying] = replicas;
-    const key = uniqueKey();
+    const dying = await startAnother();
+    const key = keyOf('two-in-150');
     const ledger = await ApprovalLedger.open(redis.client, key, 2);
     const requests = Array.from({ length: 60 }, (_, i) =>
-      requestRate(replicas[i % 2 === 0 ? 0 : 1 + (i % 3 === 0 ? 1 : 0)]!.url, key, 'canWait=true'),
+      requestRate((i % 2 === 0 ? dying : living[i % 3 === 0 ? 1 : 0]!).url, key, 'canWait=true'),
     );
     await until(() => ledger.joined.length >= 50);
-    await dying!.kill('SIGKILL');
+    await dying.kill('SIGKILL');
     expect(await statuses(requests.filter((_, i) => i % 2 === 1))).toEqual(Array(30).fill(200));
     await until(async () => (await redis.client.exists(naming.namesOf(key).queue)) === 0);
     await ledger.close();
@@ -89,43 +97,59 @@ describe('when a replica dies', () => {
   });
 
   test('a queue full of its waiters accepts others once its lease has ended', async () => {
-    const [dying, living] = await start(2, {
-      MAX_REQUESTS: '1',
-      MAX_REQUESTS_IN_QUEUE: '6',
-      WINDOW_MILLIS: ONE_HOUR,
-      ...LEASE,
-    });
-    const key = uniqueKey();
-    await requestRate(living!.url, key).answer;
-    await waitOn([dying!], key, 6);
-    expect(await requestRate(living!.url, key, 'canWait=true').answer).toMatchObject({
+    const dying = await startAnother();
+    const [other] = living;
+    const key = keyOf('six-places');
+    await requestRate(other!.url, key).answer;
+    await waitOn([dying], key, 6);
+    expect(await requestRate(other!.url, key, 'canWait=true').answer).toMatchObject({
       status: 429,
     });
-    await dying!.kill('SIGKILL');
-    await leaseLapsed(dying!, key);
-    const taken = requestRate(living!.url, key, 'canWait=true');
-    await until(async () => (await waitingCount(living!.url, key)) === 1);
+    await dying.kill('SIGKILL');
+    await leaseLapsed(dying, key);
+    const taken = requestRate(other!.url, key, 'canWait=true');
+    await until(async () => (await waitingCount(other!.url, key)) === 1);
     taken.disconnect();
   });
 
   test('a key with only its waiters is decided at once in the next window', async () => {
-    const [dying, living] = await start(2, {
-      MAX_REQUESTS: '1',
-      WINDOW_MILLIS: '3000',
-      ...LEASE,
-    });
-    const key = uniqueKey();
-    await requestRate(dying!.url, key).answer;
-    await waitOn([dying!], key, 2);
-    await dying!.kill('SIGKILL');
-    await leaseLapsed(dying!, key);
-    await until(async () => (await debugState(living!.url, key)).NumApprovedThisWindow === 0);
-    expect(await requestRate(living!.url, key).answer).toMatchObject({ status: 200 });
+    const dying = await startAnother();
+    const [other] = living;
+    const key = keyOf('one-in-3000');
+    await requestRate(dying.url, key).answer;
+    await waitOn([dying], key, 2);
+    await dying.kill('SIGKILL');
+    await leaseLapsed(dying, key);
+    await until(async () => (await debugState(other!.url, key)).NumApprovedThisWindow === 0);
+    expect(await requestRate(other!.url, key).answer).toMatchObject({ status: 200 });
   });
 
-  test('the windows go on if it was the leader', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '3', WINDOW_MILLIS: '300', ...LEASE });
+  test('its waiters get their places back if it only hung', async () => {
+    const stopped = await startAnother();
+    const [other] = living;
     const key = uniqueKey();
+    const first = await requestRate(other!.url, key).answer;
+    const requests = await waitOn([stopped, other!], key, 4);
+    stopped.signal('SIGSTOP');
+    await leaseLapsed(stopped, key);
+    // The head of the queue can not be served, so the next waiter is.
+    await fetch(`${other!.url}/rate/${key}/${first.requestId!}`, { method: 'DELETE' });
+    const second = await requests[1]!.answer;
+    expect(second.status).toBe(200);
+
+    stopped.signal('SIGCONT');
+    // The waiter is at the head of the queue again.
+    await until(async () => (await waitersOf(key)) === 3);
+    await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
+    expect(await requests[0]!.answer).toMatchObject({ status: 200 });
+    expect(await waitingCount(other!.url, key)).toBe(2);
+    for (const request of requests) request.disconnect();
+  });
+
+  // The last one: the leader may be a replica that lives through the other tests.
+  test('the windows go on if it was the leader', async () => {
+    const replicas = [await startAnother(), ...living];
+    const key = keyOf('three-in-300');
     const ledger = await ApprovalLedger.open(redis.client, key, 3);
     const requests = Array.from({ length: 60 }, (_, i) => {
       const replica = replicas[i % 3]!;
@@ -136,34 +160,9 @@ describe('when a replica dies', () => {
       return replicas.find(({ id }) => holder?.startsWith(`${id}#`));
     });
     await leader.kill('SIGKILL');
-    const living = requests.filter(({ replica }) => replica !== leader);
-    expect(await statuses(living)).toEqual(living.map(() => 200));
+    const others = requests.filter(({ replica }) => replica !== leader);
+    expect(await statuses(others)).toEqual(others.map(() => 200));
     await ledger.close();
     expect(ledger.violations).toEqual([]);
-  });
-
-  test('its waiters get their places back if it only hung', async () => {
-    const [stopped, other] = await start(2, {
-      MAX_REQUESTS: '1',
-      WINDOW_MILLIS: ONE_HOUR,
-      ...LEASE,
-    });
-    const key = uniqueKey();
-    const first = await requestRate(other!.url, key).answer;
-    const requests = await waitOn([stopped!, other!], key, 4);
-    stopped!.signal('SIGSTOP');
-    await leaseLapsed(stopped!, key);
-    // The head of the queue can not be served, so the next waiter is.
-    await fetch(`${other!.url}/rate/${key}/${first.requestId!}`, { method: 'DELETE' });
-    const second = await requests[1]!.answer;
-    expect(second.status).toBe(200);
-
-    stopped!.signal('SIGCONT');
-    // The waiter is at the head of the queue again.
-    await until(async () => (await waitersOf(key)) === 3);
-    await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
-    expect(await requests[0]!.answer).toMatchObject({ status: 200 });
-    expect(await waitingCount(other!.url, key)).toBe(2);
-    for (const request of requests) request.disconnect();
   });
 });

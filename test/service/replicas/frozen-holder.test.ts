@@ -3,31 +3,47 @@ import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { send } from '../../support/http-client.js';
 import { requestRate, waitingCount } from '../../support/rate-client.js';
 import { asLimiterUser } from '../../support/redis-user.js';
-import type { ReplicaProcess } from '../../support/replica-process.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { useReplicas } from '../../support/use-replicas.js';
 
 const SHORT_HOLD_MILLIS = 1000;
 const LONG_HOLD = 'holdMillis=3600000';
 /** Below the time in which a call to Redis has to be answered. */
 const ANSWER_DELAY_MILLIS = 400;
-const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+const SETTINGS = {
+  WINDOW_MILLIS: '3600000',
+  MAX_REQUESTS: '1',
+  // These tests are not about the speed of a busy machine.
+  STORE_TIMEOUT_MILLIS: '30000',
+};
 
 const redis = useRedis();
-const start = useReplicas(redis);
 const naming = new KeyNaming('sluice:');
 
 let key: string;
+/** The replica that is frozen, and its connections to Redis. */
 let frozen: ReplicaProcess;
+let link: FaultProxy;
 let other: ReplicaProcess;
-beforeEach(async () => {
+beforeAll(async () => {
+  link = await startFaultProxy(Number(new URL(redis.url).port));
+  [frozen, other] = await Promise.all([
+    startReplica({ ...SETTINGS, REDIS_URL: asLimiterUser(link.url) }),
+    startReplica({ ...SETTINGS, REDIS_URL: redis.url }),
+  ]);
+});
+beforeEach(() => {
   key = uniqueKey();
-  [other] = (await start(1, SETTINGS)) as [ReplicaProcess];
 });
 afterEach(() => {
   frozen.signal('SIGCONT');
+  link.toClient.pass();
+});
+afterAll(async () => {
+  await killReplicas();
+  link.stop();
 });
 
 const held = (): Promise<string[]> => redis.client.hkeys(naming.namesOf(key).holds);
@@ -47,7 +63,6 @@ async function takeOver(): Promise<string> {
 }
 
 test('a waiter whose hold has lapsed while its replica stood still waits on, until others have released', async () => {
-  [frozen] = (await start(1, SETTINGS)) as [ReplicaProcess];
   const first = await requestRate(other.url, key, LONG_HOLD).answer;
   const waiter = requestRate(frozen.url, key, `canWait=true&holdMillis=${SHORT_HOLD_MILLIS}`);
   await until(async () => (await waitingCount(other.url, key)) === 1);
@@ -66,16 +81,6 @@ test('a waiter whose hold has lapsed while its replica stood still waits on, unt
 });
 
 describe('a hold that lapses while its replica stands still before it reads the answer of Redis', () => {
-  let link: FaultProxy;
-  beforeEach(async () => {
-    link = await startFaultProxy(Number(new URL(redis.url).port));
-    const throughLink = { ...SETTINGS, REDIS_URL: asLimiterUser(link.url) };
-    [frozen] = (await start(1, throughLink)) as [ReplicaProcess];
-  });
-  afterEach(() => {
-    link.stop();
-  });
-
   /** Freezes the replica when Redis has run what it was sent, before the replica reads the answer. */
   async function freezeOnce(hasRun: () => Promise<boolean>): Promise<void> {
     await until(hasRun);

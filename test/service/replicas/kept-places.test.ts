@@ -9,7 +9,7 @@ import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useReplicas } from '../../support/use-replicas.js';
 
-const WAITERS = extent(20, 100);
+const WAITERS = extent(12, 100);
 const SETTINGS = {
   MAX_REQUESTS: '1',
   WINDOW_MILLIS: '3600000',
@@ -108,11 +108,7 @@ describe('kept places', () => {
     return { approved, arrived: waits.map(({ id }) => id), waits };
   }
 
-  test('survive a replica that is killed, in their order', async () => {
-    const { approved, arrived } = await serveAfter((replica) => replica.kill('SIGKILL'));
-    expect(approved).toEqual(arrived);
-  });
-
+  // client-failover.test.ts judges that they survive a replica that is killed.
   test('are handed over by a replica that stops', async () => {
     const { approved, arrived, waits } = await serveAfter(async (replica) => {
       expect(await replica.kill('SIGTERM')).toBe(0);

@@ -28,13 +28,23 @@ const PATIENT = { STORE_TIMEOUT_MILLIS: '30000' };
 
 describeWithRedisProgram('a replica', () => {
   let redis: RedisProcess;
-  let proxy: FaultProxy | undefined;
-  beforeEach(async () => {
+  let link: FaultProxy;
+  /** Most tests leave it as they found it. Its connections to Redis go through the link. */
+  let shared: ReplicaProcess;
+  /** What it has logged in earlier tests. */
+  let logged: number;
+  beforeAll(async () => {
     redis = await startRedisProcess();
+    link = await startFaultProxy(redis.port);
+    shared = await start({ REDIS_URL: asLimiterUser(link.url), REPLICA_LEASE_MILLIS: '1000' });
   });
-  afterEach(async () => {
+  beforeEach(() => {
+    logged = shared.log.length;
+  });
+  afterAll(async () => {
     await killReplicas();
-    proxy?.stop();
+    link.stop();
+    await redis.stop();
   });
 
   const start = (more: Record<string, string> = {}): Promise<ReplicaProcess> =>
@@ -45,6 +55,10 @@ describeWithRedisProgram('a replica', () => {
       ...more,
     });
 
+  /** Whether the shared replica has logged this message in this test. */
+  const hasLogged = (message: string): boolean =>
+    shared.log.slice(logged).some(({ msg }) => msg === message);
+
   async function answersAgain({ url }: ReplicaProcess): Promise<void> {
     let inARow = 0;
     await until(async () => {
@@ -54,21 +68,19 @@ describeWithRedisProgram('a replica', () => {
     });
   }
 
-  const isDown = (replica: ReplicaProcess): Promise<unknown> =>
-    replica.logged(({ msg }) => msg === STORE_DOWN);
+  const isDown = (): Promise<unknown> => until(() => hasLogged(STORE_DOWN));
 
   test('recovers from a short stall of Redis under bulk requests, and gives back undelivered approvals', async () => {
-    const replica = await start();
     const keys = Array.from({ length: extent(5, 19) }, () =>
       Array.from({ length: 1000 }, () => uniqueKey()),
     );
-    await checkMany(replica.url, [{ key: uniqueKey() }]);
+    await checkMany(shared.url, [{ key: uniqueKey() }]);
 
     redis.signal('SIGSTOP');
     const answers = await Promise.all(
       keys.map((some) =>
         checkMany(
-          replica.url,
+          shared.url,
           some.map((key) => ({ key })),
         ),
       ),
@@ -76,13 +88,13 @@ describeWithRedisProgram('a replica', () => {
     expect(new Set(answers.flat().map(({ status }) => status))).toEqual(new Set([503]));
     redis.signal('SIGCONT');
 
-    await answersAgain(replica);
-    await hasCaughtUp(replica);
-    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
+    await answersAgain(shared);
+    await hasCaughtUp(shared);
+    expect(hasLogged('redis connection lost')).toBe(false);
     // One script for checks, and one for withdrawals.
     expect((await textsSent(redis)).texts).toBeLessThanOrEqual(2);
     const approved = await Promise.all(
-      keys.map(async ([key]) => (await debugState(replica.url, key!)).NumApprovedThisWindow ?? 0),
+      keys.map(async ([key]) => (await debugState(shared.url, key!)).NumApprovedThisWindow ?? 0),
     );
     expect(approved).toEqual(keys.map(() => 0));
   });
@@ -142,121 +154,119 @@ describeWithRedisProgram('a replica', () => {
     });
 
     test('when Redis has got the scripts that it had forgotten', async () => {
-      const link = (proxy = await startFaultProxy(redis.port));
-      const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
       const key = uniqueKey();
-      await answersAgain(replica);
-      const withdraw = await waitElsewhere(replica);
+      await answersAgain(shared);
+      const withdraw = await waitElsewhere(shared);
       await forgetScripts(redis);
       await withdraw();
       // The check reaches Redis in time, and again with its script when it is too late.
       for (const direction of [link.toServer, link.toClient]) direction.delay(200);
-      await expectUnanswered(replica, { key, holdMillis: 86_400_000 });
+      await expectUnanswered(shared, { key, holdMillis: 86_400_000 });
       for (const direction of [link.toServer, link.toClient]) direction.pass();
 
-      await answersAgain(replica);
-      await hasCaughtUp(replica);
-      const { requestId } = await requestRate(replica.url, key, 'holdMillis=1000').answer;
+      await answersAgain(shared);
+      await hasCaughtUp(shared);
+      const { requestId } = await requestRate(shared.url, key, 'holdMillis=1000').answer;
       expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
     });
   });
 
   test('settles the waiters of many keys after a stall, and all of them go on waiting', async () => {
-    const replica = await start({ MAX_REQUESTS: '1', REPLICA_LEASE_MILLIS: '1000' });
     const keys = Array.from({ length: MANY }, () => uniqueKey());
     await checkMany(
-      replica.url,
-      keys.map((key) => ({ key })),
+      shared.url,
+      keys.map((key) => ({ key, maxRequests: 1 })),
     );
-    const requests = keys.map((key) => requestRate(replica.url, key, 'canWait=true'));
-    await until(async () => (await scrape(replica.url)).value('ratelimit_waiting') === MANY);
-    await hasCaughtUp(replica);
+    const requests = keys.map((key) => requestRate(shared.url, key, 'canWait=true'));
+    await until(async () => (await scrape(shared.url)).value('ratelimit_waiting') === MANY);
+    await hasCaughtUp(shared);
 
     redis.signal('SIGSTOP');
     // The leases of the waiters can not be renewed.
-    await isDown(replica);
+    await isDown();
     await until(async () => {
-      const all = await scrape(replica.url);
+      const all = await scrape(shared.url);
       return all.value('ratelimit_store_catch_up_pending', { kind: 'settle' }) === MANY;
     });
     redis.signal('SIGCONT');
 
-    await answersAgain(replica);
-    await hasCaughtUp(replica);
-    expect(await waitingCount(replica.url, keys[0]!)).toBe(1);
-    expect(await waitingCount(replica.url, keys.at(-1)!)).toBe(1);
+    await answersAgain(shared);
+    await hasCaughtUp(shared);
+    expect(await waitingCount(shared.url, keys[0]!)).toBe(1);
+    expect(await waitingCount(shared.url, keys.at(-1)!)).toBe(1);
     for (const request of requests) request.disconnect();
-    await until(async () => (await scrape(replica.url)).value('ratelimit_waiting') === 0);
-    await hasCaughtUp(replica);
-    expect(await waitingCount(replica.url, keys[0]!)).toBe(0);
+    await until(async () => (await scrape(shared.url)).value('ratelimit_waiting') === 0);
+    await hasCaughtUp(shared);
+    expect(await waitingCount(shared.url, keys[0]!)).toBe(0);
   });
 
   test('keeps a connection with late replies', async () => {
-    const link = (proxy = await startFaultProxy(redis.port));
-    const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
-    await answersAgain(replica);
+    await answersAgain(shared);
     const { accepted } = link;
 
     link.toClient.delay(600);
     const checking = until(async () => {
-      await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
+      await send(shared.url, 'POST', `/rate/${uniqueKey()}`);
       // Each probe of a silent connection opens another one.
       return link.accepted >= accepted + 2;
     });
-    await isDown(replica);
+    await isDown();
     await checking;
     link.toClient.pass();
 
-    await answersAgain(replica);
-    await hasCaughtUp(replica);
-    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
+    await answersAgain(shared);
+    await hasCaughtUp(shared);
+    expect(hasLogged('redis connection lost')).toBe(false);
   });
 
   test('leaves a connection without replies if another one is answered', async () => {
-    const link = (proxy = await startFaultProxy(redis.port));
-    const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
-    await answersAgain(replica);
+    await answersAgain(shared);
     link.toServer.lose();
     link.toClient.lose();
-    await answersAgain(replica);
-    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).not.toEqual([]);
+    await answersAgain(shared);
+    expect(hasLogged('redis connection lost')).toBe(true);
   });
 
-  test('sends a script once for 1000 releases if Redis has forgotten its scripts', async () => {
-    const replica = await start(PATIENT);
-    const key = uniqueKey();
-    const checks = await checkMany(
-      replica.url,
-      Array.from({ length: 1000 }, () => ({ key, maxRequests: 1000 })),
-    );
-    await forgetScripts(redis);
-    await redis.command('CONFIG', 'RESETSTAT');
-    const released = await releaseMany(
-      replica.url,
-      checks.map((check) => ({ key, request_id: 'request_id' in check ? check.request_id : '' })),
-    );
-    expect(new Set(released.map(({ status }) => status))).toEqual(new Set([200]));
-    expect((await textsSent(redis)).texts).toBe(1);
-    expect((await debugState(replica.url, key)).NumApprovedThisWindow).toBe(0);
-  });
-
-  test('decides the checks of one key in their order, while Redis forgets its scripts', async () => {
-    const replica = await start(PATIENT);
-    let isOver = false;
-    const forgetting = until(async () => {
-      await forgetScripts(redis);
-      return isOver;
+  describe('with patience', () => {
+    let replica: ReplicaProcess;
+    beforeAll(async () => {
+      replica = await start(PATIENT);
     });
-    for (let round = 0; round < extent(8, 30); round += 1) {
+
+    test('sends a script once for 1000 releases if Redis has forgotten its scripts', async () => {
       const key = uniqueKey();
-      const results = await checkMany(
+      const checks = await checkMany(
         replica.url,
-        Array.from({ length: 1000 }, () => ({ key })),
+        Array.from({ length: 1000 }, () => ({ key, maxRequests: 1000 })),
       );
-      const statuses = results.map(({ status }) => status);
-      expect(statuses).toEqual(Array.from({ length: 1000 }, (_, i) => (i < 500 ? 200 : 429)));
-    }
-    isOver = true;
-    await forgetting;
+      await forgetScripts(redis);
+      await redis.command('CONFIG', 'RESETSTAT');
+      const released = await releaseMany(
+        replica.url,
+        checks.map((check) => ({ key, request_id: 'request_id' in check ? check.request_id : '' })),
+      );
+      expect(new Set(released.map(({ status }) => status))).toEqual(new Set([200]));
+      expect((await textsSent(redis)).texts).toBe(1);
+      expect((await debugState(replica.url, key)).NumApprovedThisWindow).toBe(0);
+    });
+
+    test('decides the checks of one key in their order, while Redis forgets its scripts', async () => {
+      let isOver = false;
+      const forgetting = until(async () => {
+        await forgetScripts(redis);
+        return isOver;
+      });
+      for (let round = 0; round < extent(8, 30); round += 1) {
+        const key = uniqueKey();
+        const results = await checkMany(
+          replica.url,
+          Array.from({ length: 1000 }, () => ({ key })),
+        );
+        const statuses = results.map(({ status }) => status);
+        expect(statuses).toEqual(Array.from({ length: 1000 }, (_, i) => (i < 500 ? 200 : 429)));
+      }
+      isOver = true;
+      await forgetting;
+    });
   });
 });

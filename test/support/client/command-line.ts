@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
+import { CHILD_PATH } from '../child-environment.js';
 import { until } from '../until.js';
 
 /** A program with the command line of `sluice-client`. */
@@ -76,7 +77,7 @@ function start(
 ): ChildProcess {
   const [file = '', ...args] = onTerminal ? onTerminalOf(words) : words;
   return spawn(file, args, {
-    env: { PATH: process.env.PATH, TERM: 'xterm', ...env },
+    env: { PATH: CHILD_PATH, TERM: 'xterm', ...env },
     stdio: ['pipe', output ?? 'pipe', 'pipe'],
   });
 }

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+import { CHILD_PATH } from '../child-environment.js';
 import { redisProgram } from '../redis-process.js';
 import { until } from '../until.js';
 
@@ -24,7 +25,7 @@ export interface DemoRun {
 
 /** @param temporaryFolder the folder in which it makes its own */
 export function startDemo(temporaryFolder: string, ...options: string[]): DemoRun {
-  const path = `${dirname(redisProgram()!)}:${process.env.PATH!}`;
+  const path = `${dirname(redisProgram()!)}:${CHILD_PATH}`;
   const child = spawn(process.execPath, [PROGRAM, ...options], {
     env: { PATH: path, TMPDIR: temporaryFolder },
     stdio: ['ignore', 'pipe', 'pipe'],

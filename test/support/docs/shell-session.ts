@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { CHILD_PATH } from '../child-environment.js';
 import { freePort } from '../free-port.js';
 import { until } from '../until.js';
 import { pages, ROOT } from './pages.js';
@@ -56,13 +57,12 @@ export class ShellSession {
       // A group of its own, so that all its children end with it.
       detached: true,
       env: {
-        ...process.env,
-        PATH: `${await addPrograms(folder, programs)}:${process.env.PATH}`,
+        PATH: `${await addPrograms(folder, programs)}:${CHILD_PATH}`,
+        HOME: folder,
         PORT: ports['8080'],
         SLUICE_PORT: ports['8080'],
         HOST: '127.0.0.1',
         MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
-        NODE_OPTIONS: '',
         CURL_HOME: folder,
         ...environment,
       },

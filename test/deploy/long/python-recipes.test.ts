@@ -1,0 +1,126 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+
+import { acceptsConnections } from '../../support/accepts-connections.js';
+import { debugState } from '../../support/debug-state.js';
+import { readPage, ROOT } from '../../support/docs/pages.js';
+import { useRecipesApp } from '../../support/docs/recipes-app.js';
+import { shellBlocks } from '../../support/docs/shell-blocks.js';
+import { freePort } from '../../support/free-port.js';
+import { useLlmVendors } from '../../support/llm-vendors.js';
+import { provided } from '../../support/provided.js';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
+
+const EXAMPLES = join(ROOT, 'docs/examples');
+
+const run = promisify(execFile);
+const python = provided('SLUICE_TEST_CLIENT_PYTHON');
+// `npm test` says if Python is missing.
+const describeWithPython = python === '' ? describe.skip : describe;
+
+const sluice = useRecipesApp();
+const vendors = useLlmVendors();
+
+const environment = () => ({
+  PATH: process.env.PATH,
+  PYTHONPATH: join(ROOT, 'clients/python/src'),
+  PYTHONDONTWRITEBYTECODE: '1',
+  SLUICE_URL: sluice.url,
+  OPENAI_API_KEY: 'a key',
+  OPENAI_BASE_URL: `${vendors.url}/v1`,
+  ANTHROPIC_API_KEY: 'a key',
+  ANTHROPIC_BASE_URL: vendors.url,
+  // It does not ask the internet for prices.
+  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+});
+
+/** What the page shows of a command. */
+function shownOf(command: string): string {
+  const block = shellBlocks('docs/recipes.md').find(({ code }) => code.trim() === command);
+  if (block?.prints === undefined) throw new Error(`the page does not show what ${command} prints`);
+  return block.prints;
+}
+
+const started: ChildProcess[] = [];
+afterAll(async () => {
+  for (const child of started) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+});
+
+function start(words: readonly string[], more: Record<string, string>): ChildProcess {
+  const env = { ...environment(), ...more };
+  const child = spawn(python, words, { cwd: EXAMPLES, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  started.push(child);
+  return child;
+}
+
+describeWithPython('a recipe in Python', () => {
+  test.each([
+    ['openai-sdk.py', '/v1/chat/completions'],
+    ['anthropic-sdk.py', '/v1/messages'],
+    ['lite-llm.py', '/v1/chat/completions'],
+  ])('%s calls the vendor, and reports what remains', async (name, path) => {
+    const before = vendors.paths.length;
+
+    const { stdout } = await run(python, [name], { cwd: EXAMPLES, env: environment() });
+
+    expect(stdout.trimEnd()).toBe(shownOf(`python3 docs/examples/${name}`));
+    expect(vendors.paths.slice(before)).toEqual([path]);
+  });
+
+  describe('for Celery', () => {
+    let redis: RedisServer;
+    beforeAll(async () => {
+      redis = await startRedisServer();
+    });
+    afterAll(() => redis.stop());
+
+    test('has its tasks wait and retry in the processes of a worker', async () => {
+      const broker = { BROKER_URL: redis.address };
+      const options = ['--concurrency', '2', '--loglevel', 'INFO', '--without-mingle'];
+      const words = ['-m', 'celery', '--app', 'celery_tasks', 'worker', ...options];
+      const worker = start(words, broker);
+      let log = '';
+      worker.stderr!.on('data', (data: Buffer) => (log += data.toString()));
+      await until(() => log.includes(' ready.'));
+
+      const { stdout } = await run(python, ['celery_tasks.py'], {
+        cwd: EXAMPLES,
+        env: { ...environment(), ...broker },
+      });
+
+      expect(stdout.trimEnd()).toBe(shownOf('python3 docs/examples/celery_tasks.py'));
+      expect(await debugState(sluice.url, 'exports')).toMatchObject({ NumApprovedThisWindow: 0 });
+      worker.kill('SIGTERM');
+      await once(worker, 'exit');
+    });
+  });
+
+  test('for FastAPI has limits for each tenant, and holds a permit until its stream ends', async () => {
+    const port = await freePort();
+    const app = start(['fastapi_app.py'], { PORT: String(port) });
+    const errors = text(app.stderr!);
+    const address = `http://127.0.0.1:${port}/chat`;
+    await until(() => acceptsConnections(port));
+
+    const [, tenant = ''] = /'X-Tenant: (.*?)'/.exec(readPage('docs/recipes.md')) ?? [];
+    const answer = await fetch(address, { headers: { 'X-Tenant': tenant } });
+    const shown = shownOf(`curl -s -D - -H 'X-Tenant: ${tenant}' localhost:8118/chat`);
+    const headers = ['content-type', 'ratelimit-policy', 'ratelimit'].map(
+      (name) => `${name}: ${answer.headers.get(name) ?? ''}`,
+    );
+    expect(`${headers.join('\n')}\n\n${(await answer.text()).trimEnd()}`).toBe(
+      shown.replace(/^HTTP.*\n/, ''),
+    );
+
+    app.kill('SIGINT');
+    expect(await errors).toBe('');
+  });
+});

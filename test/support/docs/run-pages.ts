@@ -1,0 +1,114 @@
+import { join } from 'node:path';
+
+import { redisProgram } from '../redis-process.js';
+import { useTemporaryFolder } from '../temporary-folder.js';
+import { pages, ROOT } from './pages.js';
+import { type ShellBlock, shellBlocks } from './shell-blocks.js';
+import { redisPrograms, ShellSession } from './shell-session.js';
+
+/** Their commands need Docker, Helm, Python or Prometheus: commands.test.ts and tutorial.test.ts in test/deploy run them. */
+const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md', 'docs/tutorial.md'];
+
+/** The pages whose outputs rules and parameters decide. test/service/docs runs these, and test/deploy the others. */
+const OF_RULES_AND_PARAMETERS = [
+  'README.md',
+  'docs/api.md',
+  'docs/client.md',
+  'docs/command-line.md',
+  'docs/configuration.md',
+  'docs/rules.md',
+];
+
+/** How many pages run their commands at a time: each has ports of its own, and waits more than it works. */
+const AT_A_TIME = 3;
+
+const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
+/** The package is not on npm: `npx sluice-client` runs the program of the clone. */
+const NPX = `[ "$1" = sluice-client ] && shift && exec node '${CLIENT_PROGRAM}' "$@"`;
+
+/** A page with the commands that tests run. */
+export interface PageCommands {
+  readonly page: string;
+  readonly blocks: readonly ShellBlock[];
+}
+
+export const PAGES: readonly PageCommands[] = pages()
+  .filter((page) => !OF_DEPLOYMENT.includes(page))
+  .map((page) => ({ page, blocks: shellBlocks(page).filter(({ notRun }) => !notRun) }))
+  .filter(({ blocks }) => blocks.length > 0);
+
+const isOfRules = ({ page }: PageCommands): boolean => OF_RULES_AND_PARAMETERS.includes(page);
+export const PAGES_OF_RULES = PAGES.filter(isOfRules);
+export const OTHER_PAGES = PAGES.filter((page) => !isOfRules(page));
+
+type Output = Awaited<ReturnType<ShellSession['run']>>;
+
+/** A page whose commands run one after another in a shell of their own. */
+class RunningPage {
+  #outputs: Promise<Output>[] | undefined;
+  #session: ShellSession | undefined;
+
+  constructor(
+    readonly commands: PageCommands,
+    private readonly folder: string,
+  ) {}
+
+  /** Begins with its first command, unless it has begun. */
+  start(): void {
+    if (this.#outputs) return;
+    let last: Promise<unknown> = this.#open();
+    this.#outputs = this.commands.blocks.map((block) => {
+      const output = last.then(() => this.#session!.run(block));
+      // The test of the command gets the error. The next command runs anyway.
+      last = output.catch(() => undefined);
+      return output;
+    });
+  }
+
+  output(block: ShellBlock): Promise<Output> {
+    return this.#outputs![this.commands.blocks.indexOf(block)]!;
+  }
+
+  async end(): Promise<void> {
+    await this.#session?.end();
+  }
+
+  async #open(): Promise<void> {
+    const program = redisProgram();
+    const programs = program === undefined ? {} : redisPrograms(program);
+    this.#session = await ShellSession.start({
+      folder: this.folder,
+      programs: { ...programs, npx: NPX },
+    });
+  }
+}
+
+/** Tests that each command of these pages prints what its page says. */
+export function describePages(all: readonly PageCommands[]): void {
+  // `npm test` says if redis-server is missing.
+  const isRun = ({ blocks }: PageCommands): boolean =>
+    redisProgram() !== undefined || !blocks.some(({ code }) => code.includes('redis-server'));
+  for (const { page, blocks } of all.filter((commands) => !isRun(commands))) {
+    test.skip.each(blocks)(`${page}:$line prints what the page says`, () => undefined);
+  }
+  const running = all
+    .filter(isRun)
+    .map((commands) => new RunningPage(commands, useTemporaryFolder()));
+
+  describe.each(running.map((one, i) => [one.commands.page, one, i] as const))(
+    'the commands of %s',
+    (page, one, i) => {
+      beforeAll(() => {
+        for (const next of running.slice(i, i + AT_A_TIME)) next.start();
+      });
+      afterAll(() => one.end());
+
+      test.each(one.commands.blocks)(`${page}:$line prints what the page says`, async (block) => {
+        const { printed, expected } = await one.output(block);
+        expect(printed).toBe(expected);
+      });
+    },
+  );
+  // Those that have begun beside a page, if only its tests are asked for.
+  afterAll(() => Promise.all(running.map((one) => one.end())));
+}

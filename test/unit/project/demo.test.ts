@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+
+import {
+  type DemoEvent,
+  judge,
+  picture,
+  recording,
+  screenLines,
+} from '../../support/demo/demo-modules.js';
+import { xmlProblem } from '../../support/demo/well-formed-xml.js';
+
+// test/deploy/demo.test.ts runs the demo.
+
+describe('the verdict', () => {
+  const isApproval = ({ event }: DemoEvent): boolean => event === 'approved';
+  const change = (index: number, changes: Partial<DemoEvent>): DemoEvent[] =>
+    recording.map((event, i) => (i === index ? { ...event, ...changes } : event));
+  const first = recording.findIndex(isApproval);
+
+  test('finds no problem in the recorded run', () => {
+    expect(judge(recording).problems).toEqual([]);
+  });
+
+  test('finds an approval out of turn', () => {
+    const swapped = change(first, { client: 2 });
+    swapped[first + 1] = { ...recording[first + 1]!, client: 1 };
+    expect(judge(swapped).problems).toEqual(['client 1 was approved after client 2']);
+  });
+
+  test('finds a second approval', () => {
+    const twice = [...recording, recording.findLast(isApproval)!];
+    expect(judge(twice).problems).toContainEqual(
+      expect.stringMatching(/^client \d+ was approved twice$/),
+    );
+  });
+
+  test('finds a window over the maximum, and its unexplained approval', () => {
+    const window = recording.findIndex(({ event }) => event === 'window');
+    expect(judge(change(window, { approved: 4 })).problems).toEqual([
+      '4 were approved in window 1',
+      'Redis counts 34 approvals, and 33 are known',
+    ]);
+  });
+
+  test('finds a client that was lost at a living replica', () => {
+    const lost = recording.findIndex(({ event }) => event === 'lost');
+    expect(judge(change(lost, { replica: 'A' })).problems).toEqual([
+      expect.stringMatching(/^client \d+ lost its connection to replica A$/),
+    ]);
+  });
+
+  test('finds a client without an answer, and a client that is not approved', () => {
+    const last = recording.findLastIndex(isApproval);
+    expect(judge(recording.toSpliced(last, 1)).problems).toContain('1 clients got no answer');
+    expect(judge(change(last, { event: 'notApproved', status: 503 })).problems).toContainEqual(
+      expect.stringMatching(/^client \d+ was answered with 503$/),
+    );
+  });
+
+  test('finds that nobody waited at the killed replica', () => {
+    const alone = recording.filter(({ event }) => event !== 'lost');
+    expect(judge(alone).problems).toEqual(['no client waited at the replica that was killed']);
+  });
+
+  test('finds that no replica was killed', () => {
+    const unharmed = recording.filter(({ event }) => event !== 'killed');
+    expect(judge(unharmed).problems).toContain('no replica was killed');
+  });
+});
+
+test('the picture in a terminal fits 80 x 24 at any time', () => {
+  for (let count = 1; count <= recording.length; count += 1) {
+    const events = recording.slice(0, count);
+    const millis = Number(events.at(-1)!.millis ?? 0);
+    const lines = screenLines(events, millis);
+    // The cursor needs the last line.
+    expect(lines.length).toBeLessThan(24);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(80);
+  }
+});
+
+describe('docs/images/demo.svg', () => {
+  const svg = readFileSync(new URL('../../../docs/images/demo.svg', import.meta.url), 'utf8');
+
+  test('is the picture that `npm run demo:picture` draws of the recorded run', () => {
+    expect(picture(recording)).toBe(svg);
+  });
+
+  test('is well-formed and small, and needs nothing else', () => {
+    expect(xmlProblem(svg)).toBeUndefined();
+    expect(svg).toContain('<title');
+    expect(svg).toContain('<desc');
+    expect(svg.length).toBeLessThan(60_000);
+    expect(svg).not.toMatch(/<script|href|url\(|@import|@font-face/);
+  });
+
+  test.each(['<a><b></a></b>', '<a>', '<a/><a/>', '<a b=c/>', '<a>&</a>', 'a<b/>', '<a b="<"/>'])(
+    'would not be well-formed as %s',
+    (xml) => {
+      expect(xmlProblem(xml)).toBeDefined();
+    },
+  );
+
+  test('is not drawn of a run with a problem', () => {
+    const unharmed = recording.filter(({ event }) => event !== 'killed');
+    expect(() => picture(unharmed)).toThrow('no replica was killed');
+  });
+});
