@@ -1,7 +1,7 @@
 -- Decides plain checks of a fixed window. Nearly all checks are plain: without overrides, hits or waiting, of a key that has
 -- the caller's limits and for which nobody has ever waited. lib/checks decides them in the same way, as it decides all
 -- others. But a plain check needs no tables and few calls, which halves Redis's time for it.
--- test/redis/lua/plain-checks.test.ts compares the two ways. lib/plain-checks-in-period has those of other limits.
+-- test/redis/lua/checks.test.ts compares the two ways. lib/plain-checks-in-period has those of other limits.
 
 local digits = require 'lib/digits'
 local key_names = require 'lib/key-names'

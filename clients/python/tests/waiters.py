@@ -1,7 +1,7 @@
 """Waits for a key many times, each once the one before waits, and prints the turns: `waiters.py KEY COUNT ADDRESS...`.
 
 The waits with even numbers are tasks, and the others threads. The next one is approved once a permit is released.
-test/deploy/python-client-replicas.test.ts ends the replica that they wait at.
+test/deploy/long/python-client-replicas.test.ts ends the replica that they wait at.
 """
 
 import asyncio
