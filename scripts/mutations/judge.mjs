@@ -31,7 +31,12 @@ const GROUPS = [
     tests: [
       ['test/unit/redis'],
       ['test/redis/behaviour', 'test/redis/lua', 'test/redis/connections', 'test/redis/replica-'],
-      ['test/redis/simulation', 'test/service/http/.*outage', 'test/service/topologies', 'test/deploy/topologies'],
+      [
+        'test/redis/simulation',
+        'test/service/http/.*outage',
+        'test/service/topologies',
+        'test/deploy/topologies',
+      ],
       ['test/unit'],
     ],
   },
