@@ -5,7 +5,6 @@ import { uniqueKey } from '../unique-key.js';
 import { useRedis } from '../use-redis.js';
 import { ApprovalLedger } from './approval-ledger.js';
 import { KeyAccount, type ObservedApproval } from './key-account.js';
-import { ListedTurns } from './listed-turns.js';
 
 const naming = new KeyNaming('sluice:');
 const names = naming.namesOf('key');
@@ -52,7 +51,6 @@ describe('the account of a key', () => {
     account = new KeyAccount(names, bounds, {
       onApproved: (approval) => approved.push(approval),
       onJoined: () => undefined,
-      onTurns: () => undefined,
       onWindow: () => undefined,
       onLimits: ({ limits: [{ maximum }] }) => maxima.push(maximum),
       onViolation: (violation) => violations.push(violation),
@@ -141,40 +139,5 @@ describe('the account of a key', () => {
       ['x', 5],
       ['y', 3],
     ]);
-  });
-});
-
-describe('of several lists', () => {
-  const entryOf = (list: string, id: string, millis: number, parameter: number): string =>
-    `${list} ${String(millis * 1000).padStart(16, '0')}:${id}^${parameter}@replica`;
-
-  /** The promises that are broken when these are served in this order, by one script each. */
-  function served(entries: readonly string[], ...scripts: string[][]): string[] {
-    const turns = new ListedTurns(names, entries);
-    return scripts.flatMap((ids) => {
-      const commands: Command[] = [
-        ['hdel', names.waiting, ...ids],
-        ['publish', names.wakeChannel, JSON.stringify({ granted: ids })],
-      ];
-      for (const [name, ...args] of commands) turns.follow({ at: 0, isOfScript: true, name, args });
-      return turns.endOfScript(new Set(ids)).violations;
-    });
-  }
-
-  test('a lane may pass another by its head start, and by no more', () => {
-    const user = entryOf('lane:interactive', 'user', 3000, 2000);
-    const early = entryOf('lane:batch', 'early', 0, 0);
-    const late = entryOf('lane:batch', 'late', 1500, 0);
-    expect(served([early, late, user], ['early', 'user', 'late'])).toEqual([]);
-    expect(served([early, late, user], ['early', 'late', 'user'])).toEqual([
-      expect.stringContaining('late passed user'),
-    ]);
-  });
-
-  test('groups that wait together get the same, up to the largest request of each', () => {
-    const entries = [1, 2, 3, 4].map((at) => entryOf('group:a', `a${at}`, at, 1));
-    entries.push(entryOf('group:b', 'b1', 5, 1));
-    expect(served(entries, ['a1', 'a2'])).toEqual([]);
-    expect(served(entries, ['a1', 'a2'], ['a3'])).toHaveLength(1);
   });
 });

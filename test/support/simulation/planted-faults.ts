@@ -150,17 +150,6 @@ export const QUICK_FAULTS: readonly PlantedFault[] = [
 export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> = {
   'scripts of several replicas do as the model does': [
     {
-      name: 'a newcomer overtakes after a release',
-      firstSeed: 9,
-      lua: 'lib/given-back.note',
-      body: 'state.released_at = call.now_ms',
-    },
-    {
-      name: 'a live key does not take the limits of newer rules',
-      lua: 'lib/in-force.may_change',
-      body: 'return false',
-    },
-    {
       name: 'the confirmation of an approval that has lapsed is taken',
       firstSeed: 69,
       aim: { fates: ['named', 'kept', 'freeze'] },
@@ -203,17 +192,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
           onAnswer(true, 0, undefined);
         }),
     },
-    {
-      name: 'a replica that stood still takes a hold that has lapsed for one that lasts',
-      firstSeed: 93,
-      aim: { fates: ['hold', 'freeze'] },
-      plant: () =>
-        method(LocalQueue, 'onWake', (onWake) => {
-          return function (this: LocalQueue, wake) {
-            onWake.call(this, { ...wake, at: Number.MAX_SAFE_INTEGER });
-          };
-        }),
-    },
   ],
   'lists and their heads stay as they are, whatever is lost': [
     {
@@ -237,14 +215,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     },
   ],
   'callers agree on the days of calendars': [
-    {
-      name: 'a day lasts as long as the longest',
-      aim: { shape: { algorithm: DAYS } },
-      lua: 'limits/calendar-window.roll',
-      body: `local begins = original(self, state, now_ms)
-    self.ends_at = self.start + self.window
-    return begins`,
-    },
     {
       name: 'a call goes by days that are over',
       aim: { shape: { algorithm: SHORT_DAYS } },
@@ -272,10 +242,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
   ],
   'nobody is approved twice': [
     {
-      name: 'approvals of a window that ends are forgotten',
-      aim: { fates: ['lose'], shape: { isPrompt: false, windowMillis: 200, leaseMillis: 600 } },
-      lua: 'lib/generations.keep',
-      body: "redis.call('UNLINK', requests)",
+      name: 'a check that is sent again counts again',
+      lua: 'lib/approvals.find',
+      body: 'return {}',
     },
   ],
   'a request belongs to the newest of its checks': [

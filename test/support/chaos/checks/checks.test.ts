@@ -10,8 +10,6 @@ import { unfoundedApprovals } from './approvals.js';
 import { lateAnswers, lateNews } from './bounds.js';
 import { overtakenInRedis } from './fifo.js';
 import { answersByOtherRules, undeclaredLimits } from './limits-given.js';
-import { passedByNewcomers } from './newcomers.js';
-import { approvedInPauses } from './pauses.js';
 import { outOfPeriods } from './periods.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 import { judgeSpansByRedis } from './spans.js';
@@ -224,44 +222,6 @@ describe('a waiter', () => {
     expect(overtaken(isExcuse)).toEqual([]);
     expect(overtaken(isNone)).toHaveLength(1);
   });
-
-  test('that a newcomer passes by more than its head start is found', () => {
-    const passed = (waitedMillis: number, lane: string, faults: FaultRecord[] = []): string[] => {
-      const list = { kind: 'lane', name: 'batch', headStartMillis: 0 } as const;
-      const waited = [{ id: 'waiter', hits: 1, arrival: 5000 - waitedMillis, list }];
-      return passedByNewcomers(
-        evidenceOf({
-          entries: [
-            entry({ kind: 'wait', requestId: 'waiter', lane: 'batch', endedAt: 9000 }),
-            entry({ requestId: 'newcomer', lane, sentAt: 4900, endedAt: 5100 }),
-          ],
-          approvals: [
-            observed('waiter', 8000),
-            observed('newcomer', 5000, { isFromQueue: false, waited }),
-          ],
-          faults,
-        }),
-      );
-    };
-    expect(passed(2001, 'interactive')).toHaveLength(1);
-    expect(passed(1999, 'interactive')).toEqual([]);
-    expect(passed(1, 'batch')).toHaveLength(1);
-    expect(passed(2001, 'interactive', [fault({ isolates: [0] })])).toEqual([]);
-  });
-});
-
-test('an approval in a pause is found, unless Redis may have forgotten the pause', () => {
-  const found = (at: number, faults: FaultRecord[] = []): string[] => {
-    const entries = [
-      entry({ kind: 'pause', sentAt: 100, endedAt: 110, pauseMillis: 500 }),
-      entry({ requestId: 'a', sentAt: 90, endedAt: 700 }),
-    ];
-    return approvedInPauses(evidenceOf({ entries, approvals: [observed('a', at)], faults }));
-  };
-  expect(found(300)).toHaveLength(1);
-  expect(found(105)).toEqual([]);
-  expect(found(600)).toEqual([]);
-  expect(found(300, [LOSS])).toEqual([]);
 });
 
 describe('with limits that change', () => {
@@ -276,9 +236,8 @@ describe('with limits that change', () => {
 
   test('limits of a script that no rules gave are found', () => {
     const undeclared = (other: Partial<typeof own>): string[] => {
-      const given = [
-        { key: 'key', at: 5, limits: [{ ...own, ...other }], areOther: true },
-      ] as const;
+      const changed = [{ ...own, ...other }] as const;
+      const given = [{ key: 'key', at: 5, limits: changed, areOther: true }];
       return undeclaredLimits(evidenceOf({ entries: [], given, limits }));
     };
     expect(undeclared({})).toEqual([]);

@@ -35,7 +35,6 @@ export function observed(
   at: number,
   {
     isFromQueue = true,
-    waited = [],
     starts = {},
     limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
     start = 0,
@@ -46,12 +45,11 @@ export function observed(
     limits: new Map<string, number>(Object.entries(starts)),
     inForce: new Map(limits.map((limit) => [limit.name, { limit, since: 0, countsSince: 0 }])),
   };
-  return [id, [{ id, at, isFromQueue, waited, mayBeRenewal: false, ...inWindows }]];
+  return [id, [{ id, at, isFromQueue, mayBeRenewal: false, ...inWindows }]];
 }
 
 interface Observed {
   readonly isFromQueue?: boolean;
-  readonly waited?: ObservedApproval['waited'];
   /** When the window of each further limit began. */
   readonly starts?: Readonly<Record<string, number>>;
   readonly limits?: readonly LimitInForce[];
@@ -102,7 +100,6 @@ export function evidenceOf(sample: Sample): Evidence {
       tickets: new Map(tickets),
       lists: new Map(lists),
       judged: 0,
-      turnsInLists: 0,
       limits: given,
       wasWatched: () => true,
     },
