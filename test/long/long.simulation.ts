@@ -1,7 +1,7 @@
 import { say } from '../support/chaos/expect-no-violations.js';
 import { numberIn, seedIn } from '../support/run-options.js';
 import { useRedis } from '../support/use-redis.js';
-import { runSimulation } from '../support/simulation/run-simulation.js';
+import { forSeconds, runSimulation } from '../support/simulation/run-simulation.js';
 import { runSteps } from '../support/simulation/schedule.js';
 import { parseShape } from '../support/simulation/shape.js';
 import { loadHelpers, simulatedScripts } from '../support/simulation/stored-key.js';
@@ -20,7 +20,7 @@ beforeAll(() => loadHelpers(redis.client));
 if (steps === undefined) {
   test(
     `the invariants hold in any order of events, and nothing is left (seed ${seed})`,
-    () => runSimulation(redis.client, seed, seconds),
+    () => runSimulation(redis.client, seed, forSeconds(seconds)),
     seconds * 1000 + OTHER_TIMEOUT_MILLIS,
   );
 } else {

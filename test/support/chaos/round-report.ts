@@ -16,8 +16,6 @@ export interface Findings {
   readonly approvalsInSpans: SpanJudgement['approvals'];
   /** How many approvals of scripts were held against what the server held. */
   readonly observedApprovals: number;
-  /** How many turns of waiters with lanes or groups were judged. */
-  readonly turnsInLists: number;
   /** Windows over the maximum in which Redis had forgotten something. */
   readonly excess: readonly Overfull[];
   /** The same for spans of sliding windows and of token buckets. */

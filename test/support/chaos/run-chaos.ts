@@ -13,9 +13,7 @@ import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
-import { passedByNewcomers } from './checks/newcomers.js';
 import { misbehaviour } from './checks/replicas.js';
-import { approvedInPauses } from './checks/pauses.js';
 import { outOfPeriods } from './checks/periods.js';
 import { describeSpan, judgeSpansByRedis } from './checks/spans.js';
 import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
@@ -237,7 +235,6 @@ function report(
     },
     approvalsInSpans: spans.approvals,
     observedApprovals: evidence.account.judged,
-    turnsInLists: evidence.account.turnsInLists,
     excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     excessInSpans: spans.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     violations: [
@@ -248,11 +245,9 @@ function report(
       ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
       ...outOfPeriods(evidence),
       ...overtakenInRedis(evidence),
-      ...passedByNewcomers(evidence),
       ...lateAnswers(evidence),
       ...lateNews(evidence),
       ...wrongAnswers(evidence),
-      ...approvedInPauses(evidence),
       ...unfoundedApprovals(evidence),
       ...atTheEnd,
     ],

@@ -16,7 +16,6 @@ function roundText(report: RoundReport): string {
     `  longest answers in ms: ${countsText(report.longestAnswerMillis)}`,
     `  windows judged: ${windows.own} of own limits, ${windows.further} of further limits; ` +
       `${windows.periods} of these of calendars`,
-    `  turns judged in lanes and groups: ${report.turnsInLists}`,
     `  approvals judged: ${countsText(approvalsInSpans)}; in spans with excess by a fault: ${excessInSpans.length}`,
     ...Object.entries(report.excessBy).map(
       ([fault, excess]) =>

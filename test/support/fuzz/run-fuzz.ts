@@ -5,7 +5,6 @@ import { manyChecks, noCall } from './bulk-scenarios.js';
 import { RawClient } from './raw-client.js';
 import { RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
-import { lists } from './list-scenarios.js';
 import { moreRules } from './rules-scenarios.js';
 import {
   abandoned,
@@ -45,7 +44,7 @@ const SCENARIOS = [
   manyChecks, manyChecks, noCall, bodyParameters, costlyBodies, unread,
 ]; // prettier-ignore
 /** For a service with rules and tokens. */
-const DECLARED_SCENARIOS = [...SCENARIOS, trespass, moreRules, moreRules, lists, lists];
+const DECLARED_SCENARIOS = [...SCENARIOS, trespass, moreRules, moreRules];
 
 /** Sends requests that follow from the seed to the service for `seconds` at least, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {

@@ -7,9 +7,7 @@ import {
 } from '../../../src/limiter/limits.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
-import { idOfEntry, ListedTurns } from './listed-turns.js';
 import type { MonitoredCommand } from './server-monitor.js';
-import type { AccountedWaiter } from '../turns-account.js';
 
 /** A window by Redis's time. */
 export interface Window {
@@ -28,8 +26,6 @@ export interface ObservedApproval {
   /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
   readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
-  /** The heads of lanes and groups when it was approved at once, or was served just before. */
-  readonly waited: readonly AccountedWaiter[];
   /** It may be a renewal: a script held it while it was not known whose approvals are held. */
   readonly mayBeRenewal: boolean;
 }
@@ -75,8 +71,6 @@ export interface Snapshot {
   /** Remembered approvals of windows that have ended. */
   readonly approvedBefore: readonly string[];
   readonly queue: readonly Waiter[];
-  /** The entries of the queue, if it has several lists. */
-  readonly entries?: readonly string[];
   /** When Redis removes the queue by itself; negative if it does not. */
   readonly queueExpiresAt: number;
 }
@@ -85,8 +79,6 @@ export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number, list: string): void;
-  /** This number of waiters with lanes or groups had their turns while the state on the server was known. */
-  onTurns(count: number): void;
   onWindow(): void;
   /** A script has changed the limits of the key, or has made it again, perhaps before the state was known. */
   onLimits(limits: ObservedLimits): void;
@@ -136,7 +128,6 @@ export class KeyAccount {
    */
   readonly #remembered = new Map<string, { readonly at: number; readonly millis: number }>();
   #queue: Waiter[] = [];
-  #turns: ListedTurns;
   #queueExpiresAt = Infinity;
   /** The approvals of the script under way, and the waiters before it began. */
   #script:
@@ -159,9 +150,7 @@ export class KeyAccount {
     readonly names: KeyNames,
     private readonly bounds: KeyAccountBounds,
     private readonly events: KeyAccountEvents,
-  ) {
-    this.#turns = new ListedTurns(names);
-  }
+  ) {}
 
   /** How many approvals of this window have not been released. */
   get inWindow(): number {
@@ -210,7 +199,6 @@ export class KeyAccount {
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
     this.#waiters.clear();
     for (const waiter of queue) this.#waiters.set(waiter.id, waiter);
-    this.#turns = new ListedTurns(this.names, snapshot.entries);
     // A lowered maximum does not remove approvals from the window.
     this.#expectRoom('in a snapshot', this.bounds.highestMaximum);
   }
@@ -234,7 +222,6 @@ export class KeyAccount {
       joined: [],
       listed: new Set(),
     };
-    for (const id of this.#turns.follow(command)) this.#script.listed.add(id);
     if (name === 'time') this.#script.at ??= at;
     else if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset')
@@ -244,6 +231,7 @@ export class KeyAccount {
     else if (key === this.names.holds) this.#onHolds(name, rest, at);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
     else if (key === this.names.waiting) this.#onWaiting(name, rest);
+    else if (key === this.names.queue && name === 'zadd') this.#onListed(rest);
     // A script sends this command only right before it puts waiters back.
     else if (key === this.names.queue && name === 'lindex' && rest[0] === '-1')
       this.#putsBack = true;
@@ -254,12 +242,11 @@ export class KeyAccount {
     const { approved = [], queued, listed } = this.#script ?? {};
     this.#judgeTickets();
     this.#tellApproved();
-    this.#judgeTurns(approved);
     this.#script = undefined;
     this.#putsBack = false;
     if (approved.length === 0 || !queued || !listed) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
-    // In which lane or group an approval at once is, only its caller knows: see `passedByNewcomers`.
+    // In which lane or group an approval at once is, only its caller knows.
     const hasLists = stillWaiting.some(({ list }) => /^(lane|group):/.test(list));
     for (const { id, at } of approved) {
       const isFromQueue = queued.has(id) || listed.has(id);
@@ -293,17 +280,8 @@ export class KeyAccount {
     }
   }
 
-  #judgeTurns(approved: readonly ApprovalUnderWay[]): void {
-    const ids = new Set(approved.map(({ id }) => id));
-    const { turns, violations } = this.#turns.endOfScript(ids, this.#limits);
-    if (!this.#isKnown) return;
-    if (turns > 0) this.events.onTurns(turns);
-    for (const violation of violations) this.#violates(violation, approved[0]?.at);
-  }
-
   #tellApproved(): void {
     const { approved = [], queued, listed, at: scriptAt } = this.#script ?? {};
-    const waited = approved.length > 0 && this.#isKnown ? this.#turns.heads : [];
     for (const { id, at, mayBeRenewal } of approved) {
       const isFromQueue = queued?.has(id) === true || listed?.has(id) === true;
       this.events.onApproved({
@@ -314,7 +292,6 @@ export class KeyAccount {
         limits: this.#limitStarts,
         inForce: this.#inForce,
         isFromQueue,
-        waited: isFromQueue ? [] : waited,
       });
     }
   }
@@ -328,7 +305,6 @@ export class KeyAccount {
 
   #forgetQueue(): void {
     this.#queue = [];
-    this.#turns.forget();
     this.#queueExpiresAt = Infinity;
     this.#lastTicket = 0;
   }
@@ -398,6 +374,11 @@ export class KeyAccount {
     } else if (name === 'pexpireat') {
       this.#queueExpiresAt = Number(args[0]);
     }
+  }
+
+  /** @param args scores and entries by turns */
+  #onListed(args: readonly string[]): void {
+    for (let i = 1; i < args.length; i += 2) this.#script?.listed.add(idOfEntry(args[i]!));
   }
 
   #onJoined(waiter: Waiter): void {
@@ -473,19 +454,18 @@ return {
   redis.call('SMEMBERS', KEYS[2]),
   redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
-  redis.call('SUNION', unpack(KEYS, 6)),
+  redis.call('SUNION', unpack(KEYS, 5)),
   redis.call('HGET', KEYS[1], 'limits') or '',
   redis.call('HGET', KEYS[1], 'further') or '',
   redis.call('HKEYS', KEYS[4]),
   redis.call('HGET', KEYS[1], 'born') or '',
   redis.call('HGET', KEYS[1], 'changed') or '',
-  redis.call('TYPE', KEYS[5]).ok == 'zset' and redis.call('ZRANGE', KEYS[5], 0, -1) or {},
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
 export function keysOfSnapshot(names: KeyNames): string[] {
-  const { state, requests, waiting, holds, queue, pastRequests } = names;
-  return [state, requests, waiting, holds, queue, ...pastRequests];
+  const { state, requests, waiting, holds, pastRequests } = names;
+  return [state, requests, waiting, holds, ...pastRequests];
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
@@ -500,13 +480,11 @@ export function parseSnapshot(reply: unknown): Snapshot {
     held,
     born,
     changed,
-    entries,
   ] = reply as [
     ...[string, string[], string[], number, string[], string, string, string[]],
-    ...[born: string, changed: string, entries: string[]],
+    ...[born: string, changed: string],
   ];
   const queue = waiting.flatMap((id, i) => (i % 2 === 0 ? [waiterIn(id, waiting[i + 1]!)] : []));
-  const ids = new Set(queue.map(({ id }) => id));
   return {
     start: start === '' ? undefined : Number(start),
     limits: limits === '' ? undefined : limitsIn(limits).limits,
@@ -517,8 +495,6 @@ export function parseSnapshot(reply: unknown): Snapshot {
     held,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),
-    // Without the state, a withdrawal leaves its entry.
-    entries: entries.filter((entry) => ids.has(idOfEntry(entry))),
     queueExpiresAt,
   };
 }
@@ -527,6 +503,11 @@ export function parseSnapshot(reply: unknown): Snapshot {
 function waiterIn(id: string, value: string): Waiter {
   const [, ticket, list = ''] = /^(\d+):?(.*)$/.exec(value) ?? [];
   return { id, ticket: Number(ticket), list };
+}
+
+/** @param entry of a queue with several lists: see lua/queue/entries.lua */
+function idOfEntry(entry: string): string {
+  return /^\S+ \d+:([^@*~^]*)/.exec(entry)![1]!;
 }
 
 /** When windows began, from the field `further` of a state. */

@@ -54,8 +54,6 @@ export class RedisAccount {
   readonly commands: string[] = [];
   /** How often scripts approved while the whole state on the server was known. */
   judged = 0;
-  /** How many turns of waiters with lanes or groups were judged. */
-  turnsInLists = 0;
   readonly #servers: ServerAccount[];
 
   constructor(
@@ -123,7 +121,6 @@ class ServerAccount {
           whole.tickets.set(id, ticket);
           whole.lists.set(id, list);
         },
-        onTurns: (count) => (whole.turnsInLists += count),
         onWindow: () => whole.windows.set(key, (whole.windows.get(key) ?? 0) + 1),
         onLimits: (limits) => whole.limits.push({ key, ...limits }),
         onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),

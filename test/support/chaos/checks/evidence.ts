@@ -12,14 +12,7 @@ export interface Evidence {
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,
-    | 'violations'
-    | 'approvals'
-    | 'tickets'
-    | 'lists'
-    | 'wasWatched'
-    | 'judged'
-    | 'turnsInLists'
-    | 'limits'
+    'violations' | 'approvals' | 'tickets' | 'lists' | 'wasWatched' | 'judged' | 'limits'
   >;
   readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];

@@ -34,33 +34,25 @@ export function observed(
   id: string,
   at: number,
   {
-    mayBeRenewal = false,
     isFromQueue = true,
-    waited = [],
     starts = {},
     limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
-    since = 0,
-    countsSince = since,
     start = 0,
   }: Observed = {},
 ): readonly [string, ObservedApproval[]] {
   const inWindows = {
     window: { start },
     limits: new Map<string, number>(Object.entries(starts)),
-    inForce: new Map(limits.map((limit) => [limit.name, { limit, since, countsSince }])),
+    inForce: new Map(limits.map((limit) => [limit.name, { limit, since: 0, countsSince: 0 }])),
   };
-  return [id, [{ id, at, isFromQueue, waited, mayBeRenewal, ...inWindows }]];
+  return [id, [{ id, at, isFromQueue, mayBeRenewal: false, ...inWindows }]];
 }
 
 interface Observed {
-  readonly mayBeRenewal?: boolean;
   readonly isFromQueue?: boolean;
-  readonly waited?: ObservedApproval['waited'];
   /** When the window of each further limit began. */
   readonly starts?: Readonly<Record<string, number>>;
   readonly limits?: readonly LimitInForce[];
-  readonly since?: number;
-  readonly countsSince?: number;
   /** When the window of the key began. */
   readonly start?: number;
 }
@@ -108,7 +100,6 @@ export function evidenceOf(sample: Sample): Evidence {
       tickets: new Map(tickets),
       lists: new Map(lists),
       judged: 0,
-      turnsInLists: 0,
       limits: given,
       wasWatched: () => true,
     },

@@ -33,14 +33,11 @@ export interface SoakReport {
   readonly violations: readonly string[];
 }
 
-/**
- * Runs the load without faults, and looks at what piles up.
- * @param isQuick whether the end is not waited for of names that expire by themselves
- */
-export async function runSoak(seed: number, seconds: number, isQuick = false): Promise<SoakReport> {
+/** Runs the load without faults, and looks at what piles up. */
+export async function runSoak(seed: number, seconds: number): Promise<SoakReport> {
   const topology = await startStandalone(REPLICAS);
   try {
-    return await soak(topology, new Random(seed), seconds, isQuick);
+    return await soak(topology, new Random(seed), seconds);
   } finally {
     await killReplicas();
     await topology.stop();
@@ -48,12 +45,7 @@ export async function runSoak(seed: number, seconds: number, isQuick = false): P
   }
 }
 
-async function soak(
-  topology: Topology,
-  random: Random,
-  seconds: number,
-  isQuick: boolean,
-): Promise<SoakReport> {
+async function soak(topology: Topology, random: Random, seconds: number): Promise<SoakReport> {
   const fleet = await Fleet.start(REPLICAS, (index) => ({
     ...REPLICA_SETTINGS,
     ...READABLE,
@@ -62,7 +54,7 @@ async function soak(
   const sample = (when: string): Promise<Sample> => takeSample(when, fleet, topology.servers[0]!);
 
   await runLoad(fleet, new Ledger(), random.fork('warm-up'), () => delay(WARM_UP_MILLIS));
-  const leftByWarmUp = await leftovers(topology.servers, isQuick);
+  const leftByWarmUp = await leftovers(topology.servers);
   const samples = [await sample('start')];
   const standstills = new Standstills();
   const ledger = new Ledger();
@@ -72,7 +64,7 @@ async function soak(
       samples.push(await sample(`quarter ${quarter}`));
     }
   });
-  const left = await leftovers(topology.servers, isQuick);
+  const left = await leftovers(topology.servers);
   samples.push(await sample('end'));
 
   const [start, end] = [samples[0]!, samples.at(-1)!];

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-import { until } from '../until.js';
-import { WithheldTime } from './withheld-time.js';
+import { until } from '../support/until.js';
+import { WithheldTime } from '../support/chaos/withheld-time.js';
 
 const BUSY = 'while (true);';
 const IDLE = 'process.stdin.resume(); process.stdout.write("idle");';
