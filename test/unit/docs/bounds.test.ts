@@ -14,6 +14,7 @@ import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
 import { parseSettings } from '../../../src/config/settings.js';
+import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
 
 /** Where a bound is attacked: a file below `test`, and the title of a test in it, or a part of one. */
 type Attack = readonly [file: string, title: string];
@@ -33,7 +34,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   ],
   'bytes of answers that clients do not read': [
     [`${HTTP}/unread-answers`, 'take little memory on the %s port, whoever sends as many requests'],
-    ['unit/http/replies/unsent-answers', 'beyond the bound of the port the connection goes that'],
+    ['unit/http/requests-and-answers', 'beyond the bound of the port the connection goes that'],
   ],
   'the time in which a client reads nothing': [
     [`${HTTP}/unread-answers`, 'a client that reads nothing for the time that it may take'],
@@ -47,7 +48,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${HTTP}/body-budget`, 'all bodies together take at most the budget of the port'],
     [`${HTTP}/body-budget`, 'one caller takes at most its share'],
     [`${HTTP}/body-budget`, 'the bodies of a connection are read one after the other'],
-    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
+    ['unit/http/requests-and-answers', 'is parsed by a few KiB at a time'],
   ],
   'the time to send a request': [
     [`${HTTP}/transport-limits`, 'and %s is cut with a 408'],
@@ -80,11 +81,11 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [`${BEHAVIOUR}/limiter-behaviour`, 'a full queue denies a check, and does not count it'],
   ],
   "places of a group in a key's queue": [
-    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
+    ['unit/limiter/memory/queue-order', 'a group has places of its own, within those of the queue'],
     ['redis/lua/lists', 'have places of their own'],
   ],
   'groups of a key': [
-    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
+    ['unit/limiter/memory/queue-order', 'a group has places of its own, within those of the queue'],
   ],
   'waiters of a replica': [
     [`${HTTP}/waiter-cap`, 'fails a further waiter of any key, and holds another when one'],
@@ -121,11 +122,8 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
   ],
   'streams that the client resets before their answer': [
     [`${GRPC}/stream-bounds`, 'loses its connection at once, also if it connects again'],
-    [
-      'unit/grpc/reset-bounds',
-      'an address that is beyond its bound gets four connections a second',
-    ],
-    ['unit/grpc/reset-bounds', 'a second without resets makes room for 500 more'],
+    ['unit/grpc/bounds', 'an address that is beyond its bound gets four connections a second'],
+    ['unit/grpc/bounds', 'a second without resets makes room for 500 more'],
   ],
   'streams of health and reflection': [
     [`${GRPC}/stream-bounds`, 'are at most three on a connection, and other connections are'],
@@ -137,11 +135,11 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
   'streams whose message has not come': [
     [`${GRPC}/stream-bounds`, 'is dropped for a later one if a port has 2000'],
     [`${GRPC}/stream-bounds`, 'exceeds its deadline after the time limit of a request'],
-    ['unit/grpc/awaited', 'bytes beyond the maximum end as many of the first items as necessary'],
+    ['unit/grpc/bounds', 'bytes beyond the maximum end as many of the first items as necessary'],
   ],
   'answers that are not read': [
     [`${GRPC}/stream-bounds`, 'an answer that is not read within the time limit of a request'],
-    ['unit/grpc/awaited', 'an item beyond the maximum ends the first'],
+    ['unit/grpc/bounds', 'an item beyond the maximum ends the first'],
   ],
   'a message': [
     [`${GRPC}/errors`, 'get RESOURCE_EXHAUSTED if they are too many'],
@@ -149,9 +147,9 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
     [`${GRPC}/errors`, 'with 101 descriptors'],
   ],
   'messages of calls that wait for their turn': [
-    ['unit/service/callers/body-budget', 'a caller has 16 MiB for all its bodies together'],
-    ['unit/service/callers/body-budget', 'all callers have 64 MiB together'],
-    ['unit/grpc/should-rate-limit', 'a call takes 16 KiB besides its message'],
+    ['unit/service/callers/budgets', 'a caller has 16 MiB for all its bodies together'],
+    ['unit/service/callers/budgets', 'all callers have 64 MiB together'],
+    ['unit/grpc/bounds', 'a call takes 16 KiB besides its message'],
   ],
   'checks of calls with several descriptors': [
     [`${GRPC}/shares`, 'at most 1000 checks of a connection are under way'],
@@ -159,16 +157,16 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
   ],
 };
 
-/** The rows of "What one caller can take at most" that have no setting; test/unit/docs/one-caller.test.ts has the others. */
+/** The rows of "What one caller can take at most" that have no setting; OF_HTTP has the others. */
 const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
   'Parsing: event loop for bodies of bulk requests': [
-    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
-    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
+    ['unit/http/requests-and-answers', 'is parsed by a few KiB at a time'],
+    ['unit/service/deciding/deciding', 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the keys of bulk requests and gRPC calls': [
     [`${HTTP}/costly-rules`, 'single checks are answered while a bulk request is %s'],
     [`${GRPC}/shares`, 'a check of another connection is answered before the last of 20 large'],
-    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
+    ['unit/service/deciding/deciding', 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the key of one check': [
     ['service/process/rules-file', 'warns of rules that take long for a new key'],
@@ -188,7 +186,7 @@ const OF_PROSE: Readonly<Record<string, readonly Attack[]>> = {
     [`${GRPC}/stream-bounds`, 'a connection that answers no ping is closed, and one that'],
   ],
   'gets a GOAWAY, and ends within 10 s': [[`${GRPC}/stream-bounds`, 'for %s ends within 10 s']],
-  '16 or more visible ASCII characters': [['unit/service/callers/token-list', 'a short token']],
+  '16 or more visible ASCII characters': [['unit/service/callers/tokens', 'a short token']],
 };
 
 function sourceOf(file: string): string {
@@ -255,4 +253,66 @@ test('the figures of the bounds are those of the code', () => {
 
   expect(wrong).toEqual([]);
   expect(readPage('docs/security.md')).toContain(`over ${mib(MAX_BODY_BYTES)} is a 413`);
+});
+
+const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];
+const rows = tableRows('docs/security.md', HEADER);
+
+const settings = parseSettings({});
+const connections = settings.MAX_CONNECTIONS;
+const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
+const HEADS_OF_ALL = `${Math.round((MAX_HEADER_BYTES * connections) / 1024 / 1024)} MiB`;
+const REJECTED = '0: a 401 at once';
+
+/** The text of the page for each resource of the HTTP ports, from the code. Other tests measure each figure. */
+const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
+  // test/service/http/max-connections.test.ts; the idle time: transport-limits.test.ts
+  connections: [
+    ...['1', `${grouped(connections)}: all`, `${grouped(connections)}: all`],
+    `\`MAX_CONNECTIONS\` of a port; an idle one ends after ${seconds(TIMEOUTS.idleMillis)}`,
+  ],
+  // test/service/http/transport-limits.test.ts
+  'bytes of a head that is not complete': [
+    kib(MAX_HEADER_BYTES),
+    ...[HEADS_OF_ALL, HEADS_OF_ALL],
+    `${kib(MAX_HEADER_BYTES)} on each connection, for ${seconds(TIMEOUTS.headMillis)}`,
+  ],
+  // test/service/http/pipelining.test.ts, and test/service/http/auth.test.ts for those without a token
+  'requests served at a time': [
+    ...[String(inFlight), `${inFlight} on each connection`, REJECTED],
+    '`MAX_IN_FLIGHT_PER_CONNECTION`',
+  ],
+  // test/service/http/pipelining.test.ts
+  'requests deferred behind these': [
+    `${grouped(MAX_DEFERRED_WHILE_READ)}, and those in 64 KiB more`,
+    ...[`${grouped(MAX_DEFERRED_IN_ALL)}: all`, `${grouped(MAX_DEFERRED_IN_ALL)}: all`],
+    `${grouped(MAX_DEFERRED_IN_ALL)} of a port; one more ends its connection`,
+  ],
+  // test/service/http/unread-answers.test.ts
+  'bytes of answers that are not read': [
+    ...[
+      mib(UNSENT_BYTES.connection),
+      `${mib(UNSENT_BYTES.port)}: all`,
+      `${mib(UNSENT_BYTES.port)}: all`,
+    ],
+    `${mib(UNSENT_BYTES.port)} of a port; nothing read for ${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,
+  ],
+  // test/service/http/body-budget.test.ts, test/unit/http/requests-and-answers.test.ts
+  [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
+    ...[`one of ${mib(MAX_BODY_BYTES)}`, mib(BODY_BYTES.caller), REJECTED],
+    `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,
+  ],
+  // test/service/http/pipelining.test.ts, test/service/http/auth-waiting-share.test.ts
+  'places to wait in': [
+    ...[String(inFlight), grouped(Math.ceil(settings.MAX_WAITERS / 2)), REJECTED],
+    '`MAX_WAITERS_PER_CALLER`, `waiting_share`; `MAX_WAITERS` for all',
+  ],
+};
+
+test('the page gives the most that one caller can take of each resource of HTTP', () => {
+  const ofHttp = rows.filter(([resource]) => resource?.startsWith('HTTP: '));
+
+  expect(ofHttp).toEqual(
+    Object.entries(OF_HTTP).map(([resource, cells]) => [`HTTP: ${resource}`, ...cells]),
+  );
 });
