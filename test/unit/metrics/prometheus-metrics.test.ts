@@ -127,16 +127,6 @@ describe('metrics', () => {
     expect((await scrape()).value('ratelimit_unclaimed_approvals_total')).toBe(3);
   });
 
-  test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
-    'a check that failed because of %s is counted as failed for that reason, and not as decided',
-    async (reason) => {
-      metrics.failed(reason);
-
-      expect(await counted(FAILED)).toEqual({ [`${FAILED}{reason="${reason}"}`]: 1 });
-      expect(await counted(DECISIONS)).toEqual({});
-    },
-  );
-
   describe('denials by limit', () => {
     const BY_LIMIT = 'ratelimit_limit_denials_total';
     const series = (limit: string, outcome = 'denied') =>

@@ -62,10 +62,6 @@ describe('readiness', () => {
     return assessment;
   }
 
-  test('there is no reason when the store answers and the event loop keeps up', async () => {
-    expect(await assess(create(), 'ok')).toEqual({ reasons: [], remarks: [] });
-  });
-
   test('all reasons are given', async () => {
     eventLoop.reason = DELAYED;
     const { reasons } = await assess(create(), new StoreUnavailableError());

@@ -57,11 +57,6 @@ describe('breakers', () => {
     await clock.advance(millis, { afterTimers: () => nextTick() });
   }
 
-  test('there is one breaker for each shard', () => {
-    expect(breakers.of('a:1')).toBe(breakers.of('a:2'));
-    expect(breakers.of('a:1')).not.toBe(breakers.of('b:1'));
-  });
-
   test('each change is reported with the number of shards that are down, and logged once', async () => {
     breakers.onChange((isOpen) => told.push(isOpen));
     open('a:1');

@@ -277,13 +277,6 @@ describe('a queue of a replica', () => {
       expect([h.mutex.isAcquired, h.store.calls.length]).toEqual([true, 2]);
     });
 
-    test('settles sooner if a later ticket comes with a nearer end of the window', async () => {
-      await h.waitAndListen({ a: 10 });
-      h.wait('b', 20, 300);
-      await h.advance(300);
-      expect(h.store.calls).toHaveLength(2);
-    });
-
     test('knows its lowest ticket and its window, even if the first check has no ticket yet', async () => {
       expect(h.queue.known).toBeUndefined();
       h.ask('first');
@@ -297,14 +290,6 @@ describe('a queue of a replica', () => {
         millisToWindowEnd: 750,
         limits: LIMITS,
       });
-    });
-
-    test('approves all waiters that a call reports as approved', async () => {
-      await h.waitAndListen({ a: 10, b: 20 });
-      await h.advance(WINDOW_MILLIS);
-      await h.store.last.answer({ granted: ['x', 'b', 'a'], waiting: 0 });
-      expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
-      expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
     });
 
     test('asks about a request with a chosen id if a wake does not say which check has its approval', async () => {

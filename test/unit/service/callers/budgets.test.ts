@@ -77,23 +77,6 @@ test.each([
   expect(placesFor(places, caller('a', share))).toBe(expected);
 });
 
-test('callers take no places from each other', () => {
-  const places = new CallerPlaces(10);
-  expect(placesFor(places, caller('a'))).toBe(5);
-
-  expect(placesFor(places, caller('b'))).toBe(5);
-});
-
-test('a place that is given back can be taken again', () => {
-  const places = new CallerPlaces(4);
-  const place = places.take(caller('a'), KEY);
-  placesFor(places, caller('a'));
-  place?.giveBack();
-  place?.giveBack();
-
-  expect(placesFor(places, caller('a'))).toBe(1);
-});
-
 test('places outlive a change of the tokens, and a smaller share', () => {
   const places = new CallerPlaces(4);
   const taken = [places.take(caller('a'), KEY), places.take(caller('a'), KEY)];

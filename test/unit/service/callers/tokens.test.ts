@@ -2,9 +2,7 @@ import { jest } from '@jest/globals';
 
 import { Tokens } from '../../../../src/service/callers/tokens.js';
 import { parseTokenList } from '../../../../src/service/callers/token-list.js';
-import { TokenRejections } from '../../../../src/service/callers/token-rejections.js';
-import { ManualClock } from '../../../support/manual-clock.js';
-import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { recordLog } from '../../../support/recorded-log.js';
 import { parseSettings } from '../../../../src/config/settings.js';
 import { warnOfOpenAccess } from '../../../../src/service/callers/open-access-warning.js';
 import type { LogLine } from '../../../support/replica-process.js';
@@ -20,49 +18,8 @@ function parse(...entries: unknown[]): Tokens {
 }
 
 describe('a list of tokens', () => {
-  test('knows the caller of a token, and what the caller may do', () => {
-    const tokens = parse(BILLING, OPERATOR);
-
-    expect(tokens.callerOf('token-of-billing')).toMatchObject({
-      name: 'billing',
-      scopes: ['check', 'release'],
-    });
-    expect(tokens.callerOf('token-of-operator')).toMatchObject({
-      name: 'operator',
-      scopes: ['debug'],
-    });
-    expect(tokens.names).toEqual(['billing', 'operator']);
-  });
-
-  test.each(['', 'token-of-billin', 'token-of-billing ', 'TOKEN-OF-BILLING', 'billing'])(
-    'does not know %j',
-    (token) => {
-      expect(parse(BILLING, OPERATOR).callerOf(token)).toBeUndefined();
-    },
-  );
-
-  test('may be empty, and then knows no caller', () => {
-    expect(parse().callerOf('token-of-billing')).toBeUndefined();
-  });
-
   test('may hold a token without scopes', () => {
     expect(parse({ ...BILLING, scopes: [] }).callerOf(BILLING.token)?.scopes).toEqual([]);
-  });
-
-  test('knows a caller by each of its tokens', () => {
-    const tokens = parse({ ...BILLING, token: [BILLING.token, 'token-of-billing-to-come'] });
-
-    expect(tokens.callerOf('token-of-billing-to-come')).toBe(tokens.callerOf(BILLING.token));
-    expect(tokens.names).toEqual(['billing']);
-  });
-
-  test('without its file knows callers only as readers of the metrics', () => {
-    const tokens = parse(BILLING).whileGone();
-
-    expect(tokens.callerOf(BILLING.token)).toBeUndefined();
-    expect(tokens.readerOf(BILLING.token)).toMatchObject({ name: 'billing' });
-    expect(tokens.readerOf(OPERATOR.token)).toBeUndefined();
-    expect(tokens.names).toEqual([]);
   });
 
   test('keeps no token', () => {
@@ -101,21 +58,6 @@ describe('the keys of a caller', () => {
   test('are the keys that one of its patterns matches as a whole', () => {
     expect(keysOf(['billing:.*', 'shop|nothing'])).toEqual(['billing:1', 'billing:', 'shop']);
     expect(keysOf([''])).toEqual(['']);
-  });
-
-  test("do not include another caller's keys", () => {
-    const tokens = parse(
-      { ...BILLING, key_patterns: ['billing:.*', 'both'] },
-      { ...OPERATOR, key_patterns: ['operator:.*', 'both'] },
-    );
-    const allowed = [BILLING, OPERATOR].map(({ token }) =>
-      ['billing:1', 'operator:1', 'both', 'neither'].filter(tokens.callerOf(token)!.mayUse),
-    );
-
-    expect(allowed).toEqual([
-      ['billing:1', 'both'],
-      ['operator:1', 'both'],
-    ]);
   });
 });
 
@@ -221,41 +163,6 @@ describe('a text that is not a list of tokens', () => {
     ['as a name, twice', list({ ...BILLING, name: secret }, { ...OPERATOR, name: secret })],
   ])('never shows a token in its error: %s', (_where, text) => {
     expect(complaintAbout(text)).not.toContain('secret');
-  });
-});
-
-describe('rejected tokens', () => {
-  let clock: ManualClock;
-  let log: RecordedLog;
-  let rejections: TokenRejections;
-  beforeEach(() => {
-    clock = new ManualClock(0);
-    log = recordLog();
-    rejections = new TokenRejections(clock, log.logger);
-  });
-
-  test('rejections are logged by their reasons, and the last second is logged at the end', () => {
-    rejections.record('token_unknown');
-    rejections.record('key_not_allowed');
-    rejections.close();
-
-    expect(log.lines).toMatchObject([
-      { level: 'warn', msg: 'requests rejected for their tokens', rejected: { token_unknown: 1 } },
-      { level: 'warn', rejected: { key_not_allowed: 1 } },
-    ]);
-  });
-
-  test('rejections are counted by their reasons', () => {
-    rejections.record('token_unknown');
-    rejections.record('token_unknown');
-    rejections.record('scope_missing');
-
-    expect(rejections.counts).toEqual({
-      token_required: 0,
-      token_unknown: 2,
-      scope_missing: 1,
-      key_not_allowed: 0,
-    });
   });
 });
 
