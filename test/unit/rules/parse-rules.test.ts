@@ -511,15 +511,17 @@ interface Fields {
   readonly burst?: unknown;
 }
 
-/** Every combination of the fields. Those without a value are left out. */
+/** Each algorithm with each value of one field, and with both fields. Those without a value are left out. */
 const COMBINATIONS: readonly Fields[] = NAMES.flatMap((algorithm) =>
-  STEPS.flatMap((steps) =>
-    BURSTS.map((burst) => ({
-      ...(algorithm !== undefined && { algorithm }),
-      ...(steps !== undefined && { steps }),
-      ...(burst !== undefined && { burst }),
-    })),
-  ),
+  [
+    ...STEPS.map((steps) => ({ steps })),
+    ...BURSTS.map((burst) => ({ burst })),
+    { steps: 2, burst: 7 },
+    { steps: 61, burst: 8 },
+  ].map((numbers: Omit<Fields, 'algorithm'>) => ({
+    ...(algorithm !== undefined && { algorithm }),
+    ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined)),
+  })),
 );
 
 /** The fields that are wrong beside the others. */

@@ -285,11 +285,11 @@ test('a rule for most keys is not doubtful', () => {
   }
 });
 
-test('thousands of doubtful rules are ten lines and their number', () => {
-  const rules = Array.from({ length: 2000 }, (_, i) => ({ key_pattern: `a${i}.*` }));
+test('hundreds of doubtful rules are ten lines and their number', () => {
+  const rules = Array.from({ length: 300 }, (_, i) => ({ key_pattern: `a${i}.*` }));
   const lines = doubts(...rules);
   expect(lines).toHaveLength(11);
-  expect(lines[10]).toBe('1990 more rules are doubtful in these ways');
+  expect(lines[10]).toBe('290 more rules are doubtful in these ways');
 });
 
 describe('patterns of keys', () => {

@@ -12,7 +12,11 @@ import {
   sharedCredentialsIn,
 } from '../../../../src/redis/connections/connection-settings.js';
 import { connectionSettingsFrom } from '../../../../src/redis/connections/from-settings.js';
-import { type Authority, createAuthority } from '../../../support/certificates.js';
+import {
+  type Authority,
+  createAuthority,
+  type IssuedCertificate,
+} from '../../../support/certificates.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { uniqueKey } from '../../../support/unique-key.js';
@@ -89,8 +93,12 @@ describe('connection settings from files and variables', () => {
 
   describe('certificates', () => {
     let authority: Authority;
+    let first: IssuedCertificate;
+    let second: IssuedCertificate;
     beforeAll(async () => {
       authority = await createAuthority();
+      first = await authority.issueClientCertificate('first');
+      second = await authority.issueClientCertificate('second');
     });
     afterAll(() => authority.remove());
 
@@ -113,10 +121,6 @@ describe('connection settings from files and variables', () => {
     });
 
     test('follow their files, in the same object', async () => {
-      const [first, second] = [
-        await authority.issueClientCertificate('first'),
-        await authority.issueClientCertificate('second'),
-      ];
       const [certFile, keyFile] = [await fileWith(first.cert), await fileWith(first.key)];
       const { tls } = await connectionSettings({
         REDIS_URL: 'rediss://localhost',
@@ -153,9 +157,9 @@ describe('connection settings from files and variables', () => {
         { REDIS_TLS_CERT_FILE: '{cert}', REDIS_TLS_KEY_FILE: '{other key}' },
       ],
     ])('%s with %s is rejected', async (variable, _what, files) => {
-      const { cert, key } = await authority.issueClientCertificate('client');
-      const { key: otherKey } = await authority.issueClientCertificate('other');
-      const texts: Record<string, string> = { ca: authority.ca, cert, key, 'other key': otherKey };
+      const { ca } = authority;
+      const { cert, key } = first;
+      const texts: Record<string, string> = { ca, cert, key, 'other key': second.key };
       const environment: Record<string, string> = { REDIS_URL: 'rediss://localhost' };
       for (const [name, text] of Object.entries(files)) {
         const content = text.replace(/\{(.*?)\}/, (_, word: string) => texts[word]!);

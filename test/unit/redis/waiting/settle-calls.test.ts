@@ -271,13 +271,13 @@ describe('the line of settle calls', () => {
     expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 17 ? 1 : 0)));
   });
 
-  test('20,000 queues are settled, never more than sixteen at a time', async () => {
-    const queues = join(20_000);
+  test('2000 queues are settled, never more than sixteen at a time', async () => {
+    const queues = join(2000);
     while (underWay.size > 0) {
       expect(underWay.size).toBeLessThanOrEqual(16);
       await Promise.all([...underWay].map((queue) => queue.end()));
     }
-    expect([called(queues), undone.at(-1)]).toEqual([20_000, 0]);
+    expect([called(queues), undone.at(-1)]).toEqual([2000, 0]);
     expect([...told]).toEqual(['settle']);
   });
 
