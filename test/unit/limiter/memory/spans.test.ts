@@ -391,13 +391,16 @@ function servedIn(millis: number, perSecond: number, late: number): number {
 }
 
 describe('the rate at which waiters are served', () => {
-  test.each([1, 50, 100, 1000])('follows the rule over a minute: %i per second', (perSecond) => {
+  test.each([
+    [1, MINUTE],
+    [50, MINUTE],
+    [100, MINUTE],
+    [1000, extent(10 * SECOND, MINUTE)],
+  ])('follows the rule: %i per second over %i ms', (perSecond, millis) => {
     for (const late of [0, 1, 10]) {
-      const served = servedIn(MINUTE, perSecond, late);
-      expect({ late, isExact: Math.abs(served / (60 * perSecond) - 1) < 0.01 }).toEqual({
-        late,
-        isExact: true,
-      });
+      const served = servedIn(millis, perSecond, late);
+      const isExact = Math.abs(served / ((millis / SECOND) * perSecond) - 1) < 0.01;
+      expect({ late, isExact }).toEqual({ late, isExact: true });
     }
   });
 

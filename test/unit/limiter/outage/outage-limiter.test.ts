@@ -161,25 +161,10 @@ describe('the outage policy', () => {
       expect(await waiting).toMatchObject({ ...APPROVED_LOCALLY, waited: true });
     });
 
-    test('overrides also hold for this replica', async () => {
-      await deciding.check({ key: 'key', canWait: false, maxRequests: 2 });
-      expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
-      expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
-    });
-
     test('the store decides other keys if it can be asked about them', async () => {
       const { decision } = startCheck(deciding, { key: 'other' });
       store.asked[0]!.waiter.approve();
       expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
-    });
-
-    test('a call that fails before the store is known to be down is still decided', async () => {
-      store.comeBack();
-      for (const canWait of [false, true]) {
-        const { decision } = startCheck(allowing, { key: 'key', canWait });
-        store.asked.at(-1)!.waiter.fail(new StoreUnavailableError());
-        expect(await decision).toMatchObject(ALLOWED);
-      }
     });
 
     test('the store decides again when it is back', async () => {

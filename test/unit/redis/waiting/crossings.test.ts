@@ -131,41 +131,11 @@ describe('messages that cross', () => {
       await h.store.last.answer({ waiting: 2, ...reply });
     };
 
-    test('shows at the next reply that one was lost, when it has not come in time', async () => {
-      h.loseWake();
-      await settleWith({});
-      const calls = h.store.calls.length;
-      await h.advance(WAKE_GRACE_MILLIS - 1);
-      expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
-      await h.advance(1);
-      expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
-    });
-
     test('shows at the next ticket that one was lost', async () => {
       h.loseWake();
       h.wait('c', 30);
       await h.advance(WAKE_GRACE_MILLIS);
       expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b', 'c']]);
-    });
-
-    test.each<[what: string, overtake: () => Promise<void>]>([
-      ['the reply of a settle', () => settleWith({ wakeNumber: 1 })],
-      [
-        'a ticket',
-        () => {
-          h.ask('c');
-          h.ticketed('c', 30, WINDOW_MILLIS, { wakeNumber: 1 });
-          return Promise.resolve();
-        },
-      ],
-    ])('that comes after %s costs no call', async (_what, overtake) => {
-      await overtake();
-      const calls = h.store.calls.length;
-      await h.advance(WAKE_GRACE_MILLIS - 1);
-      h.wake({ number: 1, granted: ['a'], waiting: 1 });
-      expect(await h.outcome('a')).toBe('approved');
-      await h.advance(WAKE_GRACE_MILLIS);
-      expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
     });
 
     test('that is lower in a reply shows that Redis has lost the key, unless a wake has overtaken the reply', async () => {
@@ -309,17 +279,6 @@ describe('waits that expire', () => {
     h.ticketed('a', 10, WINDOW_MILLIS);
     await h.advance(LONGEST_WAIT - 1);
     expect(await h.outcome('a')).toBeUndefined();
-  });
-
-  test('the last expired wait ends the queue', async () => {
-    h.ask('a', LONGEST_WAIT);
-    h.ticketed('a', 10, WINDOW_MILLIS);
-    h.confirmSubscription();
-    await h.store.last.answer({ waiting: 1 });
-    await h.advance(LONGEST_WAIT);
-    await h.store.last.answer({ waiting: 1 });
-    expect(await h.outcome('a')).toBe('denied');
-    expect(h.over).toBe('ended');
   });
 
   test('a waiter that was approved is not asked about when its wait would expire', async () => {

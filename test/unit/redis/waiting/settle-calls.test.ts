@@ -476,13 +476,6 @@ describe('renewals of leases', () => {
     expect([a.doubts, b.doubts]).toEqual([1, 0]);
   });
 
-  test('a queue that a settle has taken over is not renewed', async () => {
-    const [a] = [watch('a'), watch('b')];
-    a.renewalDueAt = Infinity;
-    await advance(DUE_AFTER);
-    expect(called()).toEqual([['{b}']]);
-  });
-
   test('a queue that joins while calls are under way is renewed when it is due', async () => {
     watch('a');
     await advance(DUE_AFTER);
