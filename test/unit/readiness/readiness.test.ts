@@ -233,22 +233,6 @@ describe('the watch of the event loop', () => {
     expect(watch.reason).toBeUndefined();
   });
 
-  test('each change is logged in one line', async () => {
-    await second(LIMIT_MILLIS * 2);
-    await second(LIMIT_MILLIS * 3);
-    await second(0);
-    await second(0);
-    await second(LIMIT_MILLIS * 2);
-
-    const notReady = expect.objectContaining({
-      level: 'warn',
-      msg: 'not ready',
-      reasons: [expect.stringMatching(/^event loop delayed by \d+ ms$/)],
-    }) as unknown;
-    const readyAgain = expect.objectContaining({ level: 'info', msg: 'ready again' }) as unknown;
-    expect(log.lines).toEqual([notReady, readyAgain, notReady]);
-  });
-
   test('the watch measures until it is stopped', async () => {
     expect(isEnabled).toBe(true);
     watch.stop();
