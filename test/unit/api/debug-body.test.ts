@@ -39,23 +39,3 @@ test('a queue names its lists by their lanes and groups, and the one from before
     ],
   });
 });
-
-test('a queue whose lists are not all shown says how many there are', () => {
-  const lists = [{ kind: 'group', name: 'a', waiting: 1, oldestMillis: 5 } as const];
-
-  expect(bodyOf({ lists, listCount: 4000 }).Queue).toMatchObject({ NumLists: 4000 });
-});
-
-test.each([{}, { lists: [], listCount: 0 }])('a queue with the lists %j is left out', (state) => {
-  expect(bodyOf({ waiting: 3, ...state })).not.toHaveProperty('Queue');
-});
-
-test('a further limit names the lanes that it counts, if it does not count all checks', () => {
-  const all = { ...OWN, name: 'all' };
-  const batch = { ...OWN, name: 'batch', lanes: ['batch', 'nightly'] };
-
-  const [ofAll, ofBatch] = bodyOf({ limits: [OWN, all, batch] }).Limits ?? [];
-
-  expect(ofAll).not.toHaveProperty('Lanes');
-  expect(ofBatch).toMatchObject({ Name: 'batch', Lanes: ['batch', 'nightly'] });
-});

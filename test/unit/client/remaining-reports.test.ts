@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { RemainingReports } from '../../../src/client/calls/remaining-reports.js';
 import {
   type ReportedLimits,
@@ -5,6 +7,8 @@ import {
   SluiceError,
   SluiceUnavailableError,
 } from '../../../src/client/index.js';
+import { remainingIn, type VendorRemaining } from '../../../src/client/calls/vendor-headers.js';
+import { quotaHeaders, quotaOf } from '../../../src/client/calls/quota.js';
 
 /** A rule, whose name the own limit has, may be called as a further limit. */
 const BELIEVED = [
@@ -48,26 +52,10 @@ const tokens = (remaining: number) => ({
   'x-ratelimit-reset-tokens': '6m0s',
 });
 
-test('what remains is reported for each limit, if Sluice believes that more remains', async () => {
-  const { report, sent, passMillis } = useReports(LIMITS);
-  expect(await report({ ...requests(8), ...tokens(899) })).toBe(0);
-  expect(sent).toEqual(['key own 8 in 2000', 'key tokens 899 in 360000']);
-
-  passMillis(1000);
-  await report({ ...requests(9), ...tokens(900) });
-  expect(sent).toHaveLength(2);
-});
-
 test('what remains is reported if the approval does not say what Sluice believes', async () => {
   const { report, sent } = useReports(LIMITS);
   await report(requests(8), 'key', []);
   expect(sent).toEqual(['key own 8 in 2000']);
-});
-
-test('a limit without a name gets no report', async () => {
-  const { report, sent } = useReports({ tokens: 'default', requests: undefined });
-  await report({ ...requests(0), ...tokens(3) });
-  expect(sent).toEqual(['key own 3 in 360000']);
 });
 
 test('of all that is said of one limit, the least is reported, and the later reset of two', async () => {
@@ -149,3 +137,76 @@ test('a report that fails is ignored, and the next one is sent', async () => {
   expect(await report(requests(0))).toBe(0);
   expect(sent).toHaveLength(2);
 });
+
+/** What the Python client reads as well. */
+const { now, answers, unreadable } = JSON.parse(
+  readFileSync(new URL('../../support/client/vendor-headers.json', import.meta.url), 'utf8'),
+) as {
+  readonly now: string;
+  readonly answers: readonly {
+    readonly title: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly says: readonly VendorRemaining[];
+  }[];
+  readonly unreadable: Readonly<Record<'remaining' | 'reset', readonly string[]>>;
+};
+
+/** As `Headers` that take any text. */
+const read = (headers: Readonly<Record<string, string>>) =>
+  remainingIn({ get: (name) => headers[name] ?? null }, Date.parse(now));
+
+test.each(answers)('reads an answer $title', ({ headers, says }) => {
+  expect(read(headers)).toEqual(says);
+});
+
+test.each(unreadable.remaining)('ignores %j where a number is meant', (remaining) => {
+  expect(read({ 'x-ratelimit-remaining': remaining, 'x-ratelimit-reset': '5' })).toEqual([]);
+});
+
+test.each(unreadable.reset)('reads no time from %j', (reset) => {
+  expect(read({ 'x-ratelimit-remaining': '3', 'x-ratelimit-reset': reset })).toEqual([
+    { unit: 'requests', remaining: 3 },
+  ]);
+});
+
+test('names of headers may have capitals', () => {
+  const headers = new Headers({ 'X-RateLimit-Remaining-Requests': '3' });
+  expect(remainingIn(headers, 0)).toEqual([{ unit: 'requests', remaining: 3 }]);
+});
+
+const SEVERAL = [
+  { name: 'default', limit: 10, remaining: 9, resetSeconds: 1, windowSeconds: 1 },
+  { name: 'day', limit: 20_000, remaining: 0, resetSeconds: 86_400, windowSeconds: 86_400 },
+];
+
+const quotaIn = (policy: unknown, left: unknown) =>
+  quotaOf({ headers: { 'ratelimit-policy': policy, ratelimit: left } });
+
+test('an answer has the quota of each limit', () => {
+  expect(
+    quotaIn('"default";q=10;w=1, "day";q=20000;w=86400', '"default";r=9;t=1, "day";r=0;t=86400'),
+  ).toEqual(SEVERAL);
+});
+
+test('a window may have no whole number of seconds, and a name any sign', () => {
+  expect(quotaIn('"a \\"b\\", \\\\c";q=2', '"a \\"b\\", \\\\c";r=1;t=3')).toEqual([
+    { name: 'a "b", \\c', limit: 2, remaining: 1, resetSeconds: 3 },
+  ]);
+});
+
+test.each([
+  ['without the headers', undefined, undefined],
+  ['without what is left', '"default";q=10;w=1', undefined],
+  ['of another form', '100;w=1', 'limit=100, remaining=50'],
+])('an answer %s has no quota', (_, policy, left) => {
+  expect(quotaIn(policy, left)).toBeUndefined();
+});
+
+test.each([[SEVERAL], [[{ name: 'a "b", \\c', limit: 2, remaining: 1, resetSeconds: 3 }]]])(
+  'the headers of a quota are read as it was',
+  (quota) => {
+    const { 'RateLimit-Policy': policy, RateLimit: left } = quotaHeaders(quota);
+
+    expect(quotaIn(policy, left)).toEqual(quota);
+  },
+);

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
@@ -14,186 +14,179 @@ import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
 import { parseSettings } from '../../../src/config/settings.js';
+import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
 
-/** Where a bound is attacked: a file below `test`, and the title of a test in it, or a part of one. */
-type Attack = readonly [file: string, title: string];
+/** Where a bound is attacked: a folder below `test`, and the title of a test of its files, or a part of one. */
+type Attack = readonly [folder: string, title: string];
 
 const HTTP = 'service/http';
 const GRPC = 'service/grpc';
 const BEHAVIOUR = 'support/behaviour';
+const UNIT = 'unit';
 
 const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
-  connections: [[`${HTTP}/max-connections`, 'drops a third connection, counts it, and goes on']],
-  'requests in flight on a connection': [
-    [`${HTTP}/pipelining`, "take at most the connection's share of places"],
-  ],
+  connections: [[HTTP, 'drops a third connection, counts it, and goes on']],
+  'requests in flight on a connection': [[HTTP, "take at most the connection's share of places"]],
   'requests deferred for that': [
-    [`${HTTP}/pipelining`, 'leave places for others if there are 10,001 of them'],
-    [`${HTTP}/pipelining`, 'are deferred up to a common bound for all connections'],
+    [HTTP, 'leave places for others if there are 10,001 of them'],
+    [HTTP, 'are deferred up to a common bound for all connections'],
   ],
   'bytes of answers that clients do not read': [
-    [`${HTTP}/unread-answers`, 'take little memory on the %s port, whoever sends as many requests'],
-    ['unit/http/replies/unsent-answers', 'beyond the bound of the port the connection goes that'],
+    [HTTP, 'take little memory on the %s port, whoever sends as many requests'],
+    [UNIT, 'beyond the bound of the port the connection goes that'],
   ],
   'the time in which a client reads nothing': [
-    [`${HTTP}/unread-answers`, 'a client that reads nothing for the time that it may take'],
+    [HTTP, 'a client that reads nothing for the time that it may take'],
   ],
   'the head of a request, its URL, its body': [
-    [`${HTTP}/errors`, 'HEADERS_TOO_LARGE'],
-    [`${HTTP}/transport-limits`, 'in its URL is served up to 8192 bytes, and counts nothing above'],
-    [`${HTTP}/transport-limits`, 'is read and discarded while its check waits'],
+    [HTTP, 'HEADERS_TOO_LARGE'],
+    [HTTP, 'in its URL is served up to 8192 bytes, and counts nothing above'],
+    [HTTP, 'is read and discarded while its check waits'],
   ],
   'bodies of bulk requests': [
-    [`${HTTP}/body-budget`, 'all bodies together take at most the budget of the port'],
-    [`${HTTP}/body-budget`, 'one caller takes at most its share'],
-    [`${HTTP}/body-budget`, 'the bodies of a connection are read one after the other'],
-    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
+    [HTTP, 'all bodies together take at most the budget of the port'],
+    [HTTP, 'one caller takes at most its share'],
+    [HTTP, 'the bodies of a connection are read one after the other'],
+    [UNIT, 'is parsed by a few KiB at a time'],
   ],
   'the time to send a request': [
-    [`${HTTP}/transport-limits`, 'and %s is cut with a 408'],
-    [`${HTTP}/bulk-bodies`, 'a body that does not come is cut in time'],
+    [HTTP, 'and %s is cut with a 408'],
+    [HTTP, 'a body that does not come is cut in time'],
   ],
-  'the length of a key': [[`${HTTP}/keys`, '%s of %i bytes is rejected']],
-  "the length of a group's name": [
-    [`${HTTP}/lanes-and-groups`, 'of the key %s with %s is rejected'],
-  ],
-  'keys, embedded': [[`${HTTP}/bulk-policies`, 'a key without room in the store harms no other']],
-  'keys in Redis': [
-    ['service/topologies/full-store', 'fails checks of new keys, and decides on known keys'],
-  ],
+  'the length of a key': [[HTTP, '%s of %i bytes is rejected']],
+  "the length of a group's name": [[HTTP, 'of the key %s with %s is rejected']],
+  'keys, embedded': [[HTTP, 'a key without room in the store harms no other']],
+  'keys in Redis': [['service/topologies', 'fails checks of new keys, and decides on known keys']],
   "request ids of a key's window": [
-    [`${BEHAVIOUR}/hits`, 'a check takes one of the ids that may be stored, whatever its hits'],
+    [BEHAVIOUR, 'a check takes one of the ids that may be stored, whatever its hits'],
   ],
   'held approvals of a key': [
-    [`${BEHAVIOUR}/holds`, 'fail a check that does not wait, and leave others alone'],
+    [BEHAVIOUR, 'fail a check that does not wait, and leave others alone'],
   ],
-  'the length of a hold': [[`${HTTP}/holds`, 'by the setting of the longest one']],
-  'the hits of a correction': [[`${HTTP}/errors`, 'CORRECTION_TOO_LARGE']],
-  'the length of a pause': [[`${HTTP}/pauses`, 'with "%s" is a 400, and changes nothing']],
-  'the length of a report of what remains': [
-    [`${HTTP}/reports`, 'with "%s" is a 400, and begins no key'],
-  ],
+  'the length of a hold': [[HTTP, 'by the setting of the longest one']],
+  'the hits of a correction': [[HTTP, 'CORRECTION_TOO_LARGE']],
+  'the length of a pause': [[HTTP, 'with "%s" is a 400, and changes nothing']],
+  'the length of a report of what remains': [[HTTP, 'with "%s" is a 400, and begins no key']],
   'request ids of earlier windows': [
-    ['redis/lua/remembered-approvals', 'is answered for three windows, and for two leases'],
+    ['redis/lua', 'is answered for three windows, and for two leases'],
   ],
-  "places in a key's queue": [
-    [`${BEHAVIOUR}/limiter-behaviour`, 'a full queue denies a check, and does not count it'],
-  ],
+  "places in a key's queue": [[BEHAVIOUR, 'a full queue denies a check, and does not count it']],
   "places of a group in a key's queue": [
-    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
-    ['redis/lua/lists', 'have places of their own'],
+    [UNIT, 'a group has places of its own, within those of the queue'],
   ],
-  'groups of a key': [
-    ['unit/limiter/memory/groups', 'a group has places of its own, within those of the queue'],
-  ],
-  'waiters of a replica': [
-    [`${HTTP}/waiter-cap`, 'fails a further waiter of any key, and holds another when one'],
-  ],
+  'groups of a key': [[UNIT, 'a group has places of its own, within those of the queue']],
+  'waiters of a replica': [[HTTP, 'fails a further waiter of any key, and holds another when one']],
   'waiters of a caller on a replica': [
-    [`${HTTP}/auth-waiting-share`, 'a caller may take half of them, and the others stay free'],
+    [HTTP, 'a caller may take half of them, and the others stay free'],
   ],
   'limits that requests set': [
-    [`${HTTP}/auth-configure`, 'an override that %s is forbidden to a token with only the scope'],
-    [`${HTTP}/window-override`, 'of %s is a %d'],
-    [`${HTTP}/errors`, 'OVERRIDE_TOO_LARGE'],
+    [HTTP, 'an override that %s is forbidden to a token with only the scope'],
+    [HTTP, 'of %s is a %d'],
+    [HTTP, 'OVERRIDE_TOO_LARGE'],
   ],
-  'checks on their way to Redis': [['unit/redis/availability/call-guard', 'is at most 20,000']],
+  'checks on their way to Redis': [[UNIT, 'is at most 20,000']],
   'keys whose rules are remembered': [
-    ['unit/common/recent-answers', 'keys that are not asked for are forgotten after two more'],
+    [UNIT, 'keys that are not asked for are forgotten after two more'],
   ],
   'log lines about rejected tokens': [
-    [`${HTTP}/auth-rejections`, 'a burst of rejections has one log line at once and one a second'],
+    [HTTP, 'a burst of rejections has one log line at once and one a second'],
   ],
-  'series of metrics': [
-    ['service/metrics/metrics-over-http', 'has no keys, whatever they look like, and no series'],
-  ],
+  'series of metrics': [['service/metrics', 'has no keys, whatever they look like, and no series']],
 };
 
 const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
-  connections: [[`${GRPC}/connections`, 'drops a connection above it, counts it, and goes on']],
+  connections: [[GRPC, 'drops a connection above it, counts it, and goes on']],
   'connections that have not begun': [
-    [`${GRPC}/stream-bounds`, 'that has not begun is closed for a later one if a port has 1000'],
-    [`${GRPC}/stream-bounds`, 'that %s is closed after the time limit of a head'],
+    [GRPC, 'that has not begun is closed for a later one if a port has 1000'],
+    [GRPC, 'that %s is closed after the time limit of a head'],
   ],
   'headers of a stream': [
-    [`${GRPC}/stream-bounds`, 'of over 8 KiB are rejected if the client %s'],
-    [`${GRPC}/stream-bounds`, 'can not be repeated from a table'],
+    [GRPC, 'of over 8 KiB are rejected if the client %s'],
+    [GRPC, 'can not be repeated from a table'],
   ],
   'streams that the client resets before their answer': [
-    [`${GRPC}/stream-bounds`, 'loses its connection at once, also if it connects again'],
-    [
-      'unit/grpc/reset-bounds',
-      'an address that is beyond its bound gets four connections a second',
-    ],
-    ['unit/grpc/reset-bounds', 'a second without resets makes room for 500 more'],
+    [GRPC, 'loses its connection at once, also if it connects again'],
+    [UNIT, 'an address that is beyond its bound gets four connections a second'],
+    [UNIT, 'a second without resets makes room for 500 more'],
   ],
   'streams of health and reflection': [
-    [`${GRPC}/stream-bounds`, 'are at most three on a connection, and other connections are'],
+    [GRPC, 'are at most three on a connection, and other connections are'],
   ],
   calls: [
-    [`${GRPC}/connections`, 'MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection'],
-    [`${GRPC}/stream-bounds`, 'is rejected at once without a token, and with a wrong one'],
+    [GRPC, 'MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection'],
+    [GRPC, 'is rejected at once without a token, and with a wrong one'],
   ],
   'streams whose message has not come': [
-    [`${GRPC}/stream-bounds`, 'is dropped for a later one if a port has 2000'],
-    [`${GRPC}/stream-bounds`, 'exceeds its deadline after the time limit of a request'],
-    ['unit/grpc/awaited', 'bytes beyond the maximum end as many of the first items as necessary'],
+    [GRPC, 'is dropped for a later one if a port has 2000'],
+    [GRPC, 'exceeds its deadline after the time limit of a request'],
+    [UNIT, 'bytes beyond the maximum end as many of the first items as necessary'],
   ],
   'answers that are not read': [
-    [`${GRPC}/stream-bounds`, 'an answer that is not read within the time limit of a request'],
-    ['unit/grpc/awaited', 'an item beyond the maximum ends the first'],
+    [GRPC, 'an answer that is not read within the time limit of a request'],
+    [UNIT, 'an item beyond the maximum ends the first'],
   ],
   'a message': [
-    [`${GRPC}/errors`, 'get RESOURCE_EXHAUSTED if they are too many'],
-    [`${GRPC}/errors`, 'are an invalid argument if they have too many fields'],
-    [`${GRPC}/errors`, 'with 101 descriptors'],
+    [GRPC, 'get RESOURCE_EXHAUSTED if they are too many'],
+    [GRPC, 'are an invalid argument if they have too many fields'],
+    [GRPC, 'with 101 descriptors'],
   ],
   'messages of calls that wait for their turn': [
-    ['unit/service/callers/body-budget', 'a caller has 16 MiB for all its bodies together'],
-    ['unit/service/callers/body-budget', 'all callers have 64 MiB together'],
-    ['unit/grpc/should-rate-limit', 'a call takes 16 KiB besides its message'],
+    [UNIT, 'a caller has 16 MiB for all its bodies together'],
+    [UNIT, 'all callers have 64 MiB together'],
+    [UNIT, 'a call takes 16 KiB besides its message'],
   ],
   'checks of calls with several descriptors': [
-    [`${GRPC}/shares`, 'at most 1000 checks of a connection are under way'],
-    [`${GRPC}/shares`, 'at most 4000 checks of all are under way'],
+    [GRPC, 'at most 1000 checks of a connection are under way'],
+    [GRPC, 'at most 4000 checks of all are under way'],
   ],
 };
 
-/** The rows of "What one caller can take at most" that have no setting; test/unit/docs/one-caller.test.ts has the others. */
+/** The rows of "What one caller can take at most" that have no setting; OF_HTTP has the others. */
 const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
   'Parsing: event loop for bodies of bulk requests': [
-    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
-    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
+    [UNIT, 'is parsed by a few KiB at a time'],
+    [UNIT, 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the keys of bulk requests and gRPC calls': [
-    [`${HTTP}/costly-rules`, 'single checks are answered while a bulk request is %s'],
-    [`${GRPC}/shares`, 'a check of another connection is answered before the last of 20 large'],
-    ['unit/service/deciding/slices', 'at %f ms for each element a tick handles %i'],
+    [HTTP, 'single checks are answered while a bulk request is %s'],
+    [GRPC, 'a check of another connection is answered before the last of 20 large'],
+    [UNIT, 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the key of one check': [
-    ['service/process/rules-file', 'warns of rules that take long for a new key'],
+    ['service/process', 'warns of rules that take long for a new key'],
   ],
   'Embedded limiter: memory for keys and approvals': [
-    ['service/process/memory-bound', 'a service with a small heap survives checks of new keys'],
-    ['service/process/memory-bound', 'a process with a small heap survives any number of checks'],
+    ['service/process', 'a service with a small heap survives checks of new keys'],
+    ['service/process', 'a process with a small heap survives any number of checks'],
   ],
 };
 
 /** Prose with a figure, and where it is attacked. */
 const OF_PROSE: Readonly<Record<string, readonly Attack[]>> = {
-  'may be idle for 75 s': [[`${HTTP}/transport-limits`, 'an idle connection is kept longer than']],
-  'over 1 MiB is a 413': [[`${HTTP}/bulk-bodies`, 'that becomes too large gets a 413']],
-  '100 are served at a time': [[`${HTTP}/pipelining`, "take at most the connection's share"]],
+  'may be idle for 75 s': [[HTTP, 'an idle connection is kept longer than']],
+  'over 1 MiB is a 413': [[HTTP, 'that becomes too large gets a 413']],
+  '100 are served at a time': [[HTTP, "take at most the connection's share"]],
   'a ping once a minute, and is closed if it does not answer within 20 s': [
-    [`${GRPC}/stream-bounds`, 'a connection that answers no ping is closed, and one that'],
+    [GRPC, 'a connection that answers no ping is closed, and one that'],
   ],
-  'gets a GOAWAY, and ends within 10 s': [[`${GRPC}/stream-bounds`, 'for %s ends within 10 s']],
-  '16 or more visible ASCII characters': [['unit/service/callers/token-list', 'a short token']],
+  'gets a GOAWAY, and ends within 10 s': [[GRPC, 'for %s ends within 10 s']],
+  '16 or more visible ASCII characters': [[UNIT, 'a short token']],
 };
 
-function sourceOf(file: string): string {
-  const path = file.startsWith('support/') ? `test/${file}.ts` : `test/${file}.test.ts`;
-  return readFileSync(path, 'utf8').replaceAll(/\\(?=')/g, '');
+const sources = new Map<string, string>();
+
+/** The text of all files of a folder but this one, which names the titles. */
+function sourcesOf(folder: string): string {
+  const known = sources.get(folder);
+  if (known !== undefined) return known;
+  const path = `test/${folder}`;
+  const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
+  const texts = files
+    .filter((file) => file.endsWith('.ts') && !import.meta.url.endsWith(file))
+    .map((file) => readFileSync(`${path}/${file}`, 'utf8').replaceAll(/\\(?=')/g, ''));
+  const source = texts.join('\n');
+  sources.set(folder, source);
+  return source;
 }
 
 const LISTS = [OF_SECURITY, OF_GRPC, OF_CALLER, OF_PROSE];
@@ -201,7 +194,7 @@ const LISTS = [OF_SECURITY, OF_GRPC, OF_CALLER, OF_PROSE];
 test.each(LISTS.flatMap((list) => Object.entries(list)))(
   'the bound of %s is attacked by tests',
   (_what, attacks) => {
-    const missing = attacks.filter(([file, title]) => !sourceOf(file).includes(title));
+    const missing = attacks.filter(([folder, title]) => !sourcesOf(folder).includes(title));
 
     expect(missing).toEqual([]);
   },
@@ -255,4 +248,66 @@ test('the figures of the bounds are those of the code', () => {
 
   expect(wrong).toEqual([]);
   expect(readPage('docs/security.md')).toContain(`over ${mib(MAX_BODY_BYTES)} is a 413`);
+});
+
+const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];
+const rows = tableRows('docs/security.md', HEADER);
+
+const settings = parseSettings({});
+const connections = settings.MAX_CONNECTIONS;
+const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
+const HEADS_OF_ALL = `${Math.round((MAX_HEADER_BYTES * connections) / 1024 / 1024)} MiB`;
+const REJECTED = '0: a 401 at once';
+
+/** The text of the page for each resource of the HTTP ports, from the code. Other tests measure each figure. */
+const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
+  // test/service/http/max-connections.test.ts; the idle time: transport-limits.test.ts
+  connections: [
+    ...['1', `${grouped(connections)}: all`, `${grouped(connections)}: all`],
+    `\`MAX_CONNECTIONS\` of a port; an idle one ends after ${seconds(TIMEOUTS.idleMillis)}`,
+  ],
+  // test/service/http/transport-limits.test.ts
+  'bytes of a head that is not complete': [
+    kib(MAX_HEADER_BYTES),
+    ...[HEADS_OF_ALL, HEADS_OF_ALL],
+    `${kib(MAX_HEADER_BYTES)} on each connection, for ${seconds(TIMEOUTS.headMillis)}`,
+  ],
+  // test/service/http/pipelining.test.ts, and test/service/http/auth.test.ts for those without a token
+  'requests served at a time': [
+    ...[String(inFlight), `${inFlight} on each connection`, REJECTED],
+    '`MAX_IN_FLIGHT_PER_CONNECTION`',
+  ],
+  // test/service/http/pipelining.test.ts
+  'requests deferred behind these': [
+    `${grouped(MAX_DEFERRED_WHILE_READ)}, and those in 64 KiB more`,
+    ...[`${grouped(MAX_DEFERRED_IN_ALL)}: all`, `${grouped(MAX_DEFERRED_IN_ALL)}: all`],
+    `${grouped(MAX_DEFERRED_IN_ALL)} of a port; one more ends its connection`,
+  ],
+  // test/service/http/unread-answers.test.ts
+  'bytes of answers that are not read': [
+    ...[
+      mib(UNSENT_BYTES.connection),
+      `${mib(UNSENT_BYTES.port)}: all`,
+      `${mib(UNSENT_BYTES.port)}: all`,
+    ],
+    `${mib(UNSENT_BYTES.port)} of a port; nothing read for ${TIMEOUTS.requestMillis / 1000} to ${((TIMEOUTS.requestMillis / 1000) * 4) / 3} s`,
+  ],
+  // test/service/http/body-budget.test.ts, test/unit/http/requests-and-answers.test.ts
+  [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
+    ...[`one of ${mib(MAX_BODY_BYTES)}`, mib(BODY_BYTES.caller), REJECTED],
+    `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,
+  ],
+  // test/service/http/pipelining.test.ts, test/service/http/auth-waiting-share.test.ts
+  'places to wait in': [
+    ...[String(inFlight), grouped(Math.ceil(settings.MAX_WAITERS / 2)), REJECTED],
+    '`MAX_WAITERS_PER_CALLER`, `waiting_share`; `MAX_WAITERS` for all',
+  ],
+};
+
+test('the page gives the most that one caller can take of each resource of HTTP', () => {
+  const ofHttp = rows.filter(([resource]) => resource?.startsWith('HTTP: '));
+
+  expect(ofHttp).toEqual(
+    Object.entries(OF_HTTP).map(([resource, cells]) => [`HTTP: ${resource}`, ...cells]),
+  );
 });

@@ -1,11 +1,19 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
-import type { Decision } from '../../../src/limiter/limiter.js';
+import type { Decision, CheckRequest } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { quotaOf } from '../../support/quota.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
+import { eventLoop } from '../../../src/common/ticks.js';
+import { StoreUnavailableError } from '../../../src/limiter/errors.js';
+import { inPlace, RequestPlaces } from '../../../src/limiter/request-places.js';
+
+const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(5) };
-const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 /** Every way in which a waiter can end, and how its promise then settles. */
 const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => void, unknown][] = [
@@ -25,10 +33,6 @@ function callerThatIsGone(): CallerPresence {
   caller.disconnect();
   return caller;
 }
-
-test('a waiter is undecided at first', () => {
-  expect(new Waiter('a').decided).toBe(false);
-});
 
 describe.each(ENDS)('%s', (first, end, outcome) => {
   let waiter: Waiter;
@@ -105,4 +109,282 @@ test('a waiter without a client can be decided', async () => {
   });
   waiter.approve();
   expect(await waiter.decision).toEqual(APPROVED);
+});
+
+describe('a waiter with a kept place', () => {
+  const PLACE = { position: 3, waitMillis: 700 };
+
+  let clock: ManualClock;
+  let events: string[];
+  const note = (event: string) => () => void events.push(event);
+  beforeEach(() => {
+    clock = new ManualClock(0);
+    events = [];
+  });
+
+  function keptWaiter(terms: ConstructorParameters<typeof Waiter>[1] = {}): Waiter {
+    return new Waiter('id', { keepMillis: 1000, onPlaceEnded: note('ended'), ...terms }, 1);
+  }
+
+  test('a kept waiter goes on to wait when its check ends, for the time of its place', async () => {
+    const waiter = keptWaiter();
+    expect(waiter.keep(PLACE, clock, note('kept long enough'))).toBe(true);
+    expect(await waiter.decision).toEqual({ outcome: 'waiting', requestId: 'id', place: PLACE });
+    await clock.advance(999);
+    expect(events).toEqual([]);
+    await clock.advance(1);
+    expect(events).toEqual(['kept long enough']);
+  });
+
+  test('a kept waiter that is decided is not kept', async () => {
+    const waiter = keptWaiter();
+    waiter.approve();
+    expect(waiter.keep(PLACE, clock, note('kept long enough'))).toBe(false);
+    await clock.advance(1000);
+    expect(events).toEqual([]);
+  });
+
+  test('the end of a place ends its timers, and is told', async () => {
+    const waiter = keptWaiter({ maxWaitMillis: 500 });
+    waiter.onceExpired(clock, note('expired'));
+    waiter.keep(undefined, clock, note('kept long enough'));
+    waiter.endPlace();
+    await clock.advance(1000);
+    expect(events).toEqual(['ended']);
+  });
+
+  test('a place that has ended is not kept', async () => {
+    const waiter = keptWaiter();
+    waiter.endPlace();
+    expect(waiter.keep(undefined, clock, note('kept long enough'))).toBe(true);
+    await clock.advance(1000);
+    expect(events).toEqual(['ended']);
+  });
+
+  test('the longest wait goes on after the check, less what is over of it', async () => {
+    const waiter = keptWaiter({ maxWaitMillis: 1500 });
+    waiter.onceExpired(clock, note('expired'), 600);
+    waiter.keep(undefined, clock, note('kept long enough'));
+    await clock.advance(899);
+    expect(events).toEqual([]);
+    await clock.advance(1);
+    expect(events).toEqual(['expired']);
+    expect(waiter.expire(quotaOf(1))).toBe(false);
+  });
+
+  test('the disconnect of its caller is told once', () => {
+    const waiter = keptWaiter();
+    const caller = new CallerPresence();
+    waiter.keepOnDisconnect(caller, note('disconnected'));
+    caller.disconnect();
+    expect(events).toEqual(['disconnected']);
+  });
+
+  test('the disconnect of the caller of a decided check is not told', () => {
+    const waiter = keptWaiter();
+    const caller = new CallerPresence();
+    waiter.keepOnDisconnect(caller, note('disconnected'));
+    waiter.approve();
+    caller.disconnect();
+    expect(events).toEqual([]);
+  });
+
+  test('an answer is due after its time, and at once if that is 0', async () => {
+    keptWaiter({ answerMillis: 0 }).onceAnswerDue(clock, note('at once'));
+    expect(events).toEqual(['at once']);
+    const waiter = keptWaiter({ answerMillis: 300 });
+    waiter.onceAnswerDue(clock, note('due'));
+    await clock.advance(300);
+    expect(events).toEqual(['at once', 'due']);
+  });
+
+  test('no answer is due for a decided check', async () => {
+    const waiter = keptWaiter({ answerMillis: 300 });
+    waiter.onceAnswerDue(clock, note('due'));
+    waiter.approve();
+    await clock.advance(300);
+    expect(events).toEqual([]);
+  });
+});
+
+describe('approvals in batches', () => {
+  const BATCH = 32;
+
+  let approvals: ApprovalBatches;
+  let clock: ManualClock;
+  let waiters: Waiter[];
+  let released: string[];
+  beforeEach(() => {
+    clock = new ManualClock(0);
+    approvals = new ApprovalBatches(eventLoop, clock);
+    waiters = [];
+    released = [];
+  });
+
+  function approve(count: number): Waiter[] {
+    const added = Array.from({ length: count }, (_, i) => new Waiter(String(waiters.length + i)));
+    waiters.push(...added);
+    for (const waiter of added) {
+      approvals.approve(waiter, () => released.push(waiter.requestId));
+    }
+    return added;
+  }
+
+  const notified = (): string[] =>
+    waiters.filter(({ decided }) => decided).map(({ requestId }) => requestId);
+  const firstIds = (count: number): string[] => waiters.slice(0, count).map((w) => w.requestId);
+
+  test('a few waiters are notified at once, and their decisions say that they waited', async () => {
+    approve(3);
+    expect(notified()).toEqual(['0', '1', '2']);
+    expect(await waiters[0]!.decision).toEqual({
+      outcome: 'approved',
+      requestId: '0',
+      waited: true,
+    });
+  });
+
+  test('many waiters are notified in their order, in one batch in each tick of the event loop', async () => {
+    approve(2 * BATCH + 1);
+    expect(notified()).toEqual(firstIds(BATCH));
+    await nextTick();
+    expect(notified()).toEqual(firstIds(2 * BATCH));
+    await nextTick();
+    expect(notified()).toEqual(firstIds(2 * BATCH + 1));
+  });
+
+  test('waiters approved later in the tick come after the waiters that are left', async () => {
+    approve(BATCH + 1);
+    approve(1);
+    expect(notified()).toEqual(firstIds(BATCH));
+    await nextTick();
+    expect(notified()).toEqual(firstIds(BATCH + 2));
+  });
+
+  test('later ticks have batches of their own', async () => {
+    approve(BATCH);
+    await nextTick();
+    await nextTick();
+    approve(BATCH);
+    expect(notified()).toEqual(firstIds(2 * BATCH));
+  });
+
+  test('an approval whose caller disconnects before it is notified is released', async () => {
+    approve(BATCH);
+    const [left] = approve(1);
+    const caller = new CallerPresence();
+    left!.withdrawOnDisconnect(caller, () => undefined);
+    caller.disconnect();
+    expect(released).toEqual([]);
+    await nextTick();
+    expect(released).toEqual([left!.requestId]);
+  });
+
+  test('a hold that lapses before its waiter is notified is an error, and released', async () => {
+    approve(BATCH);
+    const [late, inTime] = [new Waiter('late'), new Waiter('in time')];
+    approvals.approve(late, () => released.push('late'), undefined, 1000);
+    approvals.approve(inTime, () => released.push('in time'), undefined, 1001);
+    await clock.advance(1000);
+    await approvals.allNotified();
+    await expect(late.decision).rejects.toBeInstanceOf(StoreUnavailableError);
+    expect(await inTime.decision).toMatchObject({ outcome: 'approved' });
+    expect(released).toEqual(['late']);
+  });
+
+  describe('all are notified', () => {
+    test('at once if no waiter is left', async () => {
+      await approvals.allNotified();
+      approve(BATCH);
+      await approvals.allNotified();
+      expect(notified()).toHaveLength(BATCH);
+    });
+
+    test('when the last batch was notified', async () => {
+      approve(2 * BATCH + 1);
+      await approvals.allNotified();
+      expect(notified()).toHaveLength(2 * BATCH + 1);
+    });
+  });
+});
+
+describe('the places of requests', () => {
+  const KEEPING: CheckRequest = { key: 'key', requestId: 'id', canWait: true, keepMillis: 1000 };
+  const WAITING: Decision = { outcome: 'waiting', requestId: 'id', place: undefined };
+
+  let places: RequestPlaces;
+  beforeEach(() => {
+    places = new RequestPlaces();
+  });
+
+  /** Decides a check in a place, and returns what tells that its place has ended. */
+  async function decide(request: CheckRequest, decision: Decision): Promise<() => void> {
+    let onPlaceEnded: (() => void) | undefined;
+    await inPlace(places.take(9, request)!, request, (asked) => {
+      onPlaceEnded = asked.onPlaceEnded;
+      return Promise.resolve(decision);
+    });
+    return () => onPlaceEnded?.();
+  }
+
+  test('requests without an id of their own take a place each', () => {
+    expect(places.take(2, { key: 'key' })).toBeDefined();
+    expect(places.take(2, { key: 'key' })).toBeDefined();
+    expect(places.take(2, { key: 'key' })).toBeUndefined();
+    expect(places.taken).toBe(2);
+  });
+
+  test('the checks of one request share a place, also if no other is left', () => {
+    const first = places.take(1, KEEPING);
+    const second = places.take(1, KEEPING);
+    expect(places.take(1, { ...KEEPING, key: 'other' })).toBeUndefined();
+    first?.giveBack();
+    first?.giveBack();
+    expect(places.taken).toBe(1);
+    second?.giveBack();
+    expect(places.taken).toBe(0);
+  });
+
+  test('a check gives its place back when it is decided', async () => {
+    await decide(KEEPING, WITHDRAWN);
+    expect(places.taken).toBe(0);
+  });
+
+  test('a check that fails gives its place back', async () => {
+    const failed = inPlace(places.take(1, KEEPING)!, KEEPING, () =>
+      Promise.reject(new Error('lost')),
+    );
+    await expect(failed).rejects.toThrow('lost');
+    expect(places.taken).toBe(0);
+  });
+
+  test('a request that waits on keeps its place until that has ended', async () => {
+    const end = await decide(KEEPING, WAITING);
+    expect(places.taken).toBe(1);
+    end();
+    end();
+    expect(places.taken).toBe(0);
+  });
+
+  test('a place that has ended before the decision is given back', async () => {
+    const place = places.take(1, KEEPING)!;
+    await inPlace(place, KEEPING, (asked) => {
+      asked.onPlaceEnded?.();
+      return Promise.resolve(WAITING);
+    });
+    expect(places.taken).toBe(0);
+  });
+
+  test('the end of a place is told to all who count it', async () => {
+    const outer = new RequestPlaces();
+    let end: (() => void) | undefined;
+    await inPlace(outer.take(1, KEEPING)!, KEEPING, (request) =>
+      inPlace(places.take(1, request)!, request, (asked) => {
+        end = asked.onPlaceEnded;
+        return Promise.resolve(WAITING);
+      }),
+    );
+    end?.();
+    expect([outer.taken, places.taken]).toEqual([0, 0]);
+  });
 });

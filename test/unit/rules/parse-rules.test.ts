@@ -3,6 +3,16 @@ import fc from 'fast-check';
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { extent } from '../../support/extent.js';
 import { RulesError } from '../../../src/rules/rules-error.js';
+import { parseSettings } from '../../../src/config/settings.js';
+import type { KeyPolicy } from '../../../src/rules/policy.js';
+import { RuleSet } from '../../../src/rules/rule-set.js';
+import { defaultPolicy } from '../../../src/rules/rules.js';
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  algorithmOf,
+} from '../../../src/limiter/algorithms.js';
+import { DEFAULTS } from '../../support/settings.js';
 
 /** GoCC's own example: https://gigurra.github.io/gocc/guide/configuration/ */
 const GOCC = `{
@@ -195,11 +205,6 @@ describe('an algorithm', () => {
     expect(parse({ limits: [{ ...LIMIT, ...fields }] })).toMatchObject([{ limits: [fields] }]);
   });
 
-  test('of a rule may have any burst if another rule has the maximum', () => {
-    const fields = { algorithm: 'token_bucket', burst: 1_000_000_000 };
-    expect(parse(fields)).toMatchObject([fields]);
-  });
-
   test.each<[fields: object, problem: string]>([
     [{ steps: 5 }, BESIDE_STEPS],
     [{ algorithm: 'fixed_window', steps: 5 }, `${BESIDE_STEPS}, not fixed_window`],
@@ -328,3 +333,249 @@ test('an error in any broken file is a RulesError with a place in the file', () 
     { numRuns: extent(100, 500) },
   );
 });
+
+describe('fields of the queue', () => {
+  const DEFAULTS = defaultPolicy(parseSettings({}));
+  const ALL = { key_pattern: '.*', key_pattern_is_regex: true };
+  const LANES = { lanes: [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }] };
+  const SHARE = { name: 'batch-share', max_requests_per_window: 4, window_millis: 60_000 };
+
+  const textOf = (...rules: object[]): string => JSON.stringify({ keys: rules });
+  const parse = (fields: object) => parseRules(textOf({ key_pattern: 'a', ...fields }));
+  const policyOf = (key: string, ...rules: object[]): KeyPolicy =>
+    new RuleSet(parseRules(textOf(...rules)), DEFAULTS).policyOf(key);
+
+  describe('queue', () => {
+    test('has lanes, of which those without a head start have none', () => {
+      expect(policyOf('a', { ...ALL, queue: LANES }).queueOrder).toEqual({
+        kind: 'lanes',
+        lanes: [
+          { name: 'interactive', headStartMillis: 30_000 },
+          { name: 'batch', headStartMillis: 0 },
+        ],
+      });
+    });
+
+    test('has fair groups, which need no other field', () => {
+      const queueOf = (queue: object) => policyOf('a', { ...ALL, queue }).queueOrder;
+      expect(queueOf({ fair: true })).toEqual({
+        kind: 'fair',
+        maxRequestsInQueuePerGroup: undefined,
+        weights: new Map(),
+      });
+      const fields = { max_requests_in_queue_per_group: 100, weights: { gold: 4, 7: 2 } };
+      expect(queueOf({ fair: true, ...fields })).toEqual({
+        kind: 'fair',
+        maxRequestsInQueuePerGroup: 100,
+        weights: new Map([
+          ['gold', 4],
+          ['7', 2],
+        ]),
+      });
+    });
+
+    test.each([{}, { fair: false }])('of %j is one list', (queue) => {
+      expect(policyOf('a', { ...ALL, queue }).queueOrder).toBeUndefined();
+    });
+
+    const CHARACTERS = 'must be 1 to 32 of a-z 0-9 _ -, and begin with a letter or a digit';
+    const named = (...names: unknown[]) => ({ lanes: names.map((name) => ({ name })) });
+    test.each<[queue: unknown, problem: string]>([
+      ['fair', 'queue must be an object with lanes, or with fair: true'],
+      [{ ...LANES, fair: true }, 'queue must have either lanes or fair: true'],
+      [{ lanes: {} }, 'queue.lanes must be a list'],
+      [named(), 'queue.lanes must have at least one lane'],
+      [named('a', 'b', 'c', 'd', 'e', 'f'), 'queue.lanes must have at most 5 lanes'],
+      [named('a', 'b', 'a'), 'queue.lanes must have lanes with different names'],
+      [{ lanes: ['a'] }, 'queue.lanes[0] must be an object with name'],
+      [named(7), 'queue.lanes[0].name must be a string'],
+      [named('Users'), `queue.lanes[0].name ${CHARACTERS}`],
+      [named('-a'), `queue.lanes[0].name ${CHARACTERS}`],
+      [named('a'.repeat(33)), `queue.lanes[0].name ${CHARACTERS}`],
+      [
+        { lanes: [{ name: 'a', head_start_millis: 86_400_001 }] },
+        'queue.lanes[0].head_start_millis must be a whole number from 0 to 86400000',
+      ],
+      [{ weights: { gold: 4 } }, 'queue.weights must have fair: true beside it'],
+      [
+        { ...LANES, max_requests_in_queue_per_group: 4 },
+        'queue.max_requests_in_queue_per_group must have fair: true beside it',
+      ],
+      [
+        { fair: true, max_requests_in_queue_per_group: 0 },
+        'queue.max_requests_in_queue_per_group must be a whole number from 1 to 100000',
+      ],
+      [{ fair: true, weights: [4] }, 'queue.weights must be an object'],
+      [
+        { fair: true, weights: { gold: 1001 } },
+        'queue.weights.gold must be a whole number from 1 to 1000',
+      ],
+      ...['', 'é'.repeat(33), 'a\nb'].map((group): [object, string] => [
+        { fair: true, weights: { [group]: 2 } },
+        'queue.weights must have names of groups, each a text of 1 to 64 bytes of UTF-8 without control characters',
+      ]),
+    ])('of %j is rejected', (queue, problem) => {
+      expect(() => parse({ queue })).toThrow(`keys[0].${problem}`);
+    });
+
+    test('with an unknown field is rejected with the field that is meant', () => {
+      const text =
+        'keys:\n  - key_pattern: a\n    queue: { lanes: [{ name: a, headstart_millis: 5 }] }';
+      expect(() => parseRules(text, 'a.yaml')).toThrow(
+        'a.yaml:3:33: unknown field headstart_millis; did you mean head_start_millis?',
+      );
+    });
+
+    test('of a later rule replaces an earlier one as a whole, and stays with other fields', () => {
+      const rules = [
+        { ...ALL, queue: { fair: true, weights: { gold: 4 } } },
+        { key_pattern: 'more', max_requests_in_queue: 7 },
+        { key_pattern: 'lanes', queue: LANES },
+        { key_pattern: 'equal', queue: { fair: true } },
+        { key_pattern: 'one list', queue: {} },
+      ];
+      const orderOf = (key: string) => policyOf(key, ...rules).queueOrder;
+      expect(orderOf('more')).toMatchObject({ kind: 'fair', weights: new Map([['gold', 4]]) });
+      expect(orderOf('lanes')).toMatchObject({ kind: 'lanes' });
+      expect(orderOf('equal')).toMatchObject({ kind: 'fair', weights: new Map() });
+      expect(orderOf('one list')).toBeUndefined();
+    });
+  });
+
+  describe('lanes of a limit', () => {
+    const limited = (lanes: unknown, queue?: object) => ({ queue, limits: [{ ...SHARE, lanes }] });
+
+    test('are lanes of the queue of the same rule', () => {
+      const [own, share] = policyOf('a', { ...ALL, ...limited(['batch'], LANES) }).limits;
+      expect([own.lanes, share?.lanes]).toEqual([undefined, ['batch']]);
+    });
+
+    test.each<[lanes: unknown, queue: object | undefined, problem: string]>([
+      ['batch', LANES, ' must be a list'],
+      [[], LANES, ' must have at least one lane'],
+      [['batch', 'batch'], LANES, ' must have different lanes'],
+      [
+        ['batch', 'bulk'],
+        LANES,
+        "[1] must be a lane of the rule's queue, one of interactive, batch, not bulk",
+      ],
+      [['batch'], undefined, ' must have queue with these lanes in the same rule'],
+      [['batch'], { fair: true }, ' must have queue with these lanes in the same rule'],
+    ])('of %j with the queue %j are rejected', (lanes, queue, problem) => {
+      expect(() => parse(limited(lanes, queue))).toThrow(`keys[0].limits[0].lanes${problem}`);
+    });
+
+    const LATER = [
+      {
+        ...ALL,
+        queue: LANES,
+        limits: [
+          { ...SHARE, lanes: ['batch'] },
+          { ...SHARE, name: 'all' },
+        ],
+      },
+      { key_pattern: 'same', queue: { lanes: [{ name: 'batch' }, { name: 'night' }] } },
+      { key_pattern: 'other', queue: { lanes: [{ name: 'night' }] } },
+      { key_pattern: 'groups', queue: { fair: true } },
+    ];
+    test.each([
+      ['without queue', ['batch-share', 'all']],
+      ['same', ['batch-share', 'all']],
+      ['other', ['all']],
+      ['groups', ['all']],
+    ])('of an earlier rule: the key %j has the limits %j', (key, names) => {
+      const [, ...further] = policyOf(key, ...LATER).limits;
+      expect(further.map(({ name }) => name)).toEqual(names);
+    });
+  });
+
+  test('the digest knows weights and head starts', () => {
+    const digestOf = (queue: object): string =>
+      new RuleSet(parseRules(textOf({ ...ALL, queue })), DEFAULTS).digest;
+    const digests = [2, 3].flatMap((n) => [
+      digestOf({ fair: true, weights: { gold: n } }),
+      digestOf({ lanes: [{ name: 'a', head_start_millis: n }] }),
+    ]);
+    expect(new Set(digests).size).toBe(4);
+  });
+});
+
+const NAMES = [undefined, ...ALGORITHM_NAMES, 'gcra'];
+const STEPS = [undefined, 1, 2, 60, 61, 2.5, '5'];
+const BURSTS = [undefined, 0, 1, 7, 8, 1_000_000_000, 1_000_000_001, 1.5, '5'];
+const MAXIMUM = 7;
+
+interface Fields {
+  readonly algorithm?: string;
+  readonly steps?: unknown;
+  readonly burst?: unknown;
+}
+
+/** Each algorithm with each value of one field, and with both fields. Those without a value are left out. */
+const COMBINATIONS: readonly Fields[] = NAMES.flatMap((algorithm) =>
+  [
+    ...STEPS.map((steps) => ({ steps })),
+    ...BURSTS.map((burst) => ({ burst })),
+    { steps: 2, burst: 7 },
+    { steps: 61, burst: 8 },
+  ].map((numbers: Omit<Fields, 'algorithm'>) => ({
+    ...(algorithm !== undefined && { algorithm }),
+    ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined)),
+  })),
+);
+
+/** The fields that are wrong beside the others. */
+function wrongIn({ algorithm, steps, burst }: Fields, maximum: number): string[] {
+  const isWithin = (value: unknown, min: number, max: number): boolean =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  const isKnown = algorithm === undefined || ALGORITHM_NAMES.some((name) => name === algorithm);
+  const isSteps = algorithm === 'sliding_window' && isWithin(steps, 2, 60);
+  const isBurst = algorithm === 'token_bucket' && isWithin(burst, 1, Math.min(1e9, maximum));
+  return [
+    ...(isKnown ? [] : ['algorithm']),
+    ...(steps === undefined || isSteps ? [] : ['steps']),
+    ...(burst === undefined || isBurst ? [] : ['burst']),
+  ];
+}
+
+/** A file with one rule. */
+function fileOf(fields: object): string {
+  return JSON.stringify({ keys: [{ key_pattern: 'key', ...fields }] });
+}
+
+const limit = { name: 'further', window_millis: 1000 };
+
+test.each([
+  ['a rule', (fields: Fields) => fields, Infinity],
+  [
+    'a rule with a maximum',
+    (fields: Fields) => ({ max_requests_per_window: MAXIMUM, ...fields }),
+    7,
+  ],
+  [
+    'a limit of requests',
+    (fields: Fields) => ({ limits: [{ ...limit, max_requests_per_window: MAXIMUM, ...fields }] }),
+    MAXIMUM,
+  ],
+  [
+    'a limit of hits',
+    (fields: Fields) => ({ limits: [{ ...limit, max_hits_per_window: MAXIMUM, ...fields }] }),
+    MAXIMUM,
+  ],
+])(
+  '%s has the algorithm of its fields, or the file is rejected for a wrong one',
+  (_, rule, maximum) => {
+    for (const fields of COMBINATIONS) {
+      const [text, wrong] = [fileOf(rule(fields)), wrongIn(fields, maximum)];
+      if (wrong.length > 0) {
+        const named = `keys\\[0\\]\\.(limits\\[0\\]\\.)?(${wrong.join('|')}) must `;
+        expect(() => parseRules(text)).toThrow(new RegExp(named));
+      } else {
+        const { algorithm = 'fixed_window', ...numbers } = fields;
+        const { limits } = new RuleSet(parseRules(text), defaultPolicy(DEFAULTS)).policyOf('key');
+        const expected = algorithmOf(algorithm as AlgorithmName, numbers as { steps?: number });
+        expect(limits.at(-1)?.algorithm).toEqual(expected);
+      }
+    }
+  },
+);

@@ -1,104 +1,242 @@
+import { randomUUID } from 'node:crypto';
+
+import fc from 'fast-check';
+
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
-import { type Algorithm, FIXED_WINDOW } from '../../../../src/limiter/limits.js';
+import {
+  type Algorithm,
+  FIXED_WINDOW,
+  type Limit,
+  ownLimit,
+} from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
+import { Approvals } from '../../../../src/limiter/memory/approvals.js';
+import { Moments } from '../../../../src/limiter/memory/moments.js';
+import { Window } from '../../../../src/limiter/memory/limits/window.js';
 
-// What callers of a limiter can see of an instance is in test/support/behaviour.
+describe('an instance', () => {
+  // What callers of a limiter can see of an instance is in test/support/behaviour.
 
-const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
+  const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 
-/** UUIDs for the names that tests use. */
-const START = '0197c3a2-8b1e-4f00-8d5a-';
-const idOf = (name: string): string => START + Buffer.from(name).toString('hex').padStart(12, '0');
+  /** UUIDs for the names that tests use. */
+  const START = '0197c3a2-8b1e-4f00-8d5a-';
+  const idOf = (name: string): string =>
+    START + Buffer.from(name).toString('hex').padStart(12, '0');
 
-const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
+  const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
 
-let policy: { current: KeyLimits };
-let state: Instance;
-beforeEach(() => {
-  policy = { current: keyLimits(LIMITS) };
-  state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
+  let policy: { current: KeyLimits };
+  let state: Instance;
+  beforeEach(() => {
+    policy = { current: keyLimits(LIMITS) };
+    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
+  });
+
+  interface Overrides {
+    maxRequests?: number;
+    maxRequestsInQueue?: number;
+  }
+
+  const check = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
+    state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
+  const checkOrWait = (now: number, name: string): InstanceDecision =>
+    state.check(now, idOf(name), { key: 'k', canWait: true });
+
+  test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
+    const withCeilings = (maxRequests: number, maxRequestsInQueue: number): KeyLimits =>
+      keyLimits({ ...LIMITS, ceilings: { maxRequests, maxRequestsInQueue, windowMillis: 0 } });
+    check(0, 'a', { maxRequests: 9, maxRequestsInQueue: 7 });
+    policy.current = withCeilings(9, 7);
+    check(0, 'b');
+    expect(state.inspect(0)).toMatchObject({ limits: [{ maximum: 9 }], maxRequestsInQueue: 7 });
+    policy.current = withCeilings(8, 6);
+    check(0, 'c');
+    expect(state.inspect(0)).toMatchObject({ limits: [{ maximum: 2 }], maxRequestsInQueue: 2 });
+  });
+
+  describe('a key', () => {
+    test.each([
+      ['a release', () => state.release(3500, idOf('a'))],
+      ['a settle', () => state.settle(3500)],
+      ['an inspection', () => state.inspect(3500)],
+      ['the withdrawal of an unknown id', () => state.withdraw(3500, idOf('x'))],
+    ])('is not kept by %s', (_name, call) => {
+      check(0, 'a');
+      call();
+      expect(state.isIdle(3999)).toBe(false);
+      expect(state.isIdle(4000)).toBe(true);
+    });
+
+    test('is kept by a check that finds the queue full', () => {
+      check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 0 });
+      check(1000, 'b');
+      expect(checkOrWait(1500, 'c')).toBe('queue_full');
+      expect(state.isIdle(4999)).toBe(false);
+    });
+  });
+
+  describe('a peek', () => {
+    test('sees waiters approved whose turn has come, and approves nobody', () => {
+      const granted: string[] = [];
+      state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), (ids) => {
+        granted.push(...ids);
+      });
+      check(0, 'a');
+      check(0, 'b');
+      checkOrWait(0, 'c');
+      const before = state.examine(1000, 9);
+      expect(state.peek(1000, { hits: 1 })).toMatchObject({ decision: 'approved', turnMillis: 0 });
+      expect(state.peek(1000, { hits: 2 })).toMatchObject({ decision: 'denied', turnMillis: 1000 });
+      expect(state.examine(1000, 9)).toEqual(before);
+      expect(granted).toEqual([]);
+      state.settle(1000);
+      expect(granted).toEqual([idOf('c')]);
+    });
+
+    test.each<[string, Algorithm]>([
+      ['fixed windows', FIXED_WINDOW],
+      ['a sliding window', { name: 'sliding_window', steps: 10 }],
+      ['a token bucket', { name: 'token_bucket', burst: 2 }],
+    ])('leaves every id and hold of %s where it is', (_name, algorithm) => {
+      policy.current = keyLimits({ ...LIMITS, algorithm });
+      state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
+      const held = { key: 'k', canWait: false, holdMillis: 5000 };
+      state.check(0, idOf('held'), held);
+      check(0, 'a');
+      checkOrWait(0, 'b');
+      policy.current = keyLimits({ ...LIMITS, maxRequests: 5 });
+      for (const now of [0, 900, 1000, 4000, 9000]) state.peek(now, { hits: 1, holdMillis: 1000 });
+      policy.current = keyLimits({ ...LIMITS, algorithm });
+      expect(state.waiting).toBe(1);
+      expect([state.release(0, idOf('a')), state.release(0, idOf('held'))]).toEqual([true, true]);
+      expect(state.inspect(0)).toMatchObject({ held: 0, waiting: 0, denied: 0 });
+    });
+  });
 });
 
-interface Overrides {
-  maxRequests?: number;
-  maxRequestsInQueue?: number;
+const limitOf = (name: string): Limit => ({
+  name,
+  windowMillis: 1000,
+  maximum: 100,
+  algorithm: FIXED_WINDOW,
+  counts: 'hits',
+  keepsReleased: false,
+});
+
+test('a correction for which there is too little memory changes no limit', () => {
+  /** Fills three tables of ids, and corrects one with this much memory. */
+  const correctWith = (bytes: number): { result: unknown; used: number[] } => {
+    const approvals = new Approvals(
+      0,
+      [ownLimit(1000, 100), limitOf('a'), limitOf('b')],
+      { maxIdsPerKey: 100, maxHoldsPerKey: 1 },
+      new MemoryBudget(bytes),
+    );
+    const id = randomUUID();
+    expect(approvals.add(0, id, {})).toBe(true);
+    const result = approvals.amend(0, id, { hits: 7 });
+    return { result, used: approvals.limits.map(({ used }) => used) };
+  };
+  // A table has 4 places of 16 bytes, and of 20 with hits. Both exist for a moment.
+  expect(correctWith(3 * 64)).toEqual({ result: 'store_full', used: [1, 1, 1] });
+  expect(correctWith(3 * 64 + 80)).toEqual({ result: 'store_full', used: [1, 1, 1] });
+  expect(correctWith(3 * 64 + 96)).toEqual({ result: 'store_full', used: [1, 1, 1] });
+  expect(correctWith(3 * 64 + 112)).toEqual({ result: {}, used: [7, 7, 7] });
+});
+
+const times = fc.array(fc.integer({ min: 0, max: 50 }), { maxLength: 60 });
+
+function momentsAt(list: readonly number[]): Moments {
+  const moments = new Moments();
+  for (const [i, at] of list.entries()) moments.add({ id: `${i}`, at });
+  return moments;
 }
 
-const check = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
-  state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
-const checkOrWait = (now: number, name: string): InstanceDecision =>
-  state.check(now, idOf(name), { key: 'k', canWait: true });
-
-test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
-  const withCeilings = (maxRequests: number, maxRequestsInQueue: number): KeyLimits =>
-    keyLimits({ ...LIMITS, ceilings: { maxRequests, maxRequestsInQueue, windowMillis: 0 } });
-  check(0, 'a', { maxRequests: 9, maxRequestsInQueue: 7 });
-  policy.current = withCeilings(9, 7);
-  check(0, 'b');
-  expect(state.inspect(0)).toMatchObject({ limits: [{ maximum: 9 }], maxRequestsInQueue: 7 });
-  policy.current = withCeilings(8, 6);
-  check(0, 'c');
-  expect(state.inspect(0)).toMatchObject({ limits: [{ maximum: 2 }], maxRequestsInQueue: 2 });
+test('moments come first to last, whatever their order was', () => {
+  fc.assert(
+    fc.property(times, (list) => {
+      const moments = momentsAt(list);
+      const found: number[] = [];
+      for (let next = moments.first; next; next = moments.first) {
+        found.push(next.at);
+        moments.removeFirst();
+      }
+      expect(found).toEqual([...list].sort((a, b) => a - b));
+      expect(moments.size).toBe(0);
+    }),
+  );
 });
 
-describe('a key', () => {
-  test.each([
-    ['a release', () => state.release(3500, idOf('a'))],
-    ['a settle', () => state.settle(3500)],
-    ['an inspection', () => state.inspect(3500)],
-    ['the withdrawal of an unknown id', () => state.withdraw(3500, idOf('x'))],
-  ])('is not kept by %s', (_name, call) => {
-    check(0, 'a');
-    call();
-    expect(state.isIdle(3999)).toBe(false);
-    expect(state.isIdle(4000)).toBe(true);
-  });
-
-  test('is kept by a check that finds the queue full', () => {
-    check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 0 });
-    check(1000, 'b');
-    expect(checkOrWait(1500, 'c')).toBe('queue_full');
-    expect(state.isIdle(4999)).toBe(false);
-  });
+test('a visit finds all moments up to a time, once', () => {
+  fc.assert(
+    fc.property(times, fc.integer({ min: 0, max: 50 }), (list, time) => {
+      const visited: string[] = [];
+      momentsAt(list).visitUntil(time, ({ id }) => visited.push(id));
+      const expected = [...list.keys()].filter((i) => list[i]! <= time).map(String);
+      expect(visited.sort()).toEqual(expected.sort());
+    }),
+  );
 });
 
-describe('a peek', () => {
-  test('sees waiters approved whose turn has come, and approves nobody', () => {
-    const granted: string[] = [];
-    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), (ids) => {
-      granted.push(...ids);
+test('a visit of three moments among thousands looks at few others', () => {
+  const moments = new Moments();
+  let looks = 0;
+  for (let i = 0; i < 10_000; i += 1) {
+    moments.add({
+      id: `${i}`,
+      get at() {
+        looks += 1;
+        return (i * 7919) % 10_000;
+      },
     });
-    check(0, 'a');
-    check(0, 'b');
-    checkOrWait(0, 'c');
-    const before = state.examine(1000, 9);
-    expect(state.peek(1000, { hits: 1 })).toMatchObject({ decision: 'approved', turnMillis: 0 });
-    expect(state.peek(1000, { hits: 2 })).toMatchObject({ decision: 'denied', turnMillis: 1000 });
-    expect(state.examine(1000, 9)).toEqual(before);
-    expect(granted).toEqual([]);
-    state.settle(1000);
-    expect(granted).toEqual([idOf('c')]);
-  });
+  }
+  looks = 0;
+  let visits = 0;
+  moments.visitUntil(2, () => (visits += 1));
+  expect(visits).toBe(3);
+  expect(looks).toBeLessThanOrEqual(3 * 3);
+});
 
-  test.each<[string, Algorithm]>([
-    ['fixed windows', FIXED_WINDOW],
-    ['a sliding window', { name: 'sliding_window', steps: 10 }],
-    ['a token bucket', { name: 'token_bucket', burst: 2 }],
-  ])('leaves every id and hold of %s where it is', (_name, algorithm) => {
-    policy.current = keyLimits({ ...LIMITS, algorithm });
-    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
-    const held = { key: 'k', canWait: false, holdMillis: 5000 };
-    state.check(0, idOf('held'), held);
-    check(0, 'a');
-    checkOrWait(0, 'b');
-    policy.current = keyLimits({ ...LIMITS, maxRequests: 5 });
-    for (const now of [0, 900, 1000, 4000, 9000]) state.peek(now, { hits: 1, holdMillis: 1000 });
-    policy.current = keyLimits({ ...LIMITS, algorithm });
-    expect(state.waiting).toBe(1);
-    expect([state.release(0, idOf('a')), state.release(0, idOf('held'))]).toEqual([true, true]);
-    expect(state.inspect(0)).toMatchObject({ held: 0, waiting: 0, denied: 0 });
-  });
+test('ends its length after its start, and is idle three windows later', () => {
+  const window = new Window(500, 1000);
+  expect(window.millis).toBe(1000);
+  expect(window.end).toBe(1500);
+  expect(window.idleAt).toBe(4500);
+});
+
+test('stays anchored to its first start, whenever it is rolled', () => {
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.array(fc.nat({ max: 1_000_000 })),
+      (start, millis, steps) => {
+        const window = new Window(start, millis);
+        let now = start;
+        for (const step of steps) {
+          now += step;
+          window.rollTo(now, millis);
+          expect((window.end - start) % millis).toBe(0);
+          expect(now).toBeLessThan(window.end);
+          expect(now).toBeGreaterThanOrEqual(window.end - millis);
+        }
+      },
+    ),
+  );
+});
+
+test.each([
+  [1499, 1500, 1000],
+  [1500, 1800, 300],
+  [1799, 1800, 300],
+  [1800, 2100, 300],
+  [2600, 2800, 300],
+])('a changed length counts from the last boundary on: at %d', (now, end, millis) => {
+  const window = new Window(500, 1000);
+  window.rollTo(now, 300);
+  expect([window.end, window.millis]).toEqual([end, millis]);
 });

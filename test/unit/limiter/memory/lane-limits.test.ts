@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import type { QueueList } from '../../../../src/limiter/queue-order.js';
 import { extent } from '../../../support/extent.js';
-import { group, idOf, InstanceInMemory, lane } from '../../../support/instance-in-memory.js';
+import { idOf, InstanceInMemory, lane } from '../../../support/instance-in-memory.js';
 import type { DeclaredLimits, FurtherLimit } from '../../../support/limits.js';
 
 const INTERACTIVE = lane('interactive', 30_000);
@@ -57,34 +57,6 @@ test('more hits than the maximum of a limit of other lanes may pass', () => {
   expect(key.check('i', INTERACTIVE, { hits: 3 })).toBe('approved');
 });
 
-test('a head that only the limit of its lane stops does not stop the others', () => {
-  const key = new InstanceInMemory(withShare(4, share(1, { windowMillis: 10_000 })));
-  expect(key.wait('b1', BATCH)).toBe('approved');
-  expect(key.wait('b2', BATCH)).toBe('waiting');
-  expect(key.wait('i1', INTERACTIVE)).toBe('approved');
-  expect(key.wait('b3', BATCH)).toBe('waiting');
-  expect(key.check('b4', BATCH)).toBe('denied');
-  expect(key.wait('i2', INTERACTIVE, { hits: 2 })).toBe('approved');
-  expect(key.wait('i3', INTERACTIVE)).toBe('waiting');
-  expect(key.used).toEqual([4, 1]);
-  expect(key.instance.turns.exactRoomAt).toBe(1000);
-  expect(key.settleAt(1000)).toEqual(['i3']);
-  expect(key.instance.turns.exactRoomAt).toBe(10_000);
-  expect(key.settleAt(10_000)).toEqual(['b2']);
-});
-
-test('a waiter of another lane is served behind a head that its own limit stops', () => {
-  const early = lane('batch', 60_000);
-  const key = new InstanceInMemory(withShare(3, share(1)));
-  key.check('b1', early);
-  key.check('i1', INTERACTIVE, { hits: 2 });
-  key.wait('b2', early, { hits: 1 });
-  key.wait('b3', early);
-  key.wait('i2', INTERACTIVE);
-  key.wait('i3', INTERACTIVE);
-  expect(key.settleAt(1000)).toEqual(['b2', 'i2', 'i3']);
-});
-
 test('a newcomer waits for a head that a limit stops which counts it as well', () => {
   const lanes = ['batch', 'interactive'];
   const key = new InstanceInMemory(withShare(9, share(3, { lanes })));
@@ -92,14 +64,6 @@ test('a newcomer waits for a head that a limit stops which counts it as well', (
   key.wait('large', INTERACTIVE, { hits: 2 });
   expect(key.check('b', BATCH)).toBe('denied');
   expect(key.check('other', lane('other'))).toBe('approved');
-});
-
-test('a head that the own limit stops stops all lanes', () => {
-  const key = new InstanceInMemory(withShare(4, share(1)));
-  key.check('x', INTERACTIVE, { hits: 3 });
-  expect(key.wait('large', INTERACTIVE, { hits: 2 })).toBe('waiting');
-  expect(key.check('b', BATCH)).toBe('denied');
-  expect(key.peek(BATCH)).toMatchObject({ decision: 'denied', turnMillis: 1000 });
 });
 
 test('a head that lacks a place for its id stops all lanes, and those without', () => {
@@ -124,14 +88,6 @@ test('when waiters may have room next is the earliest time of the heads that are
   expect(key.instance.turns.millisToTurn(0, { list: INTERACTIVE })).toBe(4000);
   expect(key.settleAt(2000)).toEqual(['i']);
   expect(key.settleAt(3000)).toEqual(['b']);
-});
-
-test('groups and those without a list count in no limit of lanes', () => {
-  const key = new InstanceInMemory(withShare(5, share(1)));
-  for (const [i, list] of [group('batch'), undefined, group('batch')].entries()) {
-    expect(key.check(`n${i}`, list)).toBe('approved');
-  }
-  expect(key.used).toEqual([3, 0]);
 });
 
 describe('held approvals', () => {

@@ -1,7 +1,12 @@
 import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { pino } from 'pino';
 
 import { FIXED_WINDOW, ownLimit } from '../../../../src/limiter/limits.js';
 import { type KeyNames, KeyNaming, storedNames } from '../../../../src/redis/shared/key-names.js';
+import { Listing } from '../../../../src/redis/listing.js';
+import { CallerHistory, UNKNOWN_HISTORY } from '../../../../src/redis/caller-history.js';
+import { ManualClock } from '../../../support/manual-clock.js';
 
 const naming = new KeyNaming('sluice:');
 
@@ -145,4 +150,162 @@ test('the names of a key depend on the algorithms of its limits', () => {
       name === ':limit:a' ? [':ids:0', ':ids:1', ':limit:a:0', ':limit:a:1'] : [name],
     ),
   );
+});
+
+let scans = 0;
+
+/** The number of pages of a listing from SCANs with these cursors. */
+async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: number) {
+  scans = 0;
+  const scan = (cursor: string) => {
+    scans += 1;
+    return Promise.resolve([String(nextCursor(Number(cursor))), []]);
+  };
+  const connections = {
+    primaries: () => new Map([['primary', { scan } as unknown as Redis]]),
+    slotOf: () => 0,
+  };
+  const parts = { connections, timeoutMillis: 1000, logger: pino({ level: 'silent' }) };
+  const scripts = { inspect: () => Promise.reject(new Error('there is nothing to inspect')) };
+  const listing = new Listing(scripts, new KeyNaming('sluice:'), parts, longestMillis);
+  let pages = 0;
+  for await (const page of listing.pages()) pages += page.length + 1;
+  return pages;
+}
+
+test('a listing ends with the cursor 0', async () => {
+  expect(await pagesOf((cursor) => (cursor + 1) % 1000)).toBe(1000);
+});
+
+// The steps before the cycle, and its length.
+test.each([
+  [0, 1],
+  [1, 2],
+  [500, 1],
+  [500, 333],
+  [3, 1000],
+])('a listing ends if its cursors repeat in a cycle (%d, %d)', async (before, circle) => {
+  const next = (cursor: number) => (cursor < before + circle ? cursor + 1 : before + 1);
+
+  await expect(pagesOf(next)).rejects.toMatchObject({
+    reason: 'store_unavailable',
+    cause: { message: expect.stringContaining('SCAN has no end after a second cursor') as unknown },
+  });
+});
+
+// The first, second, fourth ... cursor is compared with those that follow it.
+test.each([
+  [1, 2],
+  [2, 3],
+  [3, 6],
+])('a cycle of %d cursors is found after %d SCANs', async (circle, expected) => {
+  await expect(pagesOf((cursor) => (cursor < circle ? cursor + 1 : 1))).rejects.toThrow();
+  expect(scans).toBe(expected);
+});
+
+test('a listing ends in time if its cursors never end', async () => {
+  await expect(pagesOf((cursor) => cursor + 1, 20)).rejects.toMatchObject({
+    cause: { message: 'SCAN has no end after 20 ms' },
+  });
+});
+
+describe('the history of a caller', () => {
+  const LEASE = 3000;
+  /** How far Redis's clock is ahead of the replica's. */
+  const AHEAD = 1_000_000;
+
+  const clock = new ManualClock(0);
+  let isAway = false;
+  let rulesLoadedAt = 0;
+  let onReady: () => void = () => undefined;
+  let primaries = new Map<string, Redis>();
+  let history: CallerHistory;
+
+  const server = Object.create(null) as Redis;
+
+  beforeEach(() => {
+    isAway = false;
+    rulesLoadedAt = clock.now();
+    primaries = new Map([['primary', server]]);
+    history = new CallerHistory({
+      connections: {
+        primaries: () => primaries,
+        shardOf: (name) => name,
+        onReady: (callback) => (onReady = callback),
+      },
+      clock,
+      rulesLoadedAt: () => rulesLoadedAt,
+      leaseMillis: LEASE,
+      readTime: () =>
+        isAway ? Promise.reject(new Error('down')) : Promise.resolve(clock.now() + AHEAD),
+    });
+  });
+
+  afterEach(() => {
+    history.dispose();
+  });
+
+  const known = (): number[] => history.of('primary').split(':').map(Number);
+
+  test('nothing is known before Redis has answered, or about an unknown shard', async () => {
+    expect(history.of('another')).toBe(UNKNOWN_HISTORY);
+    isAway = true;
+    primaries.set('silent', server);
+    await clock.advance(LEASE);
+    expect(history.of('silent')).toBe(UNKNOWN_HISTORY);
+  });
+
+  test("all times are in Redis's time", async () => {
+    const begun = clock.now();
+    await clock.advance(1);
+    expect(known()).toEqual([begun, begun, begun].map((millis) => millis + AHEAD));
+  });
+
+  test('contact goes on while Redis answers, even without requests', async () => {
+    await clock.advance(1);
+    const [, since] = known();
+    await clock.advance(2 * LEASE);
+    const [, sinceThen, until] = known();
+    expect(sinceThen).toBe(since);
+    expect(until).toBeGreaterThan(clock.now() + AHEAD - LEASE / 2);
+  });
+
+  test('contact begins again after half a lease without an answer of Redis, and no sooner', async () => {
+    await clock.advance(1);
+    const [, since] = known();
+    isAway = true;
+    await clock.advance(LEASE / 3);
+    isAway = false;
+    onReady();
+    await clock.advance(1);
+    expect(known()[1]).toBe(since);
+    isAway = true;
+    await clock.advance(LEASE / 2);
+    isAway = false;
+    onReady();
+    await clock.advance(1);
+    expect(known()[1]).toBeGreaterThan(clock.now() + AHEAD - 10);
+  });
+
+  test('rules that are loaded later are known at once', async () => {
+    await clock.advance(10);
+    rulesLoadedAt = clock.now();
+    expect(known()[0]).toBe(clock.now() + AHEAD);
+  });
+
+  test('each shard has its own history, and a removed shard has none', async () => {
+    primaries.set('second', server);
+    await clock.advance(LEASE);
+    const [, since] = history.of('second').split(':').map(Number);
+    expect(since).toBeGreaterThan(known()[1]!);
+    primaries.delete('second');
+    await clock.advance(LEASE);
+    expect(history.of('second')).toBe(UNKNOWN_HISTORY);
+  });
+
+  test('a history that is disposed of asks no more', () => {
+    expect(clock.isAwaited).toBe(true);
+    history.dispose();
+    expect(clock.isAwaited).toBe(false);
+  });
 });

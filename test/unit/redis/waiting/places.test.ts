@@ -1,116 +1,282 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
 import { Waiter } from '../../../../src/limiter/waiter.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
+import { TicketOrder } from '../../../../src/redis/waiting/ticket-order.js';
+import { eventLoop } from '../../../../src/common/ticks.js';
+import type { RequestStatus } from '../../../../src/limiter/limiter.js';
+import { StatusCalls } from '../../../../src/redis/waiting/status-calls.js';
+import { KeyNaming, type KeyNames } from '../../../../src/redis/shared/key-names.js';
+import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
 
-let places: Places;
-beforeEach(() => {
-  places = new Places();
+describe('places', () => {
+  let places: Places;
+  beforeEach(() => {
+    places = new Places();
+  });
+
+  function ask(...requestIds: string[]): void {
+    for (const requestId of requestIds) places.ask(new Waiter(requestId), 5);
+  }
+
+  /** Places that have a ticket, given out in this order. */
+  function waiting(tickets: Readonly<Record<string, number>>): void {
+    for (const [requestId, ticket] of Object.entries(tickets)) {
+      ask(requestId);
+      places.giveTicket(requestId, ticket);
+    }
+  }
+
+  const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.claim);
+
+  test('a place asks first, then has a ticket, then is gone', () => {
+    ask('a');
+    expect(places.asking('a')).toMatchObject({ askedAt: 5, isDoubted: false });
+    expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([
+      1,
+      false,
+      undefined,
+    ]);
+    places.giveTicket('a', 7);
+    expect(places.asking('a')).toBeUndefined();
+    expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([1, true, 7]);
+    expect(places.remove('a')?.waiter.requestId).toBe('a');
+    expect(places.remove('a')).toBeUndefined();
+    expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([
+      0,
+      false,
+      undefined,
+    ]);
+  });
+
+  test('a removed place gets no ticket', () => {
+    ask('a');
+    places.remove('a');
+    places.giveTicket('a', 7);
+    expect(places.size).toBe(0);
+  });
+
+  test('the waiters include all places, and the ids only places with a ticket', () => {
+    waiting({ b: 2 });
+    ask('a');
+    expect([...places.waiters()].map(({ requestId }) => requestId)).toEqual(['a', 'b']);
+    expect(places.ticketedClaims()).toEqual(['b']);
+  });
+
+  describe('doubts', () => {
+    test('about all places are taken in the order of tickets, a given number at a time', () => {
+      waiting({ b: 20, c: 30, a: 10 });
+      expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+      places.doubtAll();
+      expect(places.takeDoubted(2)).toEqual([
+        { claim: 'a', ticket: 10, hits: 1 },
+        { claim: 'b', ticket: 20, hits: 1 },
+      ]);
+      expect(places.hasDoubted).toBe(true);
+      expect(takeIds()).toEqual(['c']);
+      expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+    });
+
+    test('about one place are only about it, however often', () => {
+      waiting({ a: 10, b: 20, c: 30 });
+      places.doubt('b');
+      places.doubt('b');
+      expect(takeIds(1)).toEqual(['b']);
+      expect(places.hasDoubted).toBe(false);
+    });
+
+    test('that come again are taken again', () => {
+      waiting({ a: 10, b: 20 });
+      places.doubtAll();
+      takeIds(1);
+      places.doubtAll();
+      expect(takeIds()).toEqual(['a', 'b']);
+    });
+
+    test('end with their places', () => {
+      waiting({ a: 10, b: 20 });
+      places.doubtAll();
+      places.remove('a');
+      expect(places.hasDoubted).toBe(true);
+      places.remove('b');
+      expect(places.hasDoubted).toBe(false);
+    });
+
+    test('hold for a place that gets its ticket later', () => {
+      ask('a');
+      places.doubtAll();
+      expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+      places.giveTicket('a', 10);
+      expect([places.hasDoubted, takeIds()]).toEqual([true, ['a']]);
+    });
+  });
 });
 
-function ask(...requestIds: string[]): void {
-  for (const requestId of requestIds) places.ask(new Waiter(requestId), 5);
+const placesOf = (...tickets: number[]): { ticket: number }[] =>
+  tickets.map((ticket) => ({ ticket }));
+
+function orderOf<Place extends { ticket: number }>(places: readonly Place[]): TicketOrder<Place> {
+  const order = new TicketOrder<Place>();
+  for (const place of places) order.add(place);
+  return order;
 }
 
-/** Places that have a ticket, given out in this order. */
-function waiting(tickets: Readonly<Record<string, number>>): void {
-  for (const [requestId, ticket] of Object.entries(tickets)) {
-    ask(requestId);
-    places.giveTicket(requestId, ticket);
+test('places are in the order of their tickets, in whatever order they come', () => {
+  const order = orderOf(placesOf(20, 50, 10, 40, 30, 5));
+  expect(Array.from(order, ({ ticket }) => ticket)).toEqual([5, 10, 20, 30, 40, 50]);
+  expect(order.first?.ticket).toBe(5);
+});
+
+test('a place is removed, and not another one with the same ticket', () => {
+  const [before, earlier, later, after] = [
+    { ticket: 1, check: 'of before' },
+    { ticket: 7, check: 'earlier' },
+    { ticket: 7, check: 'later' },
+    { ticket: 9, check: 'after' },
+  ];
+  for (const removed of [earlier, later]) {
+    const order = orderOf([before, earlier, later, after]);
+    expect(order.countBefore(removed)).toBe(removed === earlier ? 1 : 2);
+    order.remove(removed);
+    expect([...order]).toEqual([before, removed === earlier ? later : earlier, after]);
+  }
+});
+
+test('nobody is first once all are removed, and lower tickets may come then', () => {
+  const only = { ticket: 100 };
+  const order = orderOf([only]);
+  order.remove(only);
+  expect([order.first, [...order]]).toEqual([undefined, []]);
+  const lower = placesOf(1, 2);
+  for (const place of lower) order.add(place);
+  expect([...order]).toEqual(lower);
+});
+
+test('a request that comes back to its place costs a few looks, however many wait', () => {
+  let looks = 0;
+  const places = Array.from({ length: 10_000 }, (_, ticket) => ({
+    get ticket() {
+      looks += 1;
+      return ticket;
+    },
+  }));
+  const order = orderOf(places);
+  const back = places[5000];
+  if (!back) throw new Error('there are 10,000');
+  looks = 0;
+  order.remove(back);
+  order.add(back);
+  expect(looks).toBeLessThan(50);
+  expect(order.countBefore(back)).toBe(5000);
+});
+
+const naming = new KeyNaming('');
+const [k, l] = [naming.namesOf('k'), naming.namesOf('l')];
+const MOST_IDS = 100;
+const MOST_CALLS = 16;
+
+/** Redis, whose calls are answered one by one. The position in each status is the number in the id. */
+class Store {
+  readonly calls: { readonly key: string; readonly ids: readonly string[] }[] = [];
+  readonly answers: ((error?: Error) => void)[] = [];
+
+  statuses({ key }: KeyNames, ids: readonly string[]): Promise<RequestStatus[]> {
+    this.calls.push({ key, ids });
+    return new Promise((resolve, reject) => {
+      this.answers.push((error) => {
+        if (error) reject(error);
+        else resolve(ids.map((id) => ({ status: 'waiting', position: Number(id), waitMillis: 0 })));
+      });
+    });
   }
 }
 
-const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.claim);
+const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => String(i));
 
-test('a place asks first, then has a ticket, then is gone', () => {
-  ask('a');
-  expect(places.asking('a')).toMatchObject({ askedAt: 5, isDoubted: false });
-  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([1, false, undefined]);
-  places.giveTicket('a', 7);
-  expect(places.asking('a')).toBeUndefined();
-  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([1, true, 7]);
-  expect(places.remove('a')?.waiter.requestId).toBe('a');
-  expect(places.remove('a')).toBeUndefined();
-  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([0, false, undefined]);
+test('requests of one key and one tick share a call, and each gets its own status', async () => {
+  const store = new Store();
+  const calls = new StatusCalls(store, eventLoop);
+  const asked = [calls.statusOf(k, '7'), calls.statusOf(l, '1'), calls.statusOf(k, '3')];
+  await nextTick();
+  void calls.statusOf(k, '9');
+  await nextTick();
+  expect(store.calls).toEqual([
+    { key: 'k', ids: ['7', '3'] },
+    { key: 'l', ids: ['1'] },
+    { key: 'k', ids: ['9'] },
+  ]);
+  for (const answer of store.answers) answer();
+  expect(await Promise.all(asked)).toMatchObject([
+    { position: 7 },
+    { position: 1 },
+    { position: 3 },
+  ]);
 });
 
-test('a removed place gets no ticket', () => {
-  ask('a');
-  places.remove('a');
-  places.giveTicket('a', 7);
-  expect(places.size).toBe(0);
+test('a call has a hundred requests at most, and few calls are under way at a time', async () => {
+  const store = new Store();
+  const calls = new StatusCalls(store, eventLoop);
+  const asked = ids((MOST_CALLS + 2) * MOST_IDS).map((id) => calls.statusOf(k, id));
+  await nextTick();
+  expect(store.calls.map(({ ids: ofCall }) => ofCall.length)).toEqual(
+    new Array(MOST_CALLS).fill(MOST_IDS),
+  );
+  for (let i = 0; i < MOST_CALLS + 2; i += 1) {
+    store.answers[i]!();
+    await nextTick();
+  }
+  expect(await Promise.all(asked)).toMatchObject(
+    ids(asked.length).map((id) => ({ position: Number(id) })),
+  );
 });
 
-test('the waiters include all places, and the ids only places with a ticket', () => {
-  waiting({ b: 2 });
-  ask('a');
-  expect([...places.waiters()].map(({ requestId }) => requestId)).toEqual(['a', 'b']);
-  expect(places.ticketedClaims()).toEqual(['b']);
+test('a call that fails fails its requests, and no others', async () => {
+  const store = new Store();
+  const calls = new StatusCalls(store, eventLoop);
+  const asked = [calls.statusOf(k, '1'), calls.statusOf(k, '2'), calls.statusOf(l, '3')];
+  await nextTick();
+  store.answers[0]!(new Error('refused'));
+  store.answers[1]!();
+  const outcomes = await Promise.allSettled(asked);
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
 });
 
-test('the lowest ticket is known, in whatever order tickets come', () => {
-  waiting({ b: 20, c: 30, a: 10, d: 25 });
-  expect(places.first?.ticket).toBe(10);
-  places.remove('a');
-  expect(places.first?.ticket).toBe(20);
-});
+test('two jobs run at a time and the others follow in their order, even if one fails', async () => {
+  const line = new AtATime(2);
+  const begun: number[] = [];
+  const ends: ((error?: Error) => void)[] = [];
+  const run = (i: number): Promise<number> =>
+    line.run(() => {
+      begun.push(i);
+      return new Promise((resolve, reject) => {
+        ends[i] = (error) => {
+          if (error) reject(error);
+          else resolve(i);
+        };
+      });
+    });
+  const jobs = [0, 1, 2, 3, 4].map(run);
+  const all = Promise.allSettled(jobs);
+  await nextTick();
+  expect(begun).toEqual([0, 1]);
+  ends[1]!(new Error('failed'));
+  await nextTick();
+  expect(begun).toEqual([0, 1, 2]);
+  ends[0]!();
+  ends[2]!();
+  await nextTick();
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+  ends[3]!();
+  ends[4]!();
+  const succeeded = (await all).map(({ status }) => status === 'fulfilled');
+  expect(succeeded).toEqual([true, false, true, true, true]);
 
-test('a lower ticket that comes after a place was removed has its own place', () => {
-  waiting({ a: 10, b: 40, c: 30 });
-  places.remove('b');
-  waiting({ d: 20 });
-  expect(places.ticketedClaims()).toEqual(['a', 'd', 'c']);
-});
-
-test('lower tickets are possible when none is left, since a new primary may count from less', () => {
-  waiting({ a: 100 });
-  places.remove('a');
-  waiting({ b: 1, c: 2 });
-  expect(places.ticketedClaims()).toEqual(['b', 'c']);
-});
-
-describe('doubts', () => {
-  test('about all places are taken in the order of tickets, a given number at a time', () => {
-    waiting({ b: 20, c: 30, a: 10 });
-    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
-    places.doubtAll();
-    expect(places.takeDoubted(2)).toEqual([
-      { claim: 'a', ticket: 10, hits: 1 },
-      { claim: 'b', ticket: 20, hits: 1 },
-    ]);
-    expect(places.hasDoubted).toBe(true);
-    expect(takeIds()).toEqual(['c']);
-    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
-  });
-
-  test('about one place are only about it, however often', () => {
-    waiting({ a: 10, b: 20, c: 30 });
-    places.doubt('b');
-    places.doubt('b');
-    expect(takeIds(1)).toEqual(['b']);
-    expect(places.hasDoubted).toBe(false);
-  });
-
-  test('that come again are taken again', () => {
-    waiting({ a: 10, b: 20 });
-    places.doubtAll();
-    takeIds(1);
-    places.doubtAll();
-    expect(takeIds()).toEqual(['a', 'b']);
-  });
-
-  test('end with their places', () => {
-    waiting({ a: 10, b: 20 });
-    places.doubtAll();
-    places.remove('a');
-    expect(places.hasDoubted).toBe(true);
-    places.remove('b');
-    expect(places.hasDoubted).toBe(false);
-  });
-
-  test('hold for a place that gets its ticket later', () => {
-    ask('a');
-    places.doubtAll();
-    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
-    places.giveTicket('a', 10);
-    expect([places.hasDoubted, takeIds()]).toEqual([true, ['a']]);
-  });
+  const later = [5, 6, 7].map(run);
+  await nextTick();
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  ends[5]!();
+  ends[6]!();
+  await nextTick();
+  ends[7]!();
+  expect(await Promise.all(later)).toEqual([5, 6, 7]);
 });

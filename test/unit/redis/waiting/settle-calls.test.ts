@@ -7,185 +7,514 @@ import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';
 import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
-import { ScriptedStore } from '../../../support/waiting/scripted-store.js';
+import { ScriptedStore, quiet } from '../../../support/waiting/scripted-store.js';
+import { SettleLine, type Unsettled } from '../../../../src/redis/waiting/settle-line.js';
+import { until } from '../../../support/until.js';
+import { type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/lease-renewals.js';
 
 const LEASE = 3000;
-const LOOK_AGAIN = 40_000;
 
-let store: ScriptedStore;
-let clock: ManualClock;
-let log: RecordedLog;
-let places: Places;
-let withdrawn: (readonly string[])[];
-let lease: Lease;
-let calls: SettleCalls;
-beforeEach(() => {
-  store = new ScriptedStore();
-  clock = new ManualClock(0);
-  log = recordLog('debug');
-  places = new Places();
-  withdrawn = [];
-  lease = new Lease(LEASE, LOOK_AGAIN);
-  calls = new SettleCalls(places, {
-    names: new KeyNaming('').namesOf('k'),
-    store,
-    clock,
-    logger: log.logger,
-    lease,
-    withdraw: (requestIds) => withdrawn.push([...requestIds]),
-  });
-  lease.settled(0);
-  for (const ticket of [3, 1, 2]) {
-    places.ask(new Waiter(`w${ticket}`), 0);
-    places.giveTicket(`w${ticket}`, ticket);
-  }
-});
+describe('settle calls', () => {
+  const LOOK_AGAIN = 40_000;
 
-/** A call that is answered at once. */
-const KNOWN: KnownWindow = { millisLeft: 700, limits: '1000:1:5' };
-
-async function settle(): Promise<SettleReply | undefined> {
-  const reply = calls.settle(KNOWN);
-  await store.last.answer();
-  return reply;
-}
-
-test('a call says what is known, and asks only about doubted waiters', async () => {
-  const reply = calls.settle(KNOWN);
-  expect(store.last).toMatchObject({ state: '{k}', known: KNOWN, ids: [] });
-  await store.last.answer({ waiting: 3 });
-  expect(await reply).toMatchObject({ waiting: 3 });
-});
-
-test('calls ask about doubted waiters in the order of their tickets, 500 at a time', async () => {
-  for (let ticket = 1001; ticket <= 1600; ticket += 1) {
-    places.ask(new Waiter(`w${ticket}`), 0);
-    places.giveTicket(`w${ticket}`, ticket);
-  }
-  places.doubtAll();
-  await settle();
-  await settle();
-  await settle();
-  expect(store.calls.map(({ ids }) => ids.length)).toEqual([500, 103, 0]);
-  const tickets = store.calls.flatMap(({ askedAbout }) => askedAbout.map(({ ticket }) => ticket));
-  expect(tickets).toEqual([...tickets].sort((a, b) => a - b));
-  expect(store.calls[0]!.ids.slice(0, 3)).toEqual(['w1', 'w2', 'w3']);
-});
-
-describe('a call that fails', () => {
-  test('leaves all waiters doubted, also the waiters that it asked about', async () => {
-    places.doubt('w1');
-    const failed = calls.settle(KNOWN);
-    await store.last.fail();
-    expect(await failed).toBeUndefined();
-    await settle();
-    expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
-  });
-
-  test.each([
-    ['warn', 'a fault', new Error('a fault')],
-    ['debug', 'a store that is down', new StoreUnavailableError()],
-  ])('is logged only once in a row, at level %s: %s', async (level, _what, error) => {
-    for (let i = 0; i < 3; i += 1) {
-      void calls.settle(KNOWN);
-      await store.last.fail(error);
+  let store: ScriptedStore;
+  let clock: ManualClock;
+  let log: RecordedLog;
+  let places: Places;
+  let withdrawn: (readonly string[])[];
+  let lease: Lease;
+  let calls: SettleCalls;
+  beforeEach(() => {
+    store = new ScriptedStore();
+    clock = new ManualClock(0);
+    log = recordLog('debug');
+    places = new Places();
+    withdrawn = [];
+    lease = new Lease(LEASE, LOOK_AGAIN);
+    calls = new SettleCalls(places, {
+      names: new KeyNaming('').namesOf('k'),
+      store,
+      clock,
+      logger: log.logger,
+      lease,
+      withdraw: (requestIds) => withdrawn.push([...requestIds]),
+    });
+    lease.settled(0);
+    for (const ticket of [3, 1, 2]) {
+      places.ask(new Waiter(`w${ticket}`), 0);
+      places.giveTicket(`w${ticket}`, ticket);
     }
-    expect(log.lines).toMatchObject([
-      { level, state: '{k}', msg: 'settle failed; its waiters keep waiting' },
-    ]);
   });
-});
 
-describe('the lease', () => {
-  test('is renewed by a call, from when it was sent', async () => {
-    await clock.advance(500);
+  /** A call that is answered at once. */
+  const KNOWN: KnownWindow = { millisLeft: 700, limits: '1000:1:5' };
+
+  async function settle(): Promise<SettleReply | undefined> {
     const reply = calls.settle(KNOWN);
-    await clock.advance(400);
     await store.last.answer();
-    await reply;
-    expect(lease.renewalDueAt).toBe(500 + LEASE / 3);
+    return reply;
+  }
+
+  test('a call says what is known, and asks only about doubted waiters', async () => {
+    const reply = calls.settle(KNOWN);
+    expect(store.last).toMatchObject({ state: '{k}', known: KNOWN, ids: [] });
+    await store.last.answer({ waiting: 3 });
+    expect(await reply).toMatchObject({ waiting: 3 });
   });
 
-  test('is not renewed by a call that fails', async () => {
+  test('calls ask about doubted waiters in the order of their tickets, 500 at a time', async () => {
+    for (let ticket = 1001; ticket <= 1600; ticket += 1) {
+      places.ask(new Waiter(`w${ticket}`), 0);
+      places.giveTicket(`w${ticket}`, ticket);
+    }
+    places.doubtAll();
+    await settle();
+    await settle();
+    await settle();
+    expect(store.calls.map(({ ids }) => ids.length)).toEqual([500, 103, 0]);
+    const tickets = store.calls.flatMap(({ askedAbout }) => askedAbout.map(({ ticket }) => ticket));
+    expect(tickets).toEqual([...tickets].sort((a, b) => a - b));
+    expect(store.calls[0]!.ids.slice(0, 3)).toEqual(['w1', 'w2', 'w3']);
+  });
+
+  describe('a call that fails', () => {
+    test('leaves all waiters doubted, also the waiters that it asked about', async () => {
+      places.doubt('w1');
+      const failed = calls.settle(KNOWN);
+      await store.last.fail();
+      expect(await failed).toBeUndefined();
+      await settle();
+      expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
+    });
+
+    test.each([
+      ['warn', 'a fault', new Error('a fault')],
+      ['debug', 'a store that is down', new StoreUnavailableError()],
+    ])('is logged only once in a row, at level %s: %s', async (level, _what, error) => {
+      for (let i = 0; i < 3; i += 1) {
+        void calls.settle(KNOWN);
+        await store.last.fail(error);
+      }
+      expect(log.lines).toMatchObject([
+        { level, state: '{k}', msg: 'settle failed; its waiters keep waiting' },
+      ]);
+    });
+  });
+
+  describe('the lease', () => {
+    test('is renewed by a call, from when it was sent', async () => {
+      await clock.advance(500);
+      const reply = calls.settle(KNOWN);
+      await clock.advance(400);
+      await store.last.answer();
+      await reply;
+      expect(lease.renewalDueAt).toBe(500 + LEASE / 3);
+    });
+
+    test('is not renewed by a call that fails', async () => {
+      await clock.advance(500);
+      void calls.settle(KNOWN);
+      await store.last.fail();
+      expect(lease.renewalDueAt).toBe(LEASE / 3);
+    });
+
+    test('that lapsed before a call makes the call ask about all waiters once', async () => {
+      await clock.advance(LEASE);
+      await settle();
+      expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
+      expect(places.hasDoubted).toBe(false);
+    });
+
+    test('that may have lapsed while a call was on its way leaves all waiters doubted', async () => {
+      await clock.advance(LEASE - 1);
+      const reply = calls.settle(KNOWN);
+      await clock.advance(1);
+      await store.last.answer();
+      await reply;
+      expect(store.last.ids).toEqual([]);
+      expect(places.hasDoubted).toBe(true);
+    });
+  });
+
+  describe('withdrawals', () => {
+    test('go at once if no call is under way', () => {
+      calls.withdraw(['a']);
+      calls.withdraw([]);
+      expect(withdrawn).toEqual([['a']]);
+    });
+
+    test.each(['answer', 'fail'] as const)(
+      'come after a call under way, which may put a waiter back: %s',
+      async (end) => {
+        void calls.settle(KNOWN);
+        calls.withdraw(['a']);
+        calls.withdraw(['b']);
+        expect(withdrawn).toEqual([]);
+        await store.last[end]();
+        expect(withdrawn).toEqual([['a', 'b']]);
+        calls.withdraw(['c']);
+        expect(withdrawn).toEqual([['a', 'b'], ['c']]);
+        await settle();
+        expect(withdrawn).toHaveLength(2);
+      },
+    );
+  });
+
+  test('withdrawals after a failed call go once more when it has ended, since it may put a waiter back later', async () => {
+    let end!: (value?: unknown) => void;
+    const ended = new Promise((resolve) => (end = resolve));
+    void calls.settle(KNOWN);
+    calls.withdraw(['a']);
+    await store.last.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
+    calls.withdraw(['b']);
+    expect(withdrawn).toEqual([['a'], ['b']]);
+    end();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(withdrawn.slice(2)).toEqual([['a'], ['b']]);
+    calls.withdraw(['c']);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(withdrawn.slice(4)).toEqual([['c']]);
+  });
+
+  test('a renewal asks for a settle some time after the last successful one', async () => {
+    const renewUntil = async (end: number): Promise<boolean> => {
+      while (clock.now() + LEASE / 3 < end) {
+        await clock.advance(LEASE / 3);
+        expect(lease.renewed(clock.now(), clock.now())).toBe(false);
+      }
+      await clock.advance(end - clock.now());
+      return lease.renewed(clock.now(), clock.now());
+    };
     await clock.advance(500);
+    await settle();
+    expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
     void calls.settle(KNOWN);
     await store.last.fail();
-    expect(lease.renewalDueAt).toBe(LEASE / 3);
-  });
-
-  test('that lapsed before a call makes the call ask about all waiters once', async () => {
-    await clock.advance(LEASE);
+    expect(lease.renewed(clock.now(), clock.now())).toBe(true);
     await settle();
-    expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
-    expect(places.hasDoubted).toBe(false);
-  });
-
-  test('that may have lapsed while a call was on its way leaves all waiters doubted', async () => {
-    await clock.advance(LEASE - 1);
-    const reply = calls.settle(KNOWN);
-    await clock.advance(1);
-    await store.last.answer();
-    await reply;
-    expect(store.last.ids).toEqual([]);
-    expect(places.hasDoubted).toBe(true);
+    expect(lease.renewed(clock.now(), clock.now())).toBe(false);
   });
 });
 
-describe('withdrawals', () => {
-  test('go at once if no call is under way', () => {
-    calls.withdraw(['a']);
-    calls.withdraw([]);
-    expect(withdrawn).toEqual([['a']]);
-  });
+describe('the line of settle calls', () => {
+  /** A queue whose settle calls the test ends. */
+  class TestQueue implements Unsettled {
+    calls = 0;
+    refusals = 0;
+    #end: (() => void) | undefined;
 
-  test.each(['answer', 'fail'] as const)(
-    'come after a call under way, which may put a waiter back: %s',
-    async (end) => {
-      void calls.settle(KNOWN);
-      calls.withdraw(['a']);
-      calls.withdraw(['b']);
-      expect(withdrawn).toEqual([]);
-      await store.last[end]();
-      expect(withdrawn).toEqual([['a', 'b']]);
-      calls.withdraw(['c']);
-      expect(withdrawn).toEqual([['a', 'b'], ['c']]);
-      await settle();
-      expect(withdrawn).toHaveLength(2);
-    },
-  );
-});
+    constructor(readonly name: string) {}
 
-test('withdrawals after a failed call go once more when it has ended, since it may put a waiter back later', async () => {
-  let end!: (value?: unknown) => void;
-  const ended = new Promise((resolve) => (end = resolve));
-  void calls.settle(KNOWN);
-  calls.withdraw(['a']);
-  await store.last.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
-  calls.withdraw(['b']);
-  expect(withdrawn).toEqual([['a'], ['b']]);
-  end();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(withdrawn.slice(2)).toEqual([['a'], ['b']]);
-  calls.withdraw(['c']);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(withdrawn.slice(4)).toEqual([['c']]);
-});
-
-test('a renewal asks for a settle some time after the last successful one', async () => {
-  const renewUntil = async (end: number): Promise<boolean> => {
-    while (clock.now() + LEASE / 3 < end) {
-      await clock.advance(LEASE / 3);
-      expect(lease.renewed(clock.now(), clock.now())).toBe(false);
+    settle(): Promise<void> {
+      this.calls += 1;
+      underWay.add(this);
+      return new Promise((resolve) => (this.#end = resolve));
     }
-    await clock.advance(end - clock.now());
-    return lease.renewed(clock.now(), clock.now());
-  };
-  await clock.advance(500);
-  await settle();
-  expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
-  void calls.settle(KNOWN);
-  await store.last.fail();
-  expect(lease.renewed(clock.now(), clock.now())).toBe(true);
-  await settle();
-  expect(lease.renewed(clock.now(), clock.now())).toBe(false);
+
+    notAsked(): void {
+      this.refusals += 1;
+    }
+
+    /** @param isAnswered false if the call failed */
+    async end(isAnswered = true): Promise<void> {
+      underWay.delete(this);
+      if (!isAnswered) line.joinLater(this);
+      this.#end?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  let underWay: Set<TestQueue>;
+  let isAvailable: boolean;
+  let undone: number[];
+  let told: Set<string>;
+  let clock: ManualClock;
+  let line: SettleLine;
+  beforeEach(() => {
+    underWay = new Set();
+    isAvailable = true;
+    undone = [];
+    told = new Set();
+    clock = new ManualClock(0);
+    line = new SettleLine({
+      clock,
+      isAvailable: () => isAvailable,
+      observer: {
+        catchingUp: (what, count) => {
+          told.add(what);
+          undone.push(count);
+        },
+      },
+    });
+  });
+
+  function join(count: number): TestQueue[] {
+    const queues = Array.from({ length: count }, (_, i) => new TestQueue(`{k${i}}`));
+    for (const queue of queues) line.join(queue);
+    return queues;
+  }
+
+  const called = (queues: readonly TestQueue[]): number =>
+    queues.reduce((sum, { calls }) => sum + calls, 0);
+
+  test('a single queue is settled at once', async () => {
+    const [queue] = join(1);
+    expect(queue!.calls).toBe(1);
+    await queue!.end();
+    expect(undone).toEqual([]);
+  });
+
+  test('sixteen queues are settled at a time, first come, first served', async () => {
+    const queues = join(20);
+    expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 16 ? 1 : 0)));
+    await queues[3]!.end();
+    expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 17 ? 1 : 0)));
+  });
+
+  test('2000 queues are settled, never more than sixteen at a time', async () => {
+    const queues = join(2000);
+    while (underWay.size > 0) {
+      expect(underWay.size).toBeLessThanOrEqual(16);
+      await Promise.all([...underWay].map((queue) => queue.end()));
+    }
+    expect([called(queues), undone.at(-1)]).toEqual([2000, 0]);
+    expect([...told]).toEqual(['settle']);
+  });
+
+  test('a queue that is over is not settled', async () => {
+    const queues = join(18);
+    line.leave(queues[16]!);
+    await queues[0]!.end();
+    expect([queues[16]!.calls, queues[17]!.calls]).toEqual([0, 1]);
+  });
+
+  test('queues whose calls failed wait for one timer, longer each time', async () => {
+    const queues = join(3);
+    for (const [attempt, delay] of [50, 100, 200, 250, 250].entries()) {
+      for (const queue of queues) await queue.end(false);
+      expect(undone.at(-1)).toBe(3);
+      await clock.advance(delay - 1);
+      expect(called(queues)).toBe(3 * (attempt + 1));
+      await clock.advance(1);
+      expect(called(queues)).toBe(3 * (attempt + 2));
+    }
+    for (const queue of queues) await queue.end();
+    line.join(queues[0]!);
+    await queues[0]!.end(false);
+    await clock.advance(50);
+    expect(underWay.has(queues[0]!)).toBe(true);
+  });
+
+  test('other queues go on after the call of one has failed', async () => {
+    const [failing, other] = join(2);
+    await failing!.end(false);
+    await other!.end();
+    line.join(other!);
+    expect(other!.calls).toBe(2);
+  });
+
+  test('a queue that joins again after a failure does not wait for the timer', async () => {
+    const [queue] = join(1);
+    await queue!.end(false);
+    line.join(queue!);
+    expect(queue!.calls).toBe(2);
+    await queue!.end();
+    await clock.advance(100_000);
+    expect(queue!.calls).toBe(2);
+  });
+
+  test('no queue is settled while the store is known to be down, and all are when it is back', async () => {
+    isAvailable = false;
+    const queues = join(1000);
+    await clock.advance(10_000);
+    expect([called(queues), undone.at(-1)]).toEqual([0, 1000]);
+    expect(queues.every(({ refusals }) => refusals > 10)).toBe(true);
+    isAvailable = true;
+    line.onStoreAvailable();
+    while (underWay.size > 0) await [...underWay][0]!.end();
+    await until(() => undone.at(-1) === 0);
+    expect(called(queues)).toBe(1000);
+  });
+
+  test('a queue that is over after a failure is not settled again', async () => {
+    const [queue] = join(1);
+    await queue!.end(false);
+    line.leave(queue!);
+    await clock.advance(100_000);
+    expect([undone.at(-1), queue!.calls]).toEqual([0, 1]);
+  });
+});
+
+describe('renewals of leases', () => {
+  const DUE_AFTER = LEASE / 3;
+  /** Leases that are due within this time of each other are renewed together. */
+  const TOGETHER = LEASE / 12;
+
+  const naming = new KeyNaming('');
+
+  let clock: ManualClock;
+  let store: ScriptedStore;
+  let renewals: LeaseRenewals;
+  let slots: Record<string, number>;
+  beforeEach(() => {
+    clock = new ManualClock(0);
+    store = new ScriptedStore();
+    slots = {};
+    renewals = new LeaseRenewals({
+      store,
+      clock,
+      leaseMillis: LEASE,
+      slotOf: (name) => slots[name] ?? 0,
+    });
+  });
+
+  class FakeQueue implements LeasedQueue {
+    readonly names;
+    readonly places = 1;
+    readonly wakeNumber = 1;
+    readonly lookFor = 'queue';
+    renewalDueAt = clock.now() + DUE_AFTER;
+    doubts = 0;
+
+    constructor(key: string) {
+      this.names = naming.namesOf(key);
+    }
+
+    leaseRenewed(sentAt: number): void {
+      this.renewalDueAt = sentAt + DUE_AFTER;
+    }
+
+    leaseDoubted(): void {
+      this.doubts += 1;
+      this.renewalDueAt = Infinity;
+    }
+  }
+
+  function watch(key: string): FakeQueue {
+    const queue = new FakeQueue(key);
+    renewals.watch(queue);
+    return queue;
+  }
+
+  async function advance(millis: number): Promise<void> {
+    await clock.advance(millis, { afterTimers: quiet });
+  }
+
+  /** The states in each call so far. */
+  function called(): string[][] {
+    return store.renewals.map(({ leased }) => leased.map(([state]) => state));
+  }
+
+  test('leases that are due soon share a call, and stay together', async () => {
+    watch('a');
+    await advance(TOGETHER);
+    watch('b');
+    await advance(1);
+    watch('c');
+    await advance(DUE_AFTER - TOGETHER - 1);
+    expect(called()).toEqual([['{a}', '{b}']]);
+    await store.lastRenewal.answer();
+    await advance(TOGETHER + 1);
+    expect(called()).toEqual([['{a}', '{b}'], ['{c}']]);
+    await store.lastRenewal.answer();
+    await advance(DUE_AFTER - TOGETHER - 1);
+    expect(called()).toEqual([['{a}', '{b}'], ['{c}'], ['{a}', '{b}']]);
+  });
+
+  test('a lease counts from when its call was sent', async () => {
+    watch('a');
+    await advance(DUE_AFTER);
+    await advance(400);
+    await store.lastRenewal.answer();
+    await advance(DUE_AFTER - 401);
+    expect(called()).toHaveLength(1);
+    await advance(1);
+    expect(called()).toHaveLength(2);
+  });
+
+  test('a lease that is due sooner than others does not wait for them', async () => {
+    watch('a');
+    const early = new FakeQueue('early');
+    early.renewalDueAt = 100;
+    renewals.watch(early);
+    await advance(100);
+    expect(called()).toEqual([['{early}']]);
+  });
+
+  test('each slot has its own calls, with at most a hundred keys', async () => {
+    for (let i = 0; i < 150; i += 1) watch(`a${i}`);
+    for (let i = 0; i < 2; i += 1) slots[watch(`b${i}`).names.state] = 1;
+    await advance(DUE_AFTER);
+    expect(called().map((states) => states.length)).toEqual([100, 50, 2]);
+    expect(called()[2]).toEqual(['{b0}', '{b1}']);
+  });
+
+  test('at most four hundred leases are renewed at a time, and later ones count from their own call', async () => {
+    const queues = Array.from({ length: 401 }, (_, i) => watch(`a${i}`));
+    await advance(DUE_AFTER);
+    expect(called()).toHaveLength(4);
+    await advance(50);
+    for (const call of store.renewals.slice(0, 4)) await call.answer();
+    expect(called().slice(4)).toEqual([['{a400}']]);
+    await store.lastRenewal.answer();
+    expect(queues[400]!.renewalDueAt).toBe(queues[0]!.renewalDueAt + 50);
+  });
+
+  test('only leases that were not renewed are doubted', async () => {
+    const [a, b] = [watch('a'), watch('b')];
+    await advance(DUE_AFTER);
+    await store.lastRenewal.answer(['{b}']);
+    expect([a.doubts, b.doubts]).toEqual([0, 1]);
+  });
+
+  test('all leases of a failed call are doubted, and none of another call', async () => {
+    const [a, b] = [watch('a'), watch('b')];
+    slots['{b}'] = 1;
+    await advance(DUE_AFTER);
+    await store.renewals[0]!.fail();
+    await store.renewals[1]!.answer();
+    expect([a.doubts, b.doubts]).toEqual([1, 0]);
+  });
+
+  test('a queue that joins while calls are under way is renewed when it is due', async () => {
+    watch('a');
+    await advance(DUE_AFTER);
+    watch('b');
+    await advance(DUE_AFTER);
+    expect(called()).toHaveLength(1);
+    await store.lastRenewal.answer();
+    await advance(0);
+    expect(called()[1]).toContain('{b}');
+  });
+
+  test('no timer is left when all queues are over, with or without a call under way', async () => {
+    const queue = watch('a');
+    await advance(DUE_AFTER);
+    renewals.unwatch(queue);
+    await store.lastRenewal.answer();
+    const other = watch('b');
+    renewals.unwatch(other);
+    await advance(10 * LEASE);
+    expect(called()).toHaveLength(1);
+  });
+});
+
+describe('a lease', () => {
+  let lease: Lease;
+  beforeEach(() => {
+    lease = new Lease(900, 10_000);
+    lease.settled(100);
+  });
+
+  test('a lease may have lapsed after its time, counted from when the call was sent', () => {
+    expect([999, 1000].map((now) => lease.mayHaveLapsed(now))).toEqual([false, true]);
+    expect(lease.renewed(800, 900)).toBe(false);
+    expect([1000, 1699, 1700].map((now) => lease.mayHaveLapsed(now))).toEqual([false, false, true]);
+    expect(lease.renewalDueAt).toBe(1100);
+  });
+
+  test('a lease is not shortened by a call that was sent before another', () => {
+    expect(lease.renewed(50, 150)).toBe(false);
+    expect(lease.renewalDueAt).toBe(400);
+  });
 });

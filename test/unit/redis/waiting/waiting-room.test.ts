@@ -16,7 +16,6 @@ import { keyLimits } from '../../../support/limits.js';
 
 const APPROVED = 1;
 const DENIED = 0;
-const QUEUE_FULL = -1;
 const QUEUE_NEWS = { limits: '1000:1:100', wakeNumber: 0, at: 0 };
 const MAY_HAVE_RUN = new StoreUnavailableError({ mayHaveRun: true });
 
@@ -117,18 +116,6 @@ async function advance(millis: number): Promise<void> {
 
 describe('a check', () => {
   test.each([
-    [APPROVED, { outcome: 'approved', requestId: 'id 0', quota: quotaOf(1000) }],
-    [DENIED, { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1000) }],
-    [QUEUE_FULL, { outcome: 'denied', reason: 'queue_full', quota: quotaOf(1000) }],
-  ])('is decided with the verdict %d', async (verdict, decision) => {
-    const decided = check();
-    expect([room.waiting, sent[0]!.request.key]).toEqual([1, 'k']);
-    await sent[0]!.answer(verdict);
-    expect(await decided).toEqual(decision);
-    expect([room.waiting, messages.channels.size, store.withdrawn]).toEqual([0, 0, []]);
-  });
-
-  test.each([
     ['may have run', MAY_HAVE_RUN, [['id 0']]],
     ['did not run', new StoreUnavailableError(), []],
     ['has a fault', new Error('a fault'), []],
@@ -202,27 +189,6 @@ describe('a check', () => {
     await quiet();
     expect([store.withdrawn, room.waiting]).toEqual([[], 0]);
   });
-
-  test('is sent and withdrawn if its caller disconnected before', async () => {
-    const caller = new CallerPresence();
-    caller.disconnect();
-    const decided = check('k', caller);
-    expect(await decided).toEqual({ outcome: 'withdrawn' });
-    await sent[0]!.answer(10);
-    await quiet();
-    expect(store.withdrawn).toEqual([['id 0']]);
-  });
-
-  test('that a wake has approved stays approved if its call fails', async () => {
-    await wait(10);
-    const decided = check();
-    messages.confirm('{k}:wake');
-    messages.wake('{k}:wake', { granted: ['id 1'], waiting: 1 });
-    await sent[1]!.fail(MAY_HAVE_RUN);
-    expect(await decided).toEqual({ outcome: 'approved', requestId: 'id 1', waited: true });
-    await quiet();
-    expect(store.withdrawn).toEqual([]);
-  });
 });
 
 describe('keys', () => {
@@ -240,16 +206,6 @@ describe('keys', () => {
       { lowestTicket: 20 },
       undefined,
     ] as object[]);
-  });
-
-  test('get a new queue after their last waiter has left', async () => {
-    const caller = new CallerPresence();
-    await wait(10, 'k', caller);
-    caller.disconnect();
-    expect([room.waiting, messages.channels.size, room.known('k')]).toEqual([0, 0, undefined]);
-    await wait(20, 'k');
-    expect(mutexes.map(([, candidate]) => candidate)).toEqual(['replica#1', 'replica#2']);
-    expect(room.known('k')).toMatchObject({ lowestTicket: 20 });
   });
 
   test('that the store can be asked about again are settled, and no others', async () => {
@@ -278,16 +234,6 @@ describe('the maximum number of waiters', () => {
     expect(hasPlace()).toBe(true);
     void check('m');
     expect([hasPlace(), room.waiting]).toEqual([false, 3]);
-  });
-
-  test('leaves a place after a client has disconnected', async () => {
-    const caller = new CallerPresence();
-    await wait(10, 'k', caller);
-    void check();
-    void check();
-    expect(hasPlace()).toBe(false);
-    caller.disconnect();
-    expect([hasPlace(), room.waiting]).toEqual([true, 2]);
   });
 });
 

@@ -159,8 +159,8 @@ test('no more than 50 keys go in one call, and no more than 1000 ids in total', 
   ]);
 });
 
-describe('tens of thousands of keys', () => {
-  const COUNT = 20_000;
+describe('thousands of keys', () => {
+  const COUNT = 4000;
 
   /** The greatest number of keys in calls under way. */
   async function mostUnderWay(): Promise<number> {

@@ -1,6 +1,16 @@
+import { jest } from '@jest/globals';
+
 import { Tokens } from '../../../../src/service/callers/tokens.js';
+import { parseTokenList } from '../../../../src/service/callers/token-list.js';
+import { recordLog } from '../../../support/recorded-log.js';
+import { parseSettings } from '../../../../src/config/settings.js';
+import { warnOfOpenAccess } from '../../../../src/service/callers/open-access-warning.js';
+import type { LogLine } from '../../../support/replica-process.js';
+import { KeyRights } from '../../../../src/service/callers/key-rights.js';
+import { KeyPatterns } from '../../../../src/rules/key-patterns.js';
 
 const BILLING = { name: 'billing', token: 'token-of-billing', scopes: ['check', 'release'] };
+
 const OPERATOR = { name: 'operator', token: 'token-of-operator', scopes: ['debug'] };
 
 function parse(...entries: unknown[]): Tokens {
@@ -8,49 +18,8 @@ function parse(...entries: unknown[]): Tokens {
 }
 
 describe('a list of tokens', () => {
-  test('knows the caller of a token, and what the caller may do', () => {
-    const tokens = parse(BILLING, OPERATOR);
-
-    expect(tokens.callerOf('token-of-billing')).toMatchObject({
-      name: 'billing',
-      scopes: ['check', 'release'],
-    });
-    expect(tokens.callerOf('token-of-operator')).toMatchObject({
-      name: 'operator',
-      scopes: ['debug'],
-    });
-    expect(tokens.names).toEqual(['billing', 'operator']);
-  });
-
-  test.each(['', 'token-of-billin', 'token-of-billing ', 'TOKEN-OF-BILLING', 'billing'])(
-    'does not know %j',
-    (token) => {
-      expect(parse(BILLING, OPERATOR).callerOf(token)).toBeUndefined();
-    },
-  );
-
-  test('may be empty, and then knows no caller', () => {
-    expect(parse().callerOf('token-of-billing')).toBeUndefined();
-  });
-
   test('may hold a token without scopes', () => {
     expect(parse({ ...BILLING, scopes: [] }).callerOf(BILLING.token)?.scopes).toEqual([]);
-  });
-
-  test('knows a caller by each of its tokens', () => {
-    const tokens = parse({ ...BILLING, token: [BILLING.token, 'token-of-billing-to-come'] });
-
-    expect(tokens.callerOf('token-of-billing-to-come')).toBe(tokens.callerOf(BILLING.token));
-    expect(tokens.names).toEqual(['billing']);
-  });
-
-  test('without its file knows callers only as readers of the metrics', () => {
-    const tokens = parse(BILLING).whileGone();
-
-    expect(tokens.callerOf(BILLING.token)).toBeUndefined();
-    expect(tokens.readerOf(BILLING.token)).toMatchObject({ name: 'billing' });
-    expect(tokens.readerOf(OPERATOR.token)).toBeUndefined();
-    expect(tokens.names).toEqual([]);
   });
 
   test('keeps no token', () => {
@@ -90,25 +59,192 @@ describe('the keys of a caller', () => {
     expect(keysOf(['billing:.*', 'shop|nothing'])).toEqual(['billing:1', 'billing:', 'shop']);
     expect(keysOf([''])).toEqual(['']);
   });
+});
 
-  test("do not include another caller's keys", () => {
-    const tokens = parse(
-      { ...BILLING, key_patterns: ['billing:.*', 'both'] },
-      { ...OPERATOR, key_patterns: ['operator:.*', 'both'] },
-    );
-    const allowed = [BILLING, OPERATOR].map(({ token }) =>
-      ['billing:1', 'operator:1', 'both', 'neither'].filter(tokens.callerOf(token)!.mayUse),
-    );
+const list = (...entries: unknown[]): string => JSON.stringify(entries);
 
-    expect(allowed).toEqual([
-      ['billing:1', 'both'],
-      ['operator:1', 'both'],
-    ]);
+/** The error for a text that is not a list of tokens. */
+function complaintAbout(text: string): string {
+  try {
+    parseTokenList(text);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error(`accepted: ${text}`);
+}
+
+test('a caller may have several tokens, key patterns and a share of the waiting places', () => {
+  const several = ['token-of-billing', 'token-of-billing-to-come'];
+  const more = { key_patterns: ['billing:.*', ''], waiting_share: 1 };
+  expect(parseTokenList(list({ ...BILLING, ...more, token: several }, OPERATOR))).toEqual([
+    { ...BILLING, ...more, token: several },
+    { ...OPERATOR, token: ['token-of-operator'] },
+  ]);
+});
+
+describe('a text that is not a list of tokens', () => {
+  test.each([
+    ['nothing', '', 'it is not JSON'],
+    ['invalid JSON', '[{"name": "a" "token"', 'it is not JSON at position 14'],
+    ['an object', '{}', 'it must be a list'],
+    ['null', 'null', 'it must be a list'],
+    ['a list of texts', '["billing"]', '[0] must be an object with name, token and scopes'],
+    [
+      'a short token of a later entry',
+      list(BILLING, { ...OPERATOR, token: 'fifteen-letters' }),
+      '[1].token must have at least 16 characters',
+    ],
+    [
+      'an unknown field',
+      list(BILLING, { ...OPERATOR, expires: 'never' }),
+      '[1] must have no fields but name, token, scopes, key_patterns and waiting_share',
+    ],
+    [
+      'a name given twice',
+      list(BILLING, { ...OPERATOR, name: 'billing' }),
+      '[1].name must not repeat the name of an earlier entry',
+    ],
+    [
+      'a token given twice',
+      list(BILLING, OPERATOR, { ...OPERATOR, name: 'other' }),
+      '[2].token must not repeat the token of an earlier entry',
+    ],
+    [
+      'a token given twice, in a list',
+      list(BILLING, { ...OPERATOR, token: [OPERATOR.token, BILLING.token] }),
+      '[1].token must not repeat the token of an earlier entry',
+    ],
+  ])('such as %s is rejected with the fault and its place', (_what, text, complaint) => {
+    expect(complaintAbout(text)).toBe(complaint);
   });
 
-  test('are found by an expression that would hang a backtracking engine', () => {
-    const { mayUse } = parse({ ...BILLING, key_patterns: ['(a+)+b'] }).callerOf(BILLING.token)!;
+  const VISIBLE = 'token must consist of visible ASCII characters, without blanks';
+  const PATTERN = 'must be a regular expression of RE2: error parsing regexp';
+  const SHARE = 'waiting_share must be a number above 0, up to 1';
+  test.each<[complaint: string, fields: object]>([
+    ['name must be a string', { name: undefined }],
+    ['name must not be empty', { name: '' }],
+    ['token must be a string', { token: undefined }],
+    ['token must have at least 16 characters', { token: '' }],
+    [VISIBLE, { token: 'token-of-billing\n' }],
+    [VISIBLE, { token: 'token-of-billing-é' }],
+    ['token must not be empty', { token: [] }],
+    ['token[1] must have at least 16 characters', { token: [BILLING.token, 'fifteen-letters'] }],
+    ['token[0] must be a string', { token: [[BILLING.token]] }],
+    ['scopes must be a list', { scopes: undefined }],
+    ['scopes must be a list', { scopes: 'check' }],
+    ['scopes[1] must be one of check, release, debug, configure', { scopes: ['check', 'relase'] }],
+    ['key_patterns must be a list', { key_patterns: 'billing' }],
+    ['key_patterns[0] must be a string', { key_patterns: [7] }],
+    [`key_patterns[1] ${PATTERN}: missing closing )`, { key_patterns: ['billing', '(a'] }],
+    [`key_patterns[0] ${PATTERN}: invalid or unsupported Perl syntax`, { key_patterns: ['(?=a)'] }],
+    ['key_patterns[0] must have at most 1024 characters', { key_patterns: ['x'.repeat(1025)] }],
+    ...[0, -0.5, 1.01, '0.5', null].map((waiting_share): [string, object] => [
+      SHARE,
+      { waiting_share },
+    ]),
+  ])('[0].%s, not %p', (complaint, fields) => {
+    expect(complaintAbout(list({ ...BILLING, ...fields }))).toBe(`[0].${complaint}`);
+  });
 
-    expect([mayUse('a'.repeat(8000)), mayUse(`${'a'.repeat(8000)}b`)]).toEqual([false, true]);
+  const secret = 'a-token-that-is-secret';
+  test.each([
+    ['as text', secret],
+    ['in a list', `[${secret}]`],
+    ['in quotes, in a list', `["${secret}"]`],
+    ['as a list', `["${secret}",]`],
+    ['as its name', list({ name: 5, token: secret, scopes: [] })],
+    ['as a scope', list({ ...BILLING, scopes: [secret] })],
+    ['as a field', list({ ...BILLING, [secret]: ['check'] })],
+    ['twice', list({ ...BILLING, token: secret }, { ...OPERATOR, token: secret })],
+    ['in a list, twice', list({ ...BILLING, token: [secret] }, { ...OPERATOR, token: [secret] })],
+    ['as a key pattern', list({ ...BILLING, key_patterns: [`${secret}(`] })],
+    ['as a share', list({ ...BILLING, waiting_share: secret })],
+    ['as a name, twice', list({ ...BILLING, name: secret }, { ...OPERATOR, name: secret })],
+  ])('never shows a token in its error: %s', (_where, text) => {
+    expect(complaintAbout(text)).not.toContain('secret');
+  });
+});
+
+function warningsFor(environment: Record<string, string>): readonly LogLine[] {
+  const log = recordLog();
+  warnOfOpenAccess(parseSettings(environment), log.logger);
+  return log.lines;
+}
+
+test.each(['0.0.0.0', '::', '10.1.2.3', '128.0.0.1', 'fe80::1', 'service.example'])(
+  'a service on %s without tokens logs once what is open, and what to set',
+  (host) => {
+    expect(warningsFor({ HOST: host })).toMatchObject([
+      {
+        level: 'warn',
+        host,
+        open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
+        set: 'AUTH_TOKENS_FILE',
+        msg: 'no authentication configured',
+      },
+    ]);
+  },
+);
+
+test('the warning leaves out features that are switched off', () => {
+  const [line] = warningsFor({
+    DEBUG_ENDPOINTS: 'false',
+    REQUESTS_CAN_SET_RATE: 'false',
+    REQUESTS_CAN_MOD_QUEUE: 'false',
+    REQUESTS_CAN_SET_WINDOW: 'false',
+  });
+
+  expect(line?.open).toEqual(['checks', 'releases', '/metrics']);
+});
+
+test.each(['127.0.0.1', '127.9.8.7', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'])(
+  'a service on %s, which only this machine reaches, logs no warning',
+  (host) => {
+    expect(warningsFor({ HOST: host })).toEqual([]);
+  },
+);
+
+test('a service with tokens logs no warning', () => {
+  expect(warningsFor({ AUTH_TOKENS_FILE: 'tokens.json' })).toEqual([]);
+});
+
+describe('rights to keys', () => {
+  let matching: jest.SpiedFunction<KeyPatterns['matching']>;
+  let rights: KeyRights;
+  beforeEach(() => {
+    matching = jest.spyOn(KeyPatterns.prototype, 'matching');
+    rights = new KeyRights(
+      new Map([
+        ['a', ['a.*']],
+        ['b', ['b.*', '.b']],
+      ]),
+    );
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const ask = (key: string): boolean[] => ['a', 'b', 'c'].map((name) => rights.allows(name, key));
+
+  test('a key is matched only when it is new, for any caller', () => {
+    expect([ask('a1'), ask('ab'), ask('none')]).toEqual([
+      [true, false, false],
+      [true, true, false],
+      [false, false, false],
+    ]);
+    expect(matching).toHaveBeenCalledTimes(3);
+    expect(ask('a1')).toEqual([true, false, false]);
+    expect(ask('none')).toEqual([false, false, false]);
+    expect(matching).toHaveBeenCalledTimes(3);
+  });
+
+  test('a key that is too long is not remembered', () => {
+    const key = 'a'.repeat(513);
+    expect([ask(key), ask(key)]).toEqual([
+      [true, false, false],
+      [true, false, false],
+    ]);
+    expect(matching).toHaveBeenCalledTimes(6);
   });
 });

@@ -1,0 +1,514 @@
+import { existsSync, statSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+import { status } from '@grpc/grpc-js';
+
+import { pages, readPage, ROOT } from '../../support/docs/pages.js';
+import { parseCommandLine } from '../../../src/client/cli/arguments.js';
+import { COMMAND_NAMES, COMMANDS } from '../../../src/client/cli/commands.js';
+import { EXIT } from '../../../src/client/cli/exit-codes.js';
+import { formOf } from '../../../src/client/cli/help.js';
+import { OPTIONS, type OptionName } from '../../../src/client/cli/options.js';
+import { inBackticks, tableRows } from '../../support/docs/tables.js';
+import { httpErrorOf, httpStatusOf } from '../../../src/http/replies/error-statuses.js';
+import { type ErrorCode, errorRow, ERRORS } from '../../../src/service/errors.js';
+import { parseSettings, settingsSchema } from '../../../src/config/settings.js';
+import { HEADERS } from '../../../src/http/openapi/answer-headers.js';
+import { openApiDocument } from '../../../src/http/openapi/document.js';
+import { loadScript } from '../../../src/redis/scripts/script-loader.js';
+import { KeyNaming } from '../../../src/redis/shared/key-names.js';
+import { listItems } from '../../support/docs/lists.js';
+import { SECRETS } from '../../../src/config/secret-files.js';
+import { GRPC_STATUSES } from '../../../src/grpc/error-statuses.js';
+import {
+  ListingForbiddenError,
+  StoreFullError,
+  StoreUnavailableError,
+  UnavailableError,
+} from '../../../src/limiter/errors.js';
+import { toLimiterError } from '../../../src/redis/availability/store-errors.js';
+import { serviceErrorFor, STORE_FAILURES } from '../../../src/service/store-failures.js';
+import { askedTracing, traceSettingsSchema } from '../../../src/tracing/trace-settings.js';
+
+const LINK = /\[[^\]]*\]\(([^)\s]+)\)/g;
+const FENCE = /^(```|~~~)[\s\S]*?^\1/gm;
+
+/** The anchors of a page, as GitHub makes them from its headings. */
+function anchorsOf(page: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, title = ''] of readPage(page)
+    .replaceAll(FENCE, '')
+    .matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = slug;
+    for (let n = 1; anchors.has(anchor); n += 1) anchor = `${slug}-${n}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** What is wrong with a link of a page to another file or place, or undefined. */
+function problemOf(page: string, target: string): string | undefined {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path));
+  if (file.startsWith('..')) return `${target}: is outside of the project`;
+  if (!existsSync(join(ROOT, file))) return `${target}: there is no ${file}`;
+  if (anchor === undefined) return undefined;
+  if (statSync(join(ROOT, file)).isDirectory()) return `${target}: a folder has no anchors`;
+  return anchorsOf(file).has(anchor) ? undefined : `${target}: ${file} has no such heading`;
+}
+
+function brokenLinks(page: string): string[] {
+  const text = readPage(page).replaceAll(FENCE, '');
+  return [...text.matchAll(LINK)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => problemOf(page, target))
+    .filter((problem) => problem !== undefined);
+}
+
+test.each(pages())('the links of %s have targets', (page) => {
+  expect(brokenLinks(page)).toEqual([]);
+});
+
+test('a link to a missing file or heading, or to a path outside the project, is found', () => {
+  expect(problemOf('README.md', 'docs/none.md')).toContain('there is no');
+  expect(problemOf('docs/api.md', '../README.md#no-such-heading')).toContain('no such heading');
+  expect(problemOf('docs/api.md', '../../README.md')).toContain('outside');
+  expect(problemOf('docs/api.md', '../README.md#compared-with-others')).toBeUndefined();
+});
+
+const [start = '', ...sections] = readPage('llms.txt').split(/^## /m);
+const items = sections.flatMap((section) => section.trim().split('\n').slice(2));
+const paths = items.map((item) => /^- \[[^\]]+\]\(([^)#]+)\): \S/.exec(item)?.[1]);
+
+test('llms.txt has the form of llmstxt.org: a title, a summary, and lists of links with notes', () => {
+  expect(start).toMatch(/^# Sluice\n\n> .+\n\n/);
+  expect(sections.length).toBeGreaterThan(0);
+  expect(paths).not.toContain(undefined);
+});
+
+test('llms.txt names each page of docs once, and only files that exist', () => {
+  expect(paths.filter((path) => !existsSync(join(ROOT, path!)))).toEqual([]);
+  const listed = paths.filter((path) => path!.startsWith('docs/')).sort();
+  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+  expect(listed).toEqual(pages.map((name) => `docs/${name}`).sort());
+});
+
+describe('examples', () => {
+  const FOLDERS = ['clients/node/examples', 'docs/examples'];
+  const FENCE = /^```(?:js|python|go|bash)\n([\s\S]*?)^```$/gm;
+  const PROGRAMS: Readonly<Record<string, string>> = {
+    mjs: 'node',
+    py: 'python3',
+    go: 'go run',
+    sh: 'sh',
+  };
+
+  const paths = FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder)).map((file) => `${folder}/${file}`),
+  );
+
+  /** test/deploy/python-client.test.ts and go-client.test.ts run the examples of these pages. */
+  const OF_THEIR_OWN_TESTS = ['clients/python/README.md', 'clients/go/README.md'];
+
+  test('each example is on one page, and no page has other examples', () => {
+    const shown = pages()
+      .filter((page) => !OF_THEIR_OWN_TESTS.includes(page))
+      .flatMap((page) => [...readPage(page).matchAll(FENCE)].map(([, code]) => code));
+    const examples = paths.map((path) => readFileSync(join(ROOT, path), 'utf8'));
+    expect(examples.length).toBeGreaterThan(0);
+    expect([...shown].sort()).toEqual([...examples].sort());
+  });
+
+  test('a page has the command that runs each example', () => {
+    const commands = pages().map(readPage).join('\n');
+
+    for (const path of paths) {
+      const program = PROGRAMS[path.split('.').at(-1)!];
+      expect(commands).toContain(`${program} ${path}`);
+    }
+  });
+});
+
+const PAGE = 'docs/command-line.md';
+
+test('the table of commands has each command as its help says it', () => {
+  const rows = tableRows(PAGE, ['Command', 'Does']).map(([command]) => inBackticks(command));
+  const usages = COMMAND_NAMES.map((name) => COMMANDS[name].usage.replaceAll('|', '\\|'));
+
+  expect(rows).toEqual(usages);
+});
+
+test('the table of options has each option, and the commands that take it', () => {
+  const rows = tableRows(PAGE, ['Option', 'Of', 'Meaning']);
+  const ofAllThatAsk = COMMAND_NAMES.filter((name) => name !== 'completion');
+
+  const documented = rows.map(([option, commands = '']) => {
+    const named = [...commands.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+    return [inBackticks(option), commands.startsWith('all but') ? ofAllThatAsk : named];
+  });
+  const taken = (Object.keys(OPTIONS) as OptionName[]).map((option) => [
+    formOf(option),
+    COMMAND_NAMES.filter((name) => COMMANDS[name].options.includes(option)),
+  ]);
+
+  expect(documented.sort()).toEqual(taken.sort());
+});
+
+test('the table of exit codes has each code', () => {
+  const rows = tableRows(PAGE, ['Code', 'Meaning']).map(([code]) => code);
+
+  expect(rows).toEqual([...Object.values(EXIT).map(String), '128+n']);
+});
+
+/** From the program to the end of the simple command. */
+const COMMAND_LINE =
+  /(?:^|[\s`(])sluice-client ((?:"[^"]*"|'[^']*'|[^\s'"`&|;)#>]+)(?: (?:"[^"]*"|'[^']*'|[^\s'"`&|;)#>]+))*)/gm;
+/** In text, a name stands for a value. */
+const FORMS = /COMMAND|\[|^is\b/;
+
+test('each command line of a page is right', () => {
+  const lines = pages().flatMap((page) =>
+    [...readPage(page).matchAll(COMMAND_LINE)]
+      .map(([, words = '']) => words)
+      .filter(
+        (words) => !FORMS.test(words) && COMMAND_NAMES.some((name) => words.startsWith(`${name} `)),
+      )
+      .map((words) => ({ page, words })),
+  );
+
+  const wrong = lines.flatMap(({ page, words }) => {
+    const parts = words.match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
+    try {
+      parseCommandLine(parts.map((part) => part.replaceAll(/["']/g, '')));
+      return [];
+    } catch (error) {
+      return [`${page}: ${words}: ${(error as Error).message}`];
+    }
+  });
+  expect(lines.length).toBeGreaterThan(15);
+  expect(wrong).toEqual([]);
+});
+
+/** The program in BENCHMARKS.md of each column of the README. Not measured: undefined. */
+const PROGRAMS = {
+  Sluice: 'sluice',
+  GoCC: 'gocc',
+  'Envoy ratelimit': 'envoy-ratelimit',
+  Limitador: 'limitador-redis',
+  Gubernator: undefined,
+  'rate-limiter-flexible': 'rate-limiter-flexible',
+  Bottleneck: undefined,
+};
+/** What is measured of a library includes its server. */
+const SERVERS: Readonly<Record<string, string>> = { 'rate-limiter-flexible': ' behind Express' };
+const COLUMNS = ['', ...Object.keys(PROGRAMS)];
+
+/** The decisions per second of a program in a section of BENCHMARKS.md, in whole thousands. */
+function measured(section: string, program: string): string {
+  const [, text = ''] = readPage('BENCHMARKS.md').split(`### Throughput: ${section}\n`);
+  const [, figure = ''] = new RegExp(`^\\| ${program} +\\| ([\\d,]+) `, 'm').exec(text) ?? [];
+  return `${Math.round(Number(figure.replace(',', '')) / 1000)},000`;
+}
+
+test.each([
+  ['decisions/s, one key', 'one key, all approved'],
+  ['decisions/s, 5,000 keys', '5,000 keys, all approved'],
+])("the README's row of %s has the figures of the benchmarks", (label, section) => {
+  const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
+
+  expect(row?.slice(1)).toEqual(
+    Object.values(PROGRAMS).map((program) =>
+      program ? measured(section, program) + (SERVERS[program] ?? '') : '',
+    ),
+  );
+});
+
+test("the README's row of gRPC has the figures of the benchmarks", () => {
+  const [, text = ''] = readPage('BENCHMARKS.md').split("### Envoy's protocol: one key,");
+  const cpuOf = (program?: string): string => {
+    const row = new RegExp(`^\\| ${program} +\\| [^|]+\\| ([\\d.]+) `, 'm').exec(text);
+    return row ? `${Math.round(Number(row[1]))} µs` : '';
+  };
+  const row = tableRows('README.md', COLUMNS).find(
+    ([first]) => first === 'CPU of a call over gRPC',
+  );
+
+  expect(row?.slice(1)).toEqual(Object.values(PROGRAMS).map(cpuOf));
+});
+
+test("each row of the README's table has its sources, and each program is named there", () => {
+  const rows = tableRows('README.md', COLUMNS).map(([first = '']) => first);
+  const compared = rows.filter((row) => !/^decisions\/s|^CPU of/.test(row));
+  const [, ...sections] = readPage('docs/comparison.md').split(/^## /m);
+  const titles = sections.map((text) => text.slice(0, text.indexOf('\n')).toLowerCase());
+  expect(titles).toEqual(compared.map((row) => row.replace(/:.*| of a key/, '')));
+  for (const text of sections) {
+    const named = Object.keys(PROGRAMS).filter((program) => text.includes(`**${program}**`));
+    expect(named).toEqual(Object.keys(PROGRAMS));
+  }
+});
+
+/** The headers of an error, as the page writes them. */
+function headersOf(code: ErrorCode): string {
+  const { retryAfter } = errorRow(code);
+  const { header } = httpErrorOf(code);
+  const seconds = retryAfter === 'window' ? 'until there may be room' : retryAfter;
+  return [
+    ...(seconds === undefined ? [] : [`\`Retry-After\`: ${seconds}`]),
+    ...(header === undefined
+      ? []
+      : [header === 'Connection' ? '`Connection: close`' : `\`${header}\``]),
+  ].join(', ');
+}
+
+/** The sections of the page, in their order: to try again, to fix the request, to give up. */
+function sectionOf(code: ErrorCode): number {
+  const { status } = httpErrorOf(code);
+  if ([429, 503].includes(status)) return 0;
+  const isOfTarget = code === 'PATH_NOT_FOUND' || code === 'SLASH_IN_KEY';
+  return isOfTarget || [400, 405, 408, 413, 414, 415, 431].includes(status) ? 1 : 2;
+}
+
+test('the tables of errors in docs/api.md equal the errors of the service, row by row', () => {
+  const codes = (Object.keys(ERRORS) as ErrorCode[]).toSorted(
+    (one, other) => sectionOf(one) - sectionOf(other),
+  );
+
+  expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
+    codes.map((code) => {
+      const { message, when } = ERRORS[code];
+      const { status } = httpErrorOf(code);
+      return [String(status), `\`${code}\``, `\`${message}\``, when, headersOf(code)];
+    }),
+  );
+});
+
+describe('docs/api.md', () => {
+  const PAGE = 'docs/api.md';
+
+  const document = openApiDocument(parseSettings({}));
+
+  test('the page has the paths of the document', () => {
+    const rows = tableRows(PAGE, ['Request', 'Answers']).map(([requests = '']) => requests);
+    const onPage = rows.flatMap((requests) => requests.match(/\/[\w.{}/]*/g) ?? []);
+    // Only the page at /docs uses the files that it loads.
+    const paths = Object.keys(document.paths ?? {}).filter((path) => path !== '/docs/{file}');
+
+    expect([...new Set(onPage)].sort()).toEqual(paths.sort());
+  });
+
+  test('the page has the parameters of checks', () => {
+    const rows = tableRows(PAGE, ['Parameter of a check', 'Takes', 'Default']);
+    const parameters = document.paths?.['/rate/{key}']?.post?.parameters ?? [];
+    const names = parameters.flatMap((each) =>
+      'in' in each && each.in === 'query' ? [each.name] : [],
+    );
+
+    expect(names.length).toBeGreaterThan(0);
+    expect(rows.map(([name]) => inBackticks(name))).toEqual(names);
+  });
+
+  test.each(Object.keys(HEADERS))('the page has the header %s', (name) => {
+    expect(new RegExp(`\`${name}[:\`]`).test(readPage(PAGE))).toBe(true);
+  });
+});
+
+describe('docs/redis.md', () => {
+  const PAGE = 'docs/redis.md';
+
+  test('the page lists the names in Redis that the code builds', () => {
+    const naming = new KeyNaming('sluice:');
+    const names = naming.namesOf('job');
+    const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = names;
+    const { leader, wakeChannel, pastRequests } = names;
+    const onPage = listItems(PAGE, '## Names').map(inBackticks);
+    const [firstTurn] = pastRequests;
+    expect(onPage).toEqual([
+      state,
+      requests,
+      hits,
+      holds,
+      holdsByLapse,
+      names.holders,
+      names.holdersWaiting,
+      names.limit('<name>'),
+      names.recentIds('<name>')[0],
+      names.recentIds(undefined)[0],
+      firstTurn,
+      queue,
+      names.headsOf('lane'),
+      names.headsOf('group'),
+      waiting,
+      names.records,
+      names.granted,
+      names.outcomes[0],
+      replicas,
+      names.history(0).replace('0', '<minute>'),
+      `mutex:${leader}`,
+      wakeChannel,
+      naming.reports.name,
+      naming.reports.channel,
+    ]);
+  });
+
+  test('the page lists the fields of the state that the scripts write', () => {
+    const { text } = loadScript('check');
+    const calls = text.matchAll(
+      /redis\.call\(\s*'HSET', (?:name|state|state_key),(.*?)\n? *\)\n/gs,
+    );
+    // lib/stored writes these in a loop.
+    const [, more = ''] = /\nlocal MORE = \{\n(.*?)\n\}\n/s.exec(text) ?? [];
+    const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));
+    for (const field of ['more', ...quoted(more)]) written.add(field);
+    const fields = listItems(PAGE, '## Fields').map(inBackticks);
+    expect(written.size).toBeGreaterThan(10);
+    expect([...fields].sort()).toEqual([...written].sort());
+  });
+
+  function quoted(list: string): string[] {
+    return [...list.matchAll(/'([a-z_]+)',/g)].map(([, field = '']) => field);
+  }
+});
+
+describe('docs/configuration.md', () => {
+  const PAGE = 'docs/configuration.md';
+  const DEFAULTS: Readonly<Record<string, unknown>> = parseSettings({});
+
+  const rows = tableRows(PAGE, ['Variable', 'Default', 'Takes', 'Meaning']);
+
+  function defaultOf(name: string): string | undefined {
+    return name in DEFAULTS ? String(DEFAULTS[name]) : undefined;
+  }
+
+  describe('the tables of settings', () => {
+    test('name every variable that Sluice reads, once each, and no other', () => {
+      const names = rows.map(([variable]) => inBackticks(variable));
+
+      expect([...names].sort()).toEqual(Object.keys(settingsSchema.shape).sort());
+    });
+
+    test('have the default of each setting', () => {
+      for (const [variable, value] of rows) {
+        const name = inBackticks(variable)!;
+        expect([name, inBackticks(value)]).toEqual([name, defaultOf(name)]);
+      }
+    });
+
+    test('say what each setting takes and means', () => {
+      for (const [variable, , takes, meaning, ...more] of rows) {
+        expect([variable, takes === '', meaning === '', more]).toEqual([
+          variable,
+          false,
+          false,
+          [],
+        ]);
+      }
+    });
+  });
+
+  test("the README's settings exist, and have these defaults", () => {
+    const few = tableRows('README.md', ['Setting', 'Default', 'For']);
+    expect(few).toHaveLength(8);
+    for (const [variable, value] of few) {
+      const name = inBackticks(variable)!;
+      expect(Object.keys(settingsSchema.shape)).toContain(name);
+      expect([name, inBackticks(value)]).toEqual([name, defaultOf(name)]);
+    }
+  });
+
+  test.each(SECRETS)('the page says that %s can come from a file', (name) => {
+    expect(readPage(PAGE)).toContain(`\`${name}_FILE\``);
+  });
+});
+
+describe('docs/reliability.md', () => {
+  type Kind = keyof typeof STORE_FAILURES;
+
+  /** Errors of each kind, as limiters throw them. */
+  const THROWN: Readonly<Record<Kind, Error>> = {
+    store_unavailable: new StoreUnavailableError(),
+    store_full: new StoreFullError(),
+    key_full: new UnavailableError('key_full'),
+    too_many_waiters: new UnavailableError('too_many_waiters'),
+    shutting_down: new UnavailableError('shutting_down'),
+    handed_over: new UnavailableError('handed_over'),
+    listing_forbidden: new ListingForbiddenError({}),
+    fault: new Error('a fault'),
+  };
+
+  const PAGE = 'docs/reliability.md';
+  const failures = Object.values(STORE_FAILURES);
+
+  test('the list of failures in docs/reliability.md equals the failures of the service, one by one', () => {
+    expect(listItems(PAGE, '## What callers get')).toEqual(
+      failures.map(({ when, code }) => `**${httpStatusOf(code)} \`${code}\`**: ${when}`),
+    );
+  });
+
+  test('docs/reliability.md says how failures are called in the metrics and over gRPC', () => {
+    const labels = failures.map(({ metric }) => metric);
+    const codes = failures.map(({ code }) => code.toLowerCase());
+    expect(labels).toEqual([...codes.slice(0, -2), undefined, undefined]);
+    const page = readPage(PAGE).replaceAll(/\s+/g, ' ');
+    for (const { code } of failures) {
+      const [http, grpc] = [httpStatusOf(code), status[GRPC_STATUSES[code]]];
+      expect(page).toMatch(new RegExp(`\\ban? ${http} (?:is )?\`${grpc}\``));
+    }
+  });
+
+  test.each(Object.entries(THROWN) as [Kind, Error][])(
+    'an error of the kind %s has the class and the code of its row',
+    (kind, error) => {
+      expect(error).toBeInstanceOf(STORE_FAILURES[kind].thrown);
+      expect(serviceErrorFor(error).code).toBe(STORE_FAILURES[kind].code);
+    },
+  );
+
+  test.each(Object.entries(STORE_FAILURES))(
+    "Redis's replies in the row %s give its code",
+    (_, row) => {
+      const replies = row.when.match(/(?<=`)[A-Z]+(?=`)/g) ?? [];
+      for (const reply of replies) {
+        const error = Object.assign(new Error(`${reply} of Redis`), { name: 'ReplyError' });
+        expect([reply, serviceErrorFor(toLimiterError(error)).code]).toEqual([reply, row.code]);
+      }
+    },
+  );
+});
+
+const rows = tableRows('docs/tracing.md', ['Variable of OpenTelemetry', 'Default', 'Takes']);
+const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
+/** These have no default value in the schema. */
+const DEFAULTS_ELSEWHERE = /^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
+
+/** A default as the table writes it; undefined if there is none, or it is empty. */
+function textOf(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.join();
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+test('the table of variables names all variables that Sluice takes, and no other', () => {
+  const names = rows.flatMap(([variables]) => variablesOf(variables));
+
+  expect(names.sort()).toEqual(Object.keys(traceSettingsSchema.shape).sort());
+});
+
+test('the table of variables has the default of each variable', () => {
+  const defaults: Readonly<Record<string, unknown>> = askedTracing({
+    OTEL_TRACES_EXPORTER: 'otlp',
+  })!.settings;
+  const checked = rows.filter(([variables]) =>
+    variablesOf(variables).every((name) => !DEFAULTS_ELSEWHERE.test(name)),
+  );
+
+  expect(checked.length).toBeGreaterThan(10);
+  for (const [variables, text] of checked) {
+    const [name] = variablesOf(variables);
+    expect([name, inBackticks(text)]).toEqual([name, textOf(defaults[name!])]);
+  }
+});

@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+
+import { extent } from '../../support/extent.js';
+import { keyTemplate } from '../../../src/grpc/key-template.js';
+import type { Entry } from '../../../src/grpc/messages.js';
+import { decodeRequest } from '../../../src/grpc/message-codec.js';
+
+/** Few characters, so that separators come often, and next to each other. */
+const text = fc.string({
+  unit: fc.constantFrom('a', '%', ',', '=', ':', '2', 'C', '~', 'é', '💧'),
+});
+const domains = text.filter((domain) => domain !== '');
+const entries = fc.array(fc.record({ key: domains, value: text }), { minLength: 1, maxLength: 3 });
+
+const keyOf = keyTemplate('{domain}:{entries}');
+
+test.each([
+  ['{domain}:{entries}', 'edge', { path: '/' }, 'edge:path=/'],
+  ['{domain}:{entries}', 'edge', { path: '/a', ip: '::1' }, 'edge:path=/a,ip=::1'],
+  ['{domain}:{entries}', 'a:b,c', { 'd=e': 'f=g,h%' }, 'a%3Ab%2Cc:d%3De=f=g%2Ch%25'],
+  ['{domain}:{entries}', 'edge', { generic: '' }, 'edge:generic='],
+  ['{values}', 'edge', { tenant: 'tenant-7' }, 'tenant-7'],
+  ['limits/{values}', 'edge', { a: '1,2', b: '3' }, 'limits/1%2C2,3'],
+  ['{entries}@{domain}', '{values}', { '{domain}': '$&' }, '{domain}=$&@{values}'],
+])('by %s the domain %j with %j is its key', (template, domain, given, expected) => {
+  const descriptor = Object.entries(given).map(([key, value]) => ({ key, value }));
+  expect(keyTemplate(template)(domain, descriptor)).toBe(expected);
+});
+
+/** Reads the entries back from the key that the template made. */
+function entriesIn(key: string): Entry[] {
+  return key.split(',').map((entry) => {
+    const end = entry.indexOf('=');
+    return {
+      key: decodeURIComponent(entry.slice(0, end)),
+      value: decodeURIComponent(entry.slice(end + 1)),
+    };
+  });
+}
+
+test('no two descriptors have the same key: domain and entries can be read back from it', () => {
+  fc.assert(
+    fc.property(domains, entries, (domain, given) => {
+      const key = keyOf(domain, given);
+      const end = key.indexOf(':');
+      expect(decodeURIComponent(key.slice(0, end))).toBe(domain);
+      expect(entriesIn(key.slice(end + 1))).toEqual(given);
+    }),
+    { numRuns: extent(300, 2000) },
+  );
+});
+
+test('no two lists of entries have the same key without the domain', () => {
+  const byEntries = keyTemplate('{entries}');
+  fc.assert(
+    fc.property(entries, (given) => {
+      expect(entriesIn(byEntries('edge', given))).toEqual(given);
+    }),
+    { numRuns: extent(300, 2000) },
+  );
+});
+
+describe('a key that would be too long', () => {
+  const pathOf = (value: string): string => keyOf('edge', [{ key: 'path', value }]);
+  const longest = 512 - Buffer.byteLength('edge:path=');
+
+  test('stays as it is up to 512 bytes', () => {
+    expect(pathOf('a'.repeat(longest))).toBe(`edge:path=${'a'.repeat(longest)}`);
+  });
+
+  test('is cut to 512 bytes with the digest of the whole at its end', () => {
+    const key = pathOf('a'.repeat(longest + 1));
+
+    expect(Buffer.byteLength(key)).toBe(512);
+    expect(key).toMatch(/^edge:path=a{457}%~[\w-]{43}$/);
+  });
+
+  test('differs from another that differs in its last character only', () => {
+    const long = 'a'.repeat(5000);
+
+    expect(pathOf(`${long}b`)).not.toBe(pathOf(`${long}c`));
+    expect(pathOf(`${long}b`)).toBe(pathOf(`${long}b`));
+  });
+
+  test('is never cut within a character', () => {
+    fc.assert(
+      fc.property(fc.nat(6), fc.constantFrom('é', '€', '💧'), (start, character) => {
+        const key = pathOf('a'.repeat(start) + character.repeat(600));
+
+        expect(Buffer.byteLength(key)).toBeLessThanOrEqual(512);
+        expect(Buffer.byteLength(key)).toBeGreaterThan(512 - 4);
+        expect(key).not.toContain('\ufffd');
+        expect(Buffer.from(key).toString()).toBe(key);
+      }),
+    );
+  });
+
+  test('differs from the key of a descriptor with the cut text as its value', () => {
+    const cut = pathOf('a'.repeat(600)).slice('edge:path='.length);
+
+    expect(pathOf(cut)).not.toBe(`edge:path=${cut}`);
+  });
+});
+
+const ENTRIES = [0x0a, 0x06, 0x0a, 0x01, 0x61, 0x12, 0x01, 0x62];
+
+/** A request of the domain `d` with a descriptor of the entry `a=b` and these bytes more. */
+function requestWith(...bytes: readonly number[]): Buffer {
+  const descriptor = [...ENTRIES, ...bytes];
+  return Buffer.from([0x0a, 0x01, 0x64, 0x12, descriptor.length, ...descriptor]);
+}
+
+test.each([
+  ['absent', [], null],
+  ['without a value, as Envoy writes 0,', [0x1a, 0x00], { value: 0 }],
+  ['of 0', [0x1a, 0x02, 0x08, 0x00], { value: 0 }],
+  ['of 300', [0x1a, 0x03, 0x08, 0xac, 0x02], { value: 300 }],
+])('hits_addend of a descriptor %s is read as a number', (_, bytes, expected) => {
+  expect(decodeRequest(requestWith(...bytes))).toStrictEqual({
+    domain: 'd',
+    hits_addend: 0,
+    descriptors: [
+      {
+        entries: [expect.objectContaining({ key: 'a', value: 'b' })],
+        limit: null,
+        hits_addend: expected,
+        is_negative_hits: false,
+      },
+    ],
+  });
+});

@@ -1,0 +1,253 @@
+import { WakeChannel, type WakeListener } from '../../../../src/redis/waiting/wake-channel.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { ScriptedMessages } from '../../../support/waiting/scripted-messages.js';
+import { WakeNumbers } from '../../../../src/redis/waiting/wake-numbers.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+
+describe('the channel of wakes', () => {
+  let messages: ScriptedMessages;
+  let log: RecordedLog;
+  let wakes: WakeChannel;
+  beforeEach(() => {
+    messages = new ScriptedMessages();
+    log = recordLog('debug');
+    wakes = new WakeChannel(messages, 'r1', log.logger);
+  });
+
+  /** Notes the messages that it gets. */
+  class Listener implements WakeListener {
+    readonly heard: unknown[] = [];
+    onSubscribed(): void {
+      this.heard.push('subscribed');
+    }
+    onWake(wake: unknown): void {
+      this.heard.push(wake);
+    }
+    onLeaderResigned(): void {
+      this.heard.push('leader resigned');
+    }
+    onMemoryLost(): void {
+      this.heard.push('memory lost');
+    }
+  }
+
+  const WAKE = { millisToRoom: 12.5, waiting: 2, granted: ['a', 'b'] };
+  const HEARD = { ...WAKE, ended: [] };
+
+  test('a listener gets the messages of its channel, from the subscription on', () => {
+    const [one, other] = [new Listener(), new Listener()];
+    wakes.listen('one', one);
+    wakes.listen('other', other);
+    expect([...messages.channels]).toEqual(['one', 'other']);
+    messages.confirm('one');
+    messages.say('one', WAKE);
+    messages.say('one', { leaderResigned: true });
+    messages.say('one', { memoryLost: true });
+    messages.confirm('one');
+    expect(one.heard).toEqual([
+      'subscribed',
+      HEARD,
+      'leader resigned',
+      'memory lost',
+      'subscribed',
+    ]);
+    expect(other.heard).toEqual([]);
+  });
+
+  test('a listener gets its own replica’s claims, and all without an owner', () => {
+    const listener = new Listener();
+    wakes.listen('k', listener);
+    const granted = ['a', 'b#r1#3', 'c#r2#1'];
+    messages.say('k', { ...WAKE, granted, ended: ['d#r1#4!taken_over', 'e#r2#2!withdrawn'] });
+    const ended = [{ claim: 'd#4', why: 'taken_over' }];
+    expect(listener.heard).toEqual([{ ...HEARD, granted: ['a', 'b#3'], ended }]);
+  });
+
+  test.each(['', 'null', '{}', '{"granted":[]}', '{"memoryLost":false}', '[1]', 'wake'])(
+    'an unknown message is ignored and logged: %j',
+    (text) => {
+      const listener = new Listener();
+      wakes.listen('k', listener);
+      messages.say('k', text);
+      expect(listener.heard).toEqual([]);
+      expect(log.messages).toEqual(['unknown message on a wake channel ignored']);
+    },
+  );
+
+  test('a listener that has left gets no messages', () => {
+    const listener = new Listener();
+    wakes.listen('k', listener);
+    wakes.unlisten('k', listener);
+    expect([...messages.channels]).toEqual([]);
+    messages.confirm('k');
+    messages.say('k', WAKE);
+    expect(listener.heard).toEqual([]);
+  });
+
+  test('a listener that leaves late does not take the channel from its successor', () => {
+    const [before, after] = [new Listener(), new Listener()];
+    wakes.listen('k', before);
+    wakes.listen('k', after);
+    wakes.unlisten('k', before);
+    messages.say('k', WAKE);
+    expect([before.heard, after.heard]).toEqual([[], [HEARD]]);
+    expect([...messages.channels]).toEqual(['k']);
+  });
+
+  test('a resignation is published', async () => {
+    await wakes.announceResignation('k');
+    expect(messages.published).toEqual([['k', { leaderResigned: true }]]);
+  });
+
+  test('a resignation that can not be published is left to the timers', async () => {
+    messages.answerPublish = () => Promise.reject(new Error('the store is down'));
+    await wakes.announceResignation('k');
+    expect(log.messages).toEqual(['resignation not announced']);
+  });
+});
+
+describe('the numbers of wakes', () => {
+  const GRACE = 50;
+
+  let clock: ManualClock;
+  let missed: number;
+  let numbers: WakeNumbers;
+  beforeEach(async () => {
+    clock = new ManualClock(0);
+    missed = 0;
+    numbers = new WakeNumbers(clock, () => (missed += 1));
+    await clock.advance(1000);
+  });
+
+  /** A reply whose call was sent after the last wake. */
+  const replied = (number: number): string => numbers.replied(number, clock.now() + 1);
+  /** A reply whose call was sent before the last wake. */
+  const repliedLate = (number: number): string => numbers.replied(number, 0);
+
+  test('the first message tells the number, whatever it is', () => {
+    expect(numbers.known).toBeUndefined();
+    expect([replied(7), numbers.known]).toEqual(['news', 7]);
+    numbers.forget();
+    expect(numbers.known).toBeUndefined();
+    expect([numbers.woken(3), numbers.known]).toEqual(['news', 3]);
+  });
+
+  test('wakes in their order, and replies between them, are news', () => {
+    expect([replied(0), numbers.woken(1), numbers.woken(2), replied(2)]).toEqual(
+      Array(4).fill('news'),
+    );
+    expect(clock.isAwaited).toBe(false);
+  });
+
+  test('a wake that leaves some out shows that these were missed, and is the known one from then on', () => {
+    replied(3);
+    expect([numbers.woken(5), numbers.woken(6), replied(6)]).toEqual(['missed', 'news', 'news']);
+  });
+
+  describe('a reply that tells of a wake that has not come', () => {
+    beforeEach(() => {
+      replied(3);
+      expect(replied(5)).toBe('news');
+      expect([numbers.isAwaiting, numbers.known]).toEqual([true, 3]);
+    });
+
+    test('shows after a grace that it was missed', async () => {
+      await clock.advance(GRACE - 1);
+      expect([missed, numbers.known]).toEqual([0, 3]);
+      await clock.advance(1);
+      expect([missed, numbers.known, numbers.isAwaiting]).toEqual([1, 5, false]);
+      expect(numbers.woken(6)).toBe('news');
+    });
+
+    test('shows nothing if it comes in time, and is newer than it', async () => {
+      await clock.advance(GRACE - 1);
+      expect([numbers.woken(4), numbers.woken(5)]).toEqual(['late', 'late']);
+      expect([numbers.isAwaiting, clock.isAwaited]).toEqual([false, false]);
+      expect(numbers.woken(6)).toBe('news');
+    });
+
+    test('waits for each wake for a grace, as long as wakes come', async () => {
+      await clock.advance(GRACE - 1);
+      numbers.woken(4);
+      await clock.advance(GRACE - 1);
+      expect(missed).toBe(0);
+      await clock.advance(1);
+      expect(missed).toBe(1);
+    });
+
+    test('waits no longer because of further replies', async () => {
+      await clock.advance(GRACE - 1);
+      replied(6);
+      await clock.advance(1);
+      expect([missed, numbers.known]).toEqual([1, 6]);
+    });
+
+    test('is newer than a reply that was made before, and is read after it', () => {
+      expect([replied(4), numbers.known, replied(5)]).toEqual(['late', 3, 'news']);
+    });
+
+    test('is forgotten with a wake that shows a loss, since a settle follows', () => {
+      expect([numbers.woken(7), numbers.isAwaiting, clock.isAwaited]).toEqual([
+        'missed',
+        false,
+        false,
+      ]);
+    });
+
+    test.each<[what: string, end: () => void]>([
+      ['messages are lost', () => numbers.forget()],
+      ['nobody waits any more', () => numbers.end()],
+    ])('sets no timer when %s', async (_what, end) => {
+      end();
+      expect([clock.isAwaited, missed]).toEqual([false, 0]);
+      await clock.advance(GRACE);
+      expect(missed).toBe(0);
+    });
+  });
+
+  test('no timer is set after the end', () => {
+    replied(3);
+    numbers.end();
+    replied(5);
+    expect(clock.isAwaited).toBe(false);
+  });
+
+  describe('a lower number', () => {
+    beforeEach(() => {
+      replied(6);
+      numbers.woken(7);
+    });
+
+    test('of a wake shows that Redis has lost the key', () => {
+      expect([numbers.woken(1), numbers.woken(2)]).toEqual(['missed', 'news']);
+    });
+
+    test('of a reply shows the same', () => {
+      expect([replied(0), numbers.known, numbers.woken(1)]).toEqual(['missed', 0, 'news']);
+    });
+
+    test('of a reply that the last wake may have overtaken shows nothing', () => {
+      expect([repliedLate(6), numbers.known]).toEqual(['late', 7]);
+    });
+  });
+
+  test('a reply from before the first wake that is known shows that nobody has seen those between, once', () => {
+    numbers.woken(7);
+    expect([repliedLate(6), repliedLate(5), repliedLate(5)]).toEqual(['late', 'missed', 'news']);
+  });
+
+  test('a wake without a number tells nothing, and a reply that it may have overtaken is unordered', () => {
+    replied(6);
+    expect([numbers.woken(undefined), numbers.known]).toEqual(['unordered', 6]);
+    expect([repliedLate(6), replied(6), numbers.woken(7)]).toEqual(['unordered', 'news', 'news']);
+  });
+
+  test('a wake that comes twice is late', () => {
+    replied(6);
+    expect([numbers.woken(7), numbers.woken(7), numbers.woken(8)]).toEqual([
+      'news',
+      'late',
+      'news',
+    ]);
+  });
+});
