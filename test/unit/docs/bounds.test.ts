@@ -153,7 +153,7 @@ const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
     [UNIT, 'at %f ms for each element a tick handles %i'],
   ],
   'Key matching: event loop for the key of one check': [
-    ['service/process', 'warns of rules that take long for a new key'],
+    [UNIT, 'warns of rules that take long for a new key'],
   ],
   'Embedded limiter: memory for keys and approvals': [
     ['service/process', 'a service with a small heap survives checks of new keys'],
