@@ -3,15 +3,12 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, LimitsOf } from '../../src/limiter/limiter.js';
 import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
 import { RedisLimiter, type RedisLimiterOptions } from '../../src/redis/redis-limiter.js';
-import { httpAppOver, serve } from './http-app.js';
-import { HttpLimiter } from './http-limiter.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { ManualClock } from './manual-clock.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
@@ -187,35 +184,6 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       },
       close: async () => {
         for (const replica of replicas) await replica.close();
-      },
-    };
-  };
-}
-
-/** The same limiter over HTTP. */
-export function overHttp(factory: HarnessFactory): HarnessFactory {
-  return async (limits, bounds) => {
-    const inner = await factory(limits, bounds);
-    const app = httpAppOver(inner.limiter);
-    const served = await serve(app);
-    const limiter = new HttpLimiter(served.url, inner.limiter);
-    const quiet = async (): Promise<void> => {
-      await limiter.quiet();
-      await inner.quiet();
-    };
-    return {
-      ...inner,
-      limiter,
-      quiet,
-      advance: async (millis) => {
-        await quiet();
-        await inner.advance(millis);
-        await quiet();
-      },
-      close: async () => {
-        startDraining(app.app);
-        await inner.close();
-        await served.close();
       },
     };
   };
