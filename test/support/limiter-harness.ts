@@ -78,8 +78,12 @@ const TIMEOUT_MILLIS = 60_000;
 /** One process with the limiter on Redis. */
 interface Replica {
   readonly limiter: RedisLimiter;
-  /** Returns when Redis has answered what it was asked, and has sent its messages. */
-  ping(): Promise<void>;
+  /** How many commands it has sent. */
+  sent(): number;
+  /** Returns when Redis has answered what it was asked. */
+  untilAnswered(): Promise<void>;
+  /** Returns when the messages of Redis have arrived that it has published. */
+  untilNotified(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -100,6 +104,14 @@ async function startReplica(
   await waitUntilReady(connected, TIMEOUT_MILLIS);
   // The test's own connection: a ping on it shows that all messages have arrived.
   const subscriptions = new Redis(redis.url, { autoResubscribe: false });
+  let sent = 0;
+  for (const client of [connected.commands as Redis, subscriptions]) {
+    const send = client.sendCommand.bind(client);
+    client.sendCommand = (command, stream) => {
+      if (command.name !== 'ping') sent += 1;
+      return send(command, stream);
+    };
+  }
   const subscriber = new ConnectionSubscriber(subscriptions, TIMEOUT_MILLIS, silent);
   const connections = { ...connected, subscriber };
   const limiter = new RedisLimiter({
@@ -111,8 +123,11 @@ async function startReplica(
   });
   return {
     limiter,
-    ping: async () => {
+    sent: () => sent,
+    untilAnswered: async () => {
       await connections.commands.ping();
+    },
+    untilNotified: async () => {
       await subscriptions.ping();
     },
     close: async () => {
@@ -121,6 +136,11 @@ async function startReplica(
       subscriptions.disconnect();
     },
   };
+}
+
+/** More than calls wait for others to be sent with. */
+async function someTicks(): Promise<void> {
+  for (let tick = 0; tick < 4; tick += 1) await nextTick();
 }
 
 /** Of one limiter at a time. They share a clock, so that Redis is given the scripts once. */
@@ -153,13 +173,16 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     let latest = await start('replica');
     const replicas = [latest];
 
-    // Redis answers in order, so a pong means that everything before it has been answered. The next
-    // rounds wait for calls that the answers cause.
+    const sent = (): number => replicas.reduce((sum, replica) => sum + replica.sent(), 0);
+    // Redis answers in order, so a pong means that everything before it has been answered, and a later pong on the other
+    // connection that its messages have arrived. Another round waits for the calls that these have caused.
     const quiet = async (): Promise<void> => {
-      for (let round = 0; round < 4; round += 1) {
-        await nextTick();
-        await nextTick();
-        for (const replica of replicas) await replica.ping();
+      await someTicks();
+      for (let before = NaN; before !== sent();) {
+        before = sent();
+        await Promise.all(replicas.map((replica) => replica.untilAnswered()));
+        await Promise.all(replicas.map((replica) => replica.untilNotified()));
+        await someTicks();
       }
     };
     return {
