@@ -217,6 +217,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
       const later = begin(app.url, 'POST', path);
       const answer = await earlier.answer;
       later.disconnect();
+      await untilWaiting(app.url, key, 0);
       return answer;
     },
     values: nothing,
