@@ -4,7 +4,6 @@ import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
-import { requestRate, waitInTurn } from '../../support/rate-client.js';
 import { RecordingLimiter } from '../../support/recording-limiter.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';

@@ -4,11 +4,20 @@ import { GATEWAY_SETTINGS, type GrpcApp, ruleForAll, useGrpcApps } from '../../s
 import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve, begin, ratePath } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { killReplicas, type LogLine, startReplica } from '../../support/replica-process.js';
+import {
+  killReplicas,
+  type LogLine,
+  type ReplicaProcess,
+  startReplica,
+} from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
-import { KIND, STATUS } from '../../support/tracing/otlp-json.js';
-import { tracedTo, useOtlpReceiver } from '../../support/tracing/otlp-receiver.js';
-import { callersSpan } from '../../support/tracing/trace-headers.js';
+import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
+import {
+  type OtlpReceiver,
+  startOtlpReceiver,
+  tracedTo,
+} from '../../support/tracing/otlp-receiver.js';
+import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -280,35 +289,41 @@ describe('with tokens, a call', () => {
 });
 
 describe('spans of calls', () => {
-  const receiver = useOtlpReceiver();
-  afterEach(killReplicas);
-
-  async function startTraced(more: Readonly<Record<string, string>> = {}) {
-    const replica = await startReplica({
+  let receiver: OtlpReceiver;
+  let replica: ReplicaProcess;
+  let gateway: Gateway;
+  let caller: CallersSpan;
+  beforeAll(async () => {
+    receiver = await startOtlpReceiver();
+    replica = await startReplica({
       ...GATEWAY_SETTINGS,
       ...PATIENT_STORE,
       REDIS_URL: redis.url,
       KEY_PREFIX: `${uniqueKey()}:`,
       LOG_2XX: 'true',
-      ...tracedTo(receiver()),
-      ...more,
+      REQUESTS_CAN_SET_RATE: 'false',
+      ...tracedTo(receiver),
     });
+  });
+  beforeEach(async () => {
+    caller = callersSpan();
     const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
-    const gateway: Gateway = gatewayOf({ grpcPort: Number(grpcPort) });
-    return { replica, gateway };
-  }
+    gateway = gatewayOf({ grpcPort: Number(grpcPort) });
+  });
+  afterAll(async () => {
+    await killReplicas();
+    await receiver.close();
+  });
+
+  const isOfCaller = ({ traceId }: ReceivedSpan): boolean => traceId === caller.traceId;
 
   test("each descriptor has a span below the gateway's, with its outcome", async () => {
-    const caller = callersSpan();
-    const { replica, gateway } = await startTraced();
     const full = uniqueKey();
     await gateway.askFor(full);
     const descriptors = [of(uniqueKey()), of(full)];
     await gateway.ask({ descriptors }, { headers: caller.headers });
     const checks = await until(() => {
-      const spans = receiver().spans.filter(
-        ({ traceId, name }) => traceId === caller.traceId && name === 'check',
-      );
+      const spans = receiver.spans.filter((span) => isOfCaller(span) && span.name === 'check');
       return spans.length === 2 && spans;
     });
 
@@ -322,30 +337,25 @@ describe('spans of calls', () => {
     }
     const outcomes = checks.map(({ attributes }) => attributes['sluice.outcome']);
     expect(outcomes.sort()).toEqual(['approved', 'denied']);
-    expect(JSON.stringify(receiver().spans)).not.toContain(full);
-    await replica.kill('SIGTERM');
+    expect(JSON.stringify(receiver.spans)).not.toContain(full);
   });
 
   test('the line of a call has the ids of its span', async () => {
-    const caller = callersSpan();
-    const { replica, gateway } = await startTraced();
     await gateway.askFor(uniqueKey(), { headers: caller.headers });
-    const check = await receiver().span(
-      ({ traceId, name }) => traceId === caller.traceId && name === 'check',
-    );
-    const line = await replica.logged(({ msg }) => msg === 'call answered');
+    const check = await receiver.span((span) => isOfCaller(span) && span.name === 'check');
 
-    expect(line).toMatchObject({ trace_id: caller.traceId, span_id: check.spanId });
+    const line = await replica.logged(
+      ({ msg, trace_id: trace }) => msg === 'call answered' && trace === caller.traceId,
+    );
+    expect(line).toMatchObject({ span_id: check.spanId });
   });
 
   test('a call that is rejected for its content has its error in the span', async () => {
-    const caller = callersSpan();
-    const { gateway } = await startTraced({ REQUESTS_CAN_SET_RATE: 'false' });
     const limit = { requests_per_unit: 5, unit: 'HOUR' } as const;
     const descriptors = [of(uniqueKey(), { limit })];
     await failureOf(gateway.ask({ descriptors }, { headers: caller.headers }));
 
-    expect(await receiver().span(({ traceId }) => traceId === caller.traceId)).toMatchObject({
+    expect(await receiver.span(isOfCaller)).toMatchObject({
       attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
     });
   });

@@ -238,7 +238,7 @@ describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, 
   });
 
   test('answers waiters whose turn comes within the grace', async () => {
-    const app = await start({ ...settings(), ...(await rulesThatWait()), WINDOW_MILLIS: '1000' });
+    const app = await start({ ...settings(), ...(await rulesThatWait()), WINDOW_MILLIS: '500' });
     const gateway = gatewayOf(app);
     const watched = healthOf(app).watch('');
     await watched.tells('SERVING');

@@ -1,5 +1,6 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { checkMany } from '../../support/bulk-client.js';
 import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
 import { type FakeRedis, startFakeRedis } from '../../support/fake-redis.js';
 import { approve, begin, send } from '../../support/http-client.js';
@@ -108,10 +109,10 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
 
   test('lists more keys than one read of a socket takes, each once', async () => {
     const keys = Array.from({ length: 600 }, () => uniqueKey().padEnd(512, 'x'));
-    // No more connections at once than the backlog of a server holds.
-    for (const some of [keys.slice(0, 300), keys.slice(300)]) {
-      await Promise.all(some.map((key) => approve(app.url, key)));
-    }
+    await checkMany(
+      app.url,
+      keys.map((key) => ({ key })),
+    );
     const { text } = await send(app.url, 'GET', '/debug');
 
     expect(Object.keys(await instances(app)).sort()).toEqual([...keys].sort());
