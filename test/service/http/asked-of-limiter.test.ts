@@ -1,4 +1,6 @@
+import { useAppsByRules } from '../../support/app-by-rules.js';
 import { checkMany } from '../../support/bulk-client.js';
+import { debugState } from '../../support/debug-state.js';
 import { bodyOf, ratePath, send } from '../../support/http-client.js';
 import { type HttpService, smallLimiter, useHttpServices } from '../../support/http-service.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -18,6 +20,7 @@ const METHODS = [
 ] as const;
 
 const startService = useHttpServices();
+const serveByRules = useAppsByRules();
 let service: HttpService;
 let key: string;
 /** The calls of the limiter: the method, and its arguments. */
@@ -128,4 +131,16 @@ test('a release, a question for a status and the end of a hold name the request 
     ['release', key, ID, {}],
     ['endHold', key, '0123456789abcdef'],
   ]);
+});
+
+test('the state of a key has the times of its pause and of its holds', async () => {
+  const { url, clock } = await serveByRules([]);
+  const path = ratePath(key);
+  await send(url, 'POST', `${path}?holdMillis=60000&holder=host:1`);
+  await send(url, 'PUT', `${path}?pauseMillis=9000`);
+  await clock.advance(5000);
+  expect(await debugState(url, key)).toMatchObject({
+    PausedMillis: 4000,
+    Holders: [{ Holder: 'host:1', HeldMillis: 5000, LapseMillis: 55_000, Hits: 1 }],
+  });
 });
