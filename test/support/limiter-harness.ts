@@ -3,15 +3,12 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, LimitsOf } from '../../src/limiter/limiter.js';
 import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
 import { RedisLimiter, type RedisLimiterOptions } from '../../src/redis/redis-limiter.js';
-import { httpAppOver, serve } from './http-app.js';
-import { HttpLimiter } from './http-limiter.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { ManualClock } from './manual-clock.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
@@ -81,8 +78,12 @@ const TIMEOUT_MILLIS = 60_000;
 /** One process with the limiter on Redis. */
 interface Replica {
   readonly limiter: RedisLimiter;
-  /** Returns when Redis has answered what it was asked, and has sent its messages. */
-  ping(): Promise<void>;
+  /** How many commands it has sent. */
+  sent(): number;
+  /** Returns when Redis has answered what it was asked. */
+  untilAnswered(): Promise<void>;
+  /** Returns when the messages of Redis have arrived that it has published. */
+  untilNotified(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -103,6 +104,14 @@ async function startReplica(
   await waitUntilReady(connected, TIMEOUT_MILLIS);
   // The test's own connection: a ping on it shows that all messages have arrived.
   const subscriptions = new Redis(redis.url, { autoResubscribe: false });
+  let sent = 0;
+  for (const client of [connected.commands as Redis, subscriptions]) {
+    const send = client.sendCommand.bind(client);
+    client.sendCommand = (command, stream) => {
+      if (command.name !== 'ping') sent += 1;
+      return send(command, stream);
+    };
+  }
   const subscriber = new ConnectionSubscriber(subscriptions, TIMEOUT_MILLIS, silent);
   const connections = { ...connected, subscriber };
   const limiter = new RedisLimiter({
@@ -114,8 +123,11 @@ async function startReplica(
   });
   return {
     limiter,
-    ping: async () => {
+    sent: () => sent,
+    untilAnswered: async () => {
       await connections.commands.ping();
+    },
+    untilNotified: async () => {
       await subscriptions.ping();
     },
     close: async () => {
@@ -124,6 +136,11 @@ async function startReplica(
       subscriptions.disconnect();
     },
   };
+}
+
+/** More than calls wait for others to be sent with. */
+async function someTicks(): Promise<void> {
+  for (let tick = 0; tick < 4; tick += 1) await nextTick();
 }
 
 /** Of one limiter at a time. They share a clock, so that Redis is given the scripts once. */
@@ -156,13 +173,16 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     let latest = await start('replica');
     const replicas = [latest];
 
-    // Redis answers in order, so a pong means that everything before it has been answered. The next
-    // rounds wait for calls that the answers cause.
+    const sent = (): number => replicas.reduce((sum, replica) => sum + replica.sent(), 0);
+    // Redis answers in order, so a pong means that everything before it has been answered, and a later pong on the other
+    // connection that its messages have arrived. Another round waits for the calls that these have caused.
     const quiet = async (): Promise<void> => {
-      for (let round = 0; round < 4; round += 1) {
-        await nextTick();
-        await nextTick();
-        for (const replica of replicas) await replica.ping();
+      await someTicks();
+      for (let before = NaN; before !== sent();) {
+        before = sent();
+        await Promise.all(replicas.map((replica) => replica.untilAnswered()));
+        await Promise.all(replicas.map((replica) => replica.untilNotified()));
+        await someTicks();
       }
     };
     return {
@@ -187,35 +207,6 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       },
       close: async () => {
         for (const replica of replicas) await replica.close();
-      },
-    };
-  };
-}
-
-/** The same limiter over HTTP. */
-export function overHttp(factory: HarnessFactory): HarnessFactory {
-  return async (limits, bounds) => {
-    const inner = await factory(limits, bounds);
-    const app = httpAppOver(inner.limiter);
-    const served = await serve(app);
-    const limiter = new HttpLimiter(served.url, inner.limiter);
-    const quiet = async (): Promise<void> => {
-      await limiter.quiet();
-      await inner.quiet();
-    };
-    return {
-      ...inner,
-      limiter,
-      quiet,
-      advance: async (millis) => {
-        await quiet();
-        await inner.advance(millis);
-        await quiet();
-      },
-      close: async () => {
-        startDraining(app.app);
-        await inner.close();
-        await served.close();
       },
     };
   };

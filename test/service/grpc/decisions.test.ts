@@ -1,9 +1,11 @@
 import { bothLimiters } from '../../support/both-limiters.js';
-import { debugState } from '../../support/debug-state.js';
+import { decisionsOf, overviewOf } from '../../support/dashboard/dashboard-page.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
-import { codesOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
-import { approve } from '../../support/http-client.js';
+import { codesOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -84,4 +86,231 @@ test.each([
   const { statuses } = await gatewayOf(app).askFor(uniqueKey());
 
   expect(statuses).toMatchObject([{ current_limit: { requests_per_unit: 1, unit } }]);
+});
+
+const SECONDS = expect.stringMatching(/^3[56]\d\d$/) as unknown;
+
+describe('the headers for the client', () => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  beforeEach(async () => {
+    app = await start({ MAX_REQUESTS: '5' });
+    gateway = gatewayOf(app);
+  });
+
+  test('of an approval say how much is left', async () => {
+    expect(headersOf(await gateway.askFor(uniqueKey()))).toStrictEqual({
+      'X-RateLimit-Limit': '5',
+      'X-RateLimit-Remaining': '4',
+      'X-RateLimit-Reset': SECONDS,
+    });
+  });
+
+  test('of a denial also say when to come back', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key, '?maxRequests=1');
+
+    expect(headersOf(await gateway.askFor(key))).toStrictEqual({
+      'X-RateLimit-Limit': '1',
+      'X-RateLimit-Remaining': '0',
+      'X-RateLimit-Reset': SECONDS,
+      'Retry-After': SECONDS,
+    });
+  });
+
+  test('of several descriptors describe the descriptor that has the least left', async () => {
+    const [plenty, little] = [uniqueKey(), uniqueKey()];
+    await approve(app.url, little, '?maxRequests=3');
+    const response = await gateway.ask({ descriptors: [of(plenty), of(little), of(uniqueKey())] });
+
+    expect(headersOf(response)).toMatchObject({
+      'X-RateLimit-Limit': '3',
+      'X-RateLimit-Remaining': '1',
+    });
+  });
+
+  test('of several descriptors describe a denied descriptor, even if another has less left', async () => {
+    const [last, full] = [uniqueKey(), uniqueKey()];
+    await approve(app.url, full, '?maxRequests=4');
+    const response = await gateway.ask({
+      descriptors: [
+        of(last, { limit: { requests_per_unit: 1, unit: 'HOUR' } }),
+        of(full, { hits_addend: { value: 4 } }),
+      ],
+    });
+
+    expect(headersOf(response)).toStrictEqual({
+      'X-RateLimit-Limit': '4',
+      'X-RateLimit-Remaining': '3',
+      'X-RateLimit-Reset': SECONDS,
+      'Retry-After': SECONDS,
+    });
+  });
+});
+
+test('the headers of several denials say when the longest of their windows ends', async () => {
+  const app = await start(
+    {},
+    {
+      rules: [
+        { key_pattern: 'minute', window_millis: 60_000 },
+        { key_pattern: 'day', window_millis: 86_400_000 },
+      ],
+    },
+  );
+  const gateway = gatewayOf(app);
+  const keys = ['minute', 'day', 'minute'];
+  for (const key of ['minute', 'day']) await gateway.askFor(key);
+  const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
+
+  expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(86_000);
+});
+
+test('RATE_LIMIT_HEADERS=off leaves the limit out, and Retry-After in', async () => {
+  const app = await start({ RATE_LIMIT_HEADERS: 'off' });
+  const gateway = gatewayOf(app);
+  const key = uniqueKey();
+  const approval = await gateway.askFor(key);
+  expect(headersOf(approval)).toStrictEqual({});
+  expect(approval.statuses).toMatchObject([{ limit_remaining: 0 }]);
+
+  expect(headersOf(await gateway.askFor(key))).toStrictEqual({ 'Retry-After': SECONDS });
+});
+
+test('a shadow denial is in a header, unless another limit denies the call', async () => {
+  const app = await start(
+    {},
+    { rules: [{ key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }] },
+  );
+  const gateway = gatewayOf(app);
+  const full = uniqueKey();
+  await approve(app.url, full);
+
+  const passed = await gateway.ask({ descriptors: [of('quiet')] });
+  expect([passed.overall_code, codesOf(passed)]).toEqual(['OK', ['OK']]);
+  expect(headersOf(passed)).toMatchObject({ 'X-Sluice-Shadow': 'denied' });
+  const refused = await gateway.ask({ descriptors: [of('quiet'), of(full)] });
+  expect(codesOf(refused)).toEqual(['OK', 'OVER_LIMIT']);
+  expect(Object.keys(headersOf(refused))).toEqual([
+    'X-RateLimit-Limit',
+    'X-RateLimit-Remaining',
+    'X-RateLimit-Reset',
+    'Retry-After',
+  ]);
+});
+
+describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, settings) => {
+  async function startWithRules(): Promise<GrpcApp> {
+    return start(
+      { ...settings() },
+      {
+        rules: [
+          { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 86_400_000 },
+          { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true },
+        ],
+      },
+    );
+  }
+
+  test('is counted by its outcome', async () => {
+    const app = await startWithRules();
+    const gateway = gatewayOf(app);
+    const [key, patient] = [uniqueKey(), `patient-${uniqueKey()}`];
+    await gateway.ask({ descriptors: [of(key), of(patient)] });
+    await gateway.ask({ descriptors: [of(key), of('quiet')] });
+    const call = gateway.begin({ descriptors: [of(patient)] });
+    await untilWaiting(app.url, patient, 1);
+    call.cancel();
+    await untilWaiting(app.url, patient, 0);
+
+    await until(async () => decisionsOf(await overviewOf(app.url)).withdrawn === 1);
+    expect(decisionsOf(await overviewOf(app.url))).toEqual({
+      approved: 2,
+      denied: 1,
+      shadowed: 1,
+      withdrawn: 1,
+      failed: 0,
+    });
+  });
+
+  test('that is denied is among the recent denials of the dashboard', async () => {
+    const app = await startWithRules();
+    const key = uniqueKey();
+    for (let i = 0; i < 3; i += 1) await gatewayOf(app).askFor(key);
+
+    expect((await overviewOf(app.url, { state: 'denied' })).keys).toMatchObject([
+      { key, recentDenials: { count: 2, lastReason: 'limit_reached' } },
+    ]);
+  });
+});
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const OF_AN_HOUR = expect.stringMatching(/^3[56]\d\d$/) as unknown;
+
+describe('a descriptor of a key with further limits', () => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  beforeEach(() => {
+    key = uniqueKey();
+  });
+
+  /** Starts with three hits a minute, and these limits besides. */
+  async function startWith(...limits: readonly object[]): Promise<void> {
+    const own = { name: 'tenants', max_requests_per_window: 3, window_millis: MINUTE };
+    app = await start({ MAX_REQUESTS: '1' }, { rules: [{ key_pattern: key, ...own, limits }] });
+    gateway = gatewayOf(app);
+  }
+
+  const hour = (maximum: object): object => ({ name: 'hour', window_millis: HOUR, ...maximum });
+
+  const ask = (hits_addend = 1) => gateway.ask({ hits_addend, descriptors: [of(key)] });
+
+  const ownMaximum = { requests_per_unit: 3, unit: 'MINUTE', name: 'tenants' };
+
+  test('shows the limit that has the least left', async () => {
+    await startWith(hour({ max_requests_per_window: 2 }));
+    const response = await ask();
+
+    expect(response.statuses).toMatchObject([
+      {
+        code: 'OK',
+        current_limit: { requests_per_unit: 2, unit: 'HOUR', name: 'hour' },
+        limit_remaining: 1,
+      },
+    ]);
+    expect(response.statuses[0]?.duration_until_reset?.seconds).toBeGreaterThan(3500);
+    expect(headersOf(response)).toMatchObject({
+      'X-RateLimit-Limit': '2',
+      'X-RateLimit-Remaining': '1',
+      'X-RateLimit-Reset': OF_AN_HOUR,
+    });
+  });
+
+  test('shows the limit that denied it, even if another has less left', async () => {
+    await startWith(hour({ max_requests_per_window: 2 }));
+    await ask();
+    const response = await ask(3);
+
+    expect(response.statuses).toMatchObject([
+      { code: 'OVER_LIMIT', current_limit: ownMaximum, limit_remaining: 2 },
+    ]);
+    expect(Number(headersOf(response)['Retry-After'])).toBeLessThanOrEqual(60);
+  });
+
+  test('gives all back if another descriptor is denied', async () => {
+    await startWith(
+      hour({ max_requests_per_window: 5 }),
+      hour({ name: 'starts', max_requests_per_window: 2, releases_return: false }),
+    );
+    const full = uniqueKey();
+    await gateway.askFor(full);
+    const { overall_code } = await gateway.ask({ descriptors: [of(key), of(full)] });
+
+    expect(overall_code).toBe('OVER_LIMIT');
+    const { headers } = await send(app.url, 'POST', ratePath(key));
+    expect(headers.ratelimit).toMatch(/^"tenants";r=2;t=\d+, "hour";r=4;t=\d+, "starts";r=1;t=/);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+  });
 });

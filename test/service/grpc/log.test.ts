@@ -1,17 +1,32 @@
-import { untilWaiting } from '../../support/debug-state.js';
-import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
-import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
-import { approve } from '../../support/http-client.js';
-import type { LogLine } from '../../support/replica-process.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { GATEWAY_SETTINGS, type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
+import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve, begin, ratePath } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import {
+  killReplicas,
+  type LogLine,
+  type ReplicaProcess,
+  startReplica,
+} from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
+import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
+import {
+  type OtlpReceiver,
+  startOtlpReceiver,
+  tracedTo,
+} from '../../support/tracing/otlp-receiver.js';
+import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { callersSpan } from '../../support/tracing/trace-headers.js';
-
-const CALLER = { name: 'the gateway', token: 'token-of-the-gateway', scopes: ['check'] };
+import { useRedis } from '../../support/use-redis.js';
 
 const start = useGrpcApps();
 const gatewayOf = useGateways();
+const redis = useRedis();
+
+const CALLER = { name: 'the gateway', token: 'token-of-the-gateway', scopes: ['check'] };
 
 const millis = expect.any(Number) as unknown;
 
@@ -150,4 +165,198 @@ test('a call that its gateway gives up while it waits has a line with 499, whate
   const line = await until(() => app.log.find(({ status }) => status === 499));
   expect(line).toMatchObject({ level: 'info', keys: [key], correlationId: 'the gateway' });
   expect(linesIn(app)).toEqual([]);
+});
+
+const GATEWAY = {
+  name: 'gateway',
+  token: 'token-of-the-gateway',
+  scopes: ['check'],
+  key_patterns: ['test-.*'],
+  waiting_share: 0.25,
+};
+const CONFIGURER = { name: 'other', token: 'token-of-another', scopes: ['check', 'configure'] };
+const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
+
+describe('with tokens, a call', () => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  beforeEach(async () => {
+    app = await start(
+      { MAX_WAITERS: '4' },
+      {
+        tokens: [GATEWAY, CONFIGURER, OPERATOR],
+        rules: [ruleForAll({ max_wait_millis: 86_400_000 })],
+      },
+    );
+    gateway = gatewayOf(app);
+    key = uniqueKey();
+  });
+
+  const as = (caller: { token: string }) => ({ headers: { ...bearer(caller) } });
+
+  const rejectionsFor = async (reason: string): Promise<number> =>
+    (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_auth_rejections_total', { reason });
+
+  test('of a caller with the scope check is decided', async () => {
+    expect((await gateway.askFor(key, as(GATEWAY))).overall_code).toBe('OK');
+  });
+
+  test.each<[what: string, headers: Record<string, string>, reason: string, failure: string[]]>([
+    ['without a token', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
+    [
+      'with another scheme',
+      { authorization: 'Basic dGVzdA==' },
+      'token_required',
+      ['UNAUTHENTICATED', 'a bearer token is required'],
+    ],
+    [
+      'with an unknown token',
+      { authorization: 'Bearer token-of-nobody-at-all' },
+      'token_unknown',
+      ['UNAUTHENTICATED', 'unknown token'],
+    ],
+    [
+      'with a token for another scope',
+      { ...bearer(OPERATOR) },
+      'scope_missing',
+      ['PERMISSION_DENIED', 'the token lacks the scope check'],
+    ],
+  ])('%s is rejected, and takes nothing', async (_what, headers, reason, failure) => {
+    expect(await failureOf(gateway.askFor(key, { headers }))).toEqual(failure);
+    expect(await rejectionsFor(reason)).toBe(1);
+    expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
+  });
+
+  test("for another caller's key is rejected, and takes nothing of its own keys", async () => {
+    const descriptors = [of(key), of(`other-${key}`)];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token does not allow this key',
+    ]);
+    expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
+  });
+
+  test("for another caller's key does not learn how long its window is", async () => {
+    const descriptors = [of(`other-${key}`, { limit: { requests_per_unit: 5, unit: 'DAY' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token does not allow this key',
+    ]);
+  });
+
+  test('with a limit of its own needs the scope configure', async () => {
+    const descriptors = [of(key, { limit: { requests_per_unit: 5, unit: 'HOUR' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token lacks the scope configure',
+    ]);
+    expect((await gateway.ask({ descriptors }, as(CONFIGURER))).overall_code).toBe('OK');
+  });
+
+  test("takes a waiting place of its caller, shared with HTTP, and not another caller's", async () => {
+    await gateway.askFor(key, as(GATEWAY));
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(GATEWAY));
+    await untilWaiting(app.url, key, 1, bearer(OPERATOR));
+
+    expect(await failureOf(gateway.askFor(key, as(GATEWAY)))).toEqual([
+      'UNAVAILABLE',
+      'too many waiters of this caller on this replica',
+    ]);
+    const other = gateway.begin({ descriptors: [of(key)] }, as(CONFIGURER));
+    await untilWaiting(app.url, key, 2, bearer(OPERATOR));
+    waiting.disconnect();
+    other.cancel();
+    await untilWaiting(app.url, key, 0, bearer(OPERATOR));
+
+    const again = gateway.begin({ descriptors: [of(key)] }, as(GATEWAY));
+    await untilWaiting(app.url, key, 1, bearer(OPERATOR));
+    again.cancel();
+  });
+
+  test('fails if it needs two waiting places and its caller has one', async () => {
+    const other = uniqueKey();
+    await gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY));
+
+    expect(
+      await failureOf(gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY))),
+    ).toEqual(['UNAVAILABLE', 'too many waiters of this caller on this replica']);
+    await untilWaiting(app.url, key, 0, bearer(OPERATOR));
+  });
+});
+
+describe('spans of calls', () => {
+  let receiver: OtlpReceiver;
+  let replica: ReplicaProcess;
+  let gateway: Gateway;
+  let caller: CallersSpan;
+  beforeAll(async () => {
+    receiver = await startOtlpReceiver();
+    replica = await startReplica({
+      ...GATEWAY_SETTINGS,
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: `${uniqueKey()}:`,
+      LOG_2XX: 'true',
+      REQUESTS_CAN_SET_RATE: 'false',
+      ...tracedTo(receiver),
+    });
+  });
+  beforeEach(async () => {
+    caller = callersSpan();
+    const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
+    gateway = gatewayOf({ grpcPort: Number(grpcPort) });
+  });
+  afterAll(async () => {
+    await killReplicas();
+    await receiver.close();
+  });
+
+  const isOfCaller = ({ traceId }: ReceivedSpan): boolean => traceId === caller.traceId;
+
+  test("each descriptor has a span below the gateway's, with its outcome", async () => {
+    const full = uniqueKey();
+    await gateway.askFor(full);
+    const descriptors = [of(uniqueKey()), of(full)];
+    await gateway.ask({ descriptors }, { headers: caller.headers });
+    const checks = await until(() => {
+      const spans = receiver.spans.filter((span) => isOfCaller(span) && span.name === 'check');
+      return spans.length === 2 && spans;
+    });
+
+    for (const check of checks) {
+      expect(check).toMatchObject({
+        parentSpanId: caller.spanId,
+        kind: KIND.server,
+        status: STATUS.unset,
+        attributes: { 'sluice.decided_by': 'store' },
+      });
+    }
+    const outcomes = checks.map(({ attributes }) => attributes['sluice.outcome']);
+    expect(outcomes.sort()).toEqual(['approved', 'denied']);
+    expect(JSON.stringify(receiver.spans)).not.toContain(full);
+  });
+
+  test('the line of a call has the ids of its span', async () => {
+    await gateway.askFor(uniqueKey(), { headers: caller.headers });
+    const check = await receiver.span((span) => isOfCaller(span) && span.name === 'check');
+
+    const line = await replica.logged(
+      ({ msg, trace_id: trace }) => msg === 'call answered' && trace === caller.traceId,
+    );
+    expect(line).toMatchObject({ span_id: check.spanId });
+  });
+
+  test('a call that is rejected for its content has its error in the span', async () => {
+    const limit = { requests_per_unit: 5, unit: 'HOUR' } as const;
+    const descriptors = [of(uniqueKey(), { limit })];
+    await failureOf(gateway.ask({ descriptors }, { headers: caller.headers }));
+
+    expect(await receiver.span(isOfCaller)).toMatchObject({
+      attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
+    });
+  });
 });

@@ -1,22 +1,30 @@
+import { chmod, rename, rm, writeFile } from 'node:fs/promises';
+
+import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
+import { extent } from '../../support/extent.js';
 import { type Answer, approvedId, begin, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
 import type { LogLine } from '../../support/replica-process.js';
-import { bearer } from '../../support/tokens.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile, writeTokens } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { useApp, useApps } from '../../support/use-apps.js';
+import { until } from '../../support/until.js';
+import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const CHECKER = { name: 'checker', token: 'token-that-may-check', scopes: ['check'] };
-const RELEASER = { name: 'releaser', token: 'token-that-may-release', scopes: ['release'] };
 const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
+const redis = useRedis();
+const start = useApps();
+const folder = useTemporaryFolder();
+
+const RELEASER = { name: 'releaser', token: 'token-that-may-release', scopes: ['release'] };
 const NOBODY = { name: 'nobody', token: 'token-that-may-nothing', scopes: [] };
 const ALL = [CHECKER, RELEASER, OPERATOR, NOBODY];
 
 const CHALLENGE = 'Bearer realm="sluice"';
-
-const redis = useRedis();
-const start = useApps();
 
 const stateOf = (url: string, key: string): Promise<DebugState> =>
   debugState(url, key, bearer(OPERATOR));
@@ -176,4 +184,380 @@ test('without tokens every request is allowed, whatever token it has', async () 
   const answers = await Promise.all(paths.map((path, i) => send(app.url, methods[i]!, path)));
 
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
+const scopes = ['check', 'release', 'debug', 'configure'];
+const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes };
+const TEAM = {
+  name: 'team',
+  token: 'token-for-keys-of-the-team',
+  scopes,
+  key_patterns: ['team:.*'],
+};
+
+describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_name, settings) => {
+  const app = useApp(
+    () => ({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+    }),
+    { tokens: [OWNER, TEAM] },
+  );
+  /** A key of the team, and one of another. */
+  let own: string;
+  let other: string;
+  beforeEach(() => {
+    own = `team:${uniqueKey()}`;
+    other = `steam:${uniqueKey()}`;
+  });
+
+  const asTeam = (method: string, path: string): Promise<Answer> =>
+    send(app.url, method, path, bearer(TEAM));
+
+  function expectNotAllowed({ status, json }: Answer, key: string): void {
+    expect([status, json()]).toEqual([403, { error: 'the token does not allow this key', key }]);
+  }
+
+  test('may check, release, configure and see the keys that a pattern matches', async () => {
+    const id = approvedId(await asTeam('POST', `${ratePath(own)}?maxRequests=7`));
+    expect((await asTeam('DELETE', `${ratePath(own)}/${id}`)).status).toBe(200);
+
+    expect(await debugState(app.url, own, bearer(TEAM))).toMatchObject({
+      Found: true,
+      Config: { MaxRequestsPerWindow: 7 },
+    });
+  });
+
+  test.each(['', '?canWait=true', '?maxRequests=1', '?maxRequests=none'])(
+    'may not check another key: %j is forbidden, and makes no key',
+    async (query) => {
+      expectNotAllowed(await asTeam('POST', `${ratePath(other)}${query}`), other);
+      expectNotAllowed(await asTeam('GET', `${ratePath(other)}${query}`), other);
+
+      expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({ Found: false });
+    },
+  );
+
+  test('may not release an approval of another key', async () => {
+    const id = approvedId(await send(app.url, 'POST', ratePath(other), bearer(OWNER)));
+    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/${id}`), other);
+    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/unknown`), other);
+
+    expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({
+      NumApprovedThisWindow: 1,
+    });
+  });
+
+  test('may not see another key, whether it exists or not', async () => {
+    const missing = `x${uniqueKey()}`;
+    await send(app.url, 'POST', ratePath(other), bearer(OWNER));
+    for (const key of [other, missing, '%zz']) {
+      expectNotAllowed(await asTeam('GET', `/debug/${key}`), key);
+    }
+    expectNotAllowed(await asTeam('GET', `/debug/${other}/more`), other);
+    expect((await asTeam('HEAD', `/debug/${other}`)).status).toBe(403);
+  });
+
+  test('lists only its own keys', async () => {
+    for (const key of [own, other]) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
+    const listed = async (caller: { token: string }): Promise<string[]> => {
+      const { json } = await send(app.url, 'GET', '/debug', bearer(caller));
+      return Object.keys((json() as { Instances: object }).Instances);
+    };
+
+    expect(await listed(OWNER)).toEqual(expect.arrayContaining([own, other]));
+    const seen = await listed(TEAM);
+    expect(seen).toContain(own);
+    expect(seen.filter((key) => !key.startsWith('team:'))).toEqual([]);
+  });
+
+  test('is matched against the decoded key', async () => {
+    const path = `/rate/${encodeURIComponent('team:')}a%2F%C3%A4-${uniqueKey()}`;
+    expect((await asTeam('POST', path.replace('team', '%74eam'))).status).toBe(200);
+
+    expectNotAllowed(await asTeam('POST', '/rate/x%2Fteam:a'), 'x/team:a');
+  });
+
+  test('may read the metrics, which name no key', async () => {
+    expect((await asTeam('GET', '/metrics')).status).toBe(200);
+  });
+});
+
+describe.each(bothLimiters(redis))('overrides (%s limiter)', (_name, settings) => {
+  const OWNER = {
+    name: 'owner',
+    token: 'token-that-may-configure',
+    scopes: ['check', 'configure'],
+  };
+  const CONFIGURER = { name: 'configurer', token: 'token-without-checks', scopes: ['configure'] };
+
+  const app = useApp(
+    () => ({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '5',
+    }),
+    { tokens: [CHECKER, OWNER, CONFIGURER, OPERATOR] },
+  );
+  let key: string;
+  beforeEach(() => {
+    key = uniqueKey();
+  });
+
+  const check = (caller: { token: string }, query = '') =>
+    send(app.url, 'POST', `${ratePath(key)}${query}`, bearer(caller));
+
+  test.each([
+    ['leaves no room', '?maxRequests=1'],
+    ['lifts all limits', '?maxRequests=1000000000&maxRequestsInQueue=100000'],
+    ['closes the queue', '?maxRequestsInQueue=0'],
+    ['changes nothing', '?maxRequests=5'],
+  ])(
+    'an override that %s is forbidden to a token with only the scope check',
+    async (_what, query) => {
+      expect((await check(CHECKER)).status).toBe(200);
+      const before = await debugState(app.url, key, bearer(OPERATOR));
+      for (const wait of ['', '&canWait=true']) {
+        const { status, headers, json } = await check(CHECKER, query + wait);
+
+        expect([status, headers['www-authenticate']]).toEqual([
+          403,
+          'Bearer realm="sluice", error="insufficient_scope", scope="configure"',
+        ]);
+        expect(json()).toStrictEqual({ error: 'the token lacks the scope configure', key });
+      }
+
+      expect(await debugState(app.url, key, bearer(OPERATOR))).toStrictEqual(before);
+      expect((await check(CHECKER)).status).toBe(200);
+    },
+  );
+
+  test('a token that may set limits sets them', async () => {
+    expect((await check(OWNER, '?maxRequests=1&maxRequestsInQueue=7')).status).toBe(200);
+
+    expect((await debugState(app.url, key, bearer(OPERATOR))).Config).toMatchObject({
+      MaxRequestsPerWindow: 1,
+      MaxRequestsInQueue: 7,
+    });
+    expect((await check(CHECKER)).status).toBe(429);
+  });
+
+  test('need the scope check besides configure', async () => {
+    const { status, json } = await check(CONFIGURER, '?maxRequests=1');
+
+    expect([status, json()]).toEqual([403, { error: 'the token lacks the scope check', key }]);
+  });
+
+  test('a wrong parameter is rejected as such, whatever the scopes', async () => {
+    expect((await check(CHECKER, '?maxRequests=none')).status).toBe(400);
+  });
+});
+
+describe('requests with wrong tokens', () => {
+  const REJECTIONS = 'ratelimit_auth_rejections_total';
+  const CHECKER = {
+    name: 'checker',
+    token: 'token-that-may-check',
+    scopes: ['check'],
+    key_patterns: ['own.*'],
+  };
+  let app: OwnApp;
+  beforeEach(async () => {
+    app = await start({}, { tokens: [OPERATOR, CHECKER] });
+  });
+
+  const counts = async (): Promise<Record<string, number>> =>
+    (await scrape(app.url, bearer(OPERATOR))).valuesOf(REJECTIONS);
+
+  function series(token_required: number, unknown: number, scope: number, key: number): object {
+    return {
+      [`${REJECTIONS}{reason="token_required"}`]: token_required,
+      [`${REJECTIONS}{reason="token_unknown"}`]: unknown,
+      [`${REJECTIONS}{reason="scope_missing"}`]: scope,
+      [`${REJECTIONS}{reason="key_not_allowed"}`]: key,
+    };
+  }
+
+  /** How many rejections of each reason the log has. */
+  function logged(): Record<string, number> {
+    const all: Record<string, number> = {};
+    for (const { rejected = {} } of app.log) {
+      for (const [reason, count] of Object.entries(rejected as Record<string, number>)) {
+        all[reason] = (all[reason] ?? 0) + count;
+      }
+    }
+    return all;
+  }
+
+  test('rejected requests are counted by reason, and accepted ones are not', async () => {
+    expect(await counts()).toEqual(series(0, 0, 0, 0));
+    const own = ratePath(`own-${uniqueKey()}`);
+    await send(app.url, 'POST', own);
+    await send(app.url, 'POST', own, bearer({ token: 'token-that-is-unknown' }));
+    await send(app.url, 'POST', own, bearer({ token: 'token-that-is-unknown-too' }));
+    await send(app.url, 'POST', own, bearer(OPERATOR));
+    await send(app.url, 'POST', `${own}?maxRequests=1`, bearer(CHECKER));
+    await send(app.url, 'POST', ratePath('other'), bearer(CHECKER));
+    await send(app.url, 'POST', own, bearer(CHECKER));
+
+    expect(await counts()).toEqual(series(1, 2, 2, 1));
+  });
+
+  test('a burst of rejections has one log line at once and one a second later, which count them all', async () => {
+    const path = ratePath(uniqueKey());
+    const wrong = bearer({ token: 'token-that-is-unknown' });
+    await Promise.all(Array.from({ length: 50 }, () => send(app.url, 'POST', path, wrong)));
+    await send(app.url, 'POST', path);
+    await until(() => logged().token_required === 1);
+
+    expect(logged()).toEqual({ token_required: 1, token_unknown: 50 });
+    const lines = app.log.filter((line) => 'rejected' in line);
+    expect(lines[0]).toMatchObject({ level: 'warn', msg: 'requests rejected for their tokens' });
+    // Fifty requests may take some seconds on a busy machine, but far fewer than fifty.
+    expect(lines.length).toBeLessThan(10);
+    expect(JSON.stringify(app.log)).not.toContain('token-that');
+  });
+});
+
+describe('the file of tokens', () => {
+  const OLD = { name: 'old', token: 'token-that-is-old', scopes: ['check', 'debug', 'configure'] };
+  const NEW = { ...OLD, name: 'new', token: 'token-that-came-later' };
+
+  const RELOADED = 'tokens reloaded';
+  const GONE = 'tokens still missing or empty, none are in use until they are back';
+
+  let app: TestApp;
+  let file: string;
+  /** The token that reads the metrics. */
+  let metricsToken: string;
+  beforeEach(async () => {
+    metricsToken = OLD.token;
+    file = await tokenFile(folder, OLD);
+    app = await startTestApp({ AUTH_TOKENS_FILE: file, WINDOW_MILLIS: '3600000' });
+  });
+  afterEach(async () => {
+    await app.stop(0);
+
+    expect(JSON.stringify(app.log)).not.toContain('token-that');
+  });
+
+  async function statusWith(caller: { token: string }): Promise<number> {
+    return (await send(app.url, 'POST', ratePath(uniqueKey()), bearer(caller))).status;
+  }
+
+  async function stale(): Promise<number> {
+    return (await scrape(app.url, bearer({ token: metricsToken }))).value('ratelimit_tokens_stale');
+  }
+
+  /** Replaces the list of tokens, and waits until the new one is in force. */
+  async function change(...callers: object[]): Promise<void> {
+    const before = app.log.length;
+    await writeTokens(file, callers);
+    await until(() => app.log.slice(before).some(({ msg }) => msg === RELOADED));
+  }
+
+  test('new tokens in the file are accepted, and removed ones are rejected', async () => {
+    await change(NEW);
+
+    expect(await app.logged(({ msg }) => msg === RELOADED)).toMatchObject({
+      level: 'info',
+      names: ['new'],
+      count: 1,
+    });
+    expect([await statusWith(NEW), await statusWith(OLD)]).toEqual([200, 401]);
+  });
+
+  test('an empty list revokes all tokens', async () => {
+    await change();
+    expect(await statusWith(OLD)).toBe(401);
+    await change(OLD);
+
+    expect(await statusWith(OLD)).toBe(200);
+  });
+
+  const HALF = ['half written', JSON.stringify([NEW]).slice(0, -5)] as const;
+
+  test.each(
+    extent(
+      [HALF],
+      [HALF, ['wrong', JSON.stringify([NEW, { ...NEW, name: 'other' }])], ['an object', '{}']],
+    ),
+  )('the last good tokens stay valid while the file is %s', async (_how, text) => {
+    await writeTokens(file, text);
+    expect(await app.logged(({ level }) => level === 'error')).toMatchObject({
+      reason: expect.stringMatching(
+        /^AUTH_TOKENS_FILE: got .*, takes a JSON list of tokens$/,
+      ) as unknown,
+      msg: 'tokens not reloaded, the last good ones stay in use',
+    });
+    expect([await statusWith(NEW), await statusWith(OLD)]).toEqual([401, 200]);
+    expect(await stale()).toBe(1);
+    await change(NEW);
+    metricsToken = NEW.token;
+
+    expect([await statusWith(NEW), await statusWith(OLD)]).toEqual([200, 401]);
+    expect(await stale()).toBe(0);
+  });
+
+  test('a file that every user of the machine can read is a warning, at the start and at each reload', async () => {
+    const warnings = () => app.log.filter(({ level }) => level === 'warn');
+    const warning = {
+      variable: 'AUTH_TOKENS_FILE',
+      path: file,
+      mode: '0644',
+      msg: 'every user of this machine can read the file of AUTH_TOKENS_FILE: remove that right, as by chmod o-r',
+    };
+    await change(NEW);
+    expect(warnings()).toEqual([]);
+    await writeFile(`${file}.open`, JSON.stringify([OLD]));
+    await chmod(`${file}.open`, 0o644);
+    await rename(`${file}.open`, file);
+    await app.logged(({ msg }) => msg === warning.msg);
+    await app.stop(0);
+    app = await startTestApp({ AUTH_TOKENS_FILE: file });
+
+    expect(warnings()).toEqual([expect.objectContaining(warning)]);
+  });
+
+  test.each([
+    ['deleted', () => rm(file)],
+    ['emptied', () => writeFile(file, '')],
+  ])('every token is rejected while the file is %s', async (_how, remove) => {
+    await remove();
+    const line = await app.logged(({ level }) => level === 'error');
+    expect(line.msg).toBe(
+      'tokens not reloaded, the last good ones stay in use until the next look',
+    );
+    await app.logged(({ msg }) => msg === GONE);
+    expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 401]);
+    await change(NEW);
+
+    expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 200]);
+  });
+
+  test('while the file is gone, the last tokens may read the metrics, which say so, and nothing else', async () => {
+    const gone = async (): Promise<number> =>
+      (await scrape(app.url, bearer(OLD))).value('ratelimit_tokens_gone');
+    expect(await gone()).toBe(0);
+    await rm(file);
+    await until(async () => (await stale()) === 1);
+    await until(async () => (await gone()) === 1);
+
+    expect(await stale()).toBe(0);
+    expect((await send(app.url, 'GET', '/debug', bearer(OLD))).status).toBe(401);
+    expect((await send(app.url, 'GET', '/metrics', bearer(NEW))).status).toBe(401);
+    await change();
+    expect((await send(app.url, 'GET', '/metrics', bearer(OLD))).status).toBe(401);
+  });
+
+  test('a check that waits goes on waiting when its token is removed', async () => {
+    const key = uniqueKey();
+    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=1`, bearer(OLD));
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(OLD));
+    await untilWaiting(app.url, key, 1, bearer(OLD));
+    await change(NEW);
+    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=3`, bearer(NEW));
+
+    expect((await waiting.answer).status).toBe(200);
+  });
 });

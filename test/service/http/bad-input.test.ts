@@ -10,7 +10,6 @@ const WRONG_FOR_ALL: [kind: string, query: (name: string, good: string) => strin
   ['empty', (name) => `${name}=`],
   ['without a value', (name) => name],
   ['negative zero', (name) => `${name}=-0`],
-  ['null', (name) => `${name}=null`],
   ['a blank', (name) => `${name}=%20`],
   ['a leading blank', (name, good) => `${name}=%20${good}`],
   ['a trailing blank', (name, good) => `${name}=${good}%20`],
@@ -29,56 +28,27 @@ const WRONG_FOR_ALL: [kind: string, query: (name: string, good: string) => strin
   ['with encoded [] after its name', (name, good) => `${name}%5B%5D=${good}`],
 ];
 
+// Parameters and settings have the same forms of numbers and booleans: test/unit/config/setting-values.test.ts has more.
+
 /** Values that are not whole numbers, as they are written in the URL. */
 const NO_WHOLE_NUMBER: [kind: string, value: string][] = [
   ['a plus sign', '%2B5'],
-  ['a minus sign', '-5'],
-  ['a decimal', '5.5'],
-  ['a decimal without a fraction', '5.0'],
-  ['a trailing point', '5.'],
-  ['an exponent', '1e3'],
-  ['hexadecimal', '0x10'],
-  ['octal', '0o7'],
-  ['binary', '0b1'],
-  ['a BigInt literal', '5n'],
-  ['a digit separator', '1_000'],
-  ['a thousands separator', '1,000'],
   ['a plus that means a blank', '+5'],
-  ['letters', 'many'],
+  ['a decimal', '5.5'],
   ['letters after digits', '5x'],
-  ['NaN', 'NaN'],
-  ['Infinity', 'Infinity'],
-  ['true', 'true'],
   ['a JSON list', '[5]'],
-  ['16 digits', '9'.repeat(16)],
   ['16 digits that mean a small number', '0000000000000005'],
-  ['400 digits', '9'.repeat(400)],
   ['Arabic-Indic digits', encodeURIComponent('٥')],
-  ['full-width digits', encodeURIComponent('５')],
-  ['a superscript', encodeURIComponent('5²')],
   ['an emoji', encodeURIComponent('5️⃣')],
 ];
 
 const NO_BOOLEAN: [kind: string, value: string][] = [
   ['a plus sign', '%2B1'],
   ['yes', 'yes'],
-  ['no', 'no'],
-  ['on', 'on'],
-  ['off', 'off'],
-  ['t', 't'],
-  ['y', 'y'],
   ['2', '2'],
-  ['-1', '-1'],
-  ['01', '01'],
-  ['1.0', '1.0'],
-  ['1e0', '1e0'],
-  ['0x1', '0x1'],
-  ['undefined', 'undefined'],
   ['a word that begins well', 'truee'],
   ['a full-width digit', encodeURIComponent('１')],
   ['a letter that looks like another', encodeURIComponent('falſe')],
-  ['an emoji', encodeURIComponent('✅')],
-  ['16 digits', '1'.repeat(16)],
 ];
 
 const OUT_OF_BOUNDS: [name: string, value: string][] = [

@@ -1,14 +1,22 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import { bothLimiters } from '../../support/both-limiters.js';
+import { checkMany, sendBody } from '../../support/bulk-client.js';
 import { type Answer, approve, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
+import { scrape } from '../../support/prometheus-text.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { useApp } from '../../support/use-apps.js';
+import { until } from '../../support/until.js';
+import { type FilesRead, useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const start = useApps();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const WINDOW_MILLIS = 3_600_000;
-
-const redis = useRedis();
 
 describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => {
   const app = useApp(() => ({
@@ -97,4 +105,287 @@ describe.each([
   test('gets a 400 if its value is wrong', async () => {
     expect((await key.check(`?${forbidden}=x`)).status).toBe(400);
   });
+});
+
+describe('checks with and without a question mark', () => {
+  /** Checks with and without `?` take different code paths. Each path gets a service of its own. */
+  const WAYS = ['', '?'] as const;
+
+  interface Step {
+    readonly method?: string;
+    readonly key?: string;
+    readonly headers?: OutgoingHttpHeaders | undefined;
+  }
+
+  interface Case {
+    readonly settings?: Readonly<Record<string, string>>;
+    readonly files?: FilesRead;
+    readonly steps: readonly Step[];
+    readonly statuses: readonly number[];
+  }
+
+  const ID = '00000000-0000-0000-0000-000000000000';
+  const UUID = /[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/g;
+
+  /** The parts of an answer that must be the same on both paths. */
+  function comparable({ status, headers, text }: Answer): object {
+    return withoutVarying({ status, headers: { ...headers, date: undefined }, text });
+  }
+
+  function comparableLine(line: LogLine): object {
+    const { url } = (line.req ?? {}) as { url?: string };
+    const responseTime = typeof line.responseTime;
+    return withoutVarying({
+      ...line,
+      time: undefined,
+      port: undefined,
+      req: { url },
+      responseTime,
+    });
+  }
+
+  /** Removes ids, the `?` of a path, and the seconds until a window ends. */
+  function withoutVarying(value: object): object {
+    const text = JSON.stringify(value)
+      .replaceAll(UUID, ID)
+      .replaceAll('?"', '"')
+      .replaceAll(/;t=\d+|(?<="retry-after":")\d+/g, '');
+    return JSON.parse(text) as object;
+  }
+
+  const CHECK: Step = { method: 'POST' };
+  const LIMITS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+  const CASES: Record<string, () => Case> = {
+    'approvals and denials': () => ({
+      settings: LIMITS,
+      steps: [CHECK, { method: 'GET' }, { method: 'GET', key: 'a.b-c_d~e:f' }],
+      statuses: [200, 429, 200],
+    }),
+    'other methods': () => ({
+      steps: [{ method: 'HEAD' }, { method: 'PATCH' }, { method: 'DELETE' }, { method: 'OPTIONS' }],
+      statuses: [405, 405, 405, 405],
+    }),
+    'pauses without a length': () => ({
+      steps: [{ method: 'PUT' }, CHECK],
+      statuses: [400, 200],
+    }),
+    'keys at their bounds': () => ({
+      steps: [
+        { ...CHECK, key: 'k'.repeat(512) },
+        { ...CHECK, key: 'k'.repeat(513) },
+        { ...CHECK, key: '..' },
+      ],
+      statuses: [200, 400, 200],
+    }),
+    'correlation ids': () => ({
+      steps: [{ ...CHECK, headers: { 'X-Correlation-ID': 'order-4711' } }],
+      statuses: [200],
+    }),
+    'bodies, and connections that are to be closed': () => ({
+      steps: [
+        { ...CHECK, headers: { 'Content-Length': '0' } },
+        { ...CHECK, headers: { Connection: 'close' } },
+      ],
+      statuses: [200, 200],
+    }),
+    rules: () => {
+      const rule = { key_pattern: 'k', max_requests_per_window: 1, shadow: true };
+      return {
+        settings: { ...LIMITS, UNKNOWN_KEYS: 'deny' },
+        files: { rules: [rule] },
+        steps: [CHECK, CHECK, { ...CHECK, key: 'other' }],
+        statuses: [200, 200, 403],
+      };
+    },
+    'a store that is full': () => ({
+      settings: { MAX_KEYS: '1' },
+      steps: [CHECK, { ...CHECK, key: 'other' }],
+      statuses: [200, 503],
+    }),
+    tokens: () => {
+      const callers = [
+        { name: 'a', token: 'a'.repeat(32), scopes: ['check'], key_patterns: ['k'] },
+        { name: 'b', token: 'b'.repeat(32), scopes: ['release'] },
+      ] as const;
+      const [a, b] = callers.map((caller) => bearer(caller));
+      return {
+        files: { tokens: callers },
+        steps: [
+          CHECK,
+          { ...CHECK, headers: bearer({ token: 'c'.repeat(32) }) },
+          { ...CHECK, headers: b },
+          { ...CHECK, headers: a },
+          { ...CHECK, headers: a, key: 'other' },
+        ],
+        statuses: [401, 401, 403, 200, 403],
+      };
+    },
+  };
+
+  test.each(Object.entries(CASES))('%s are answered alike on both paths', async (_name, create) => {
+    const { settings, files, steps, statuses } = create();
+    const [plain, routed] = await Promise.all(
+      WAYS.map(async (end) => {
+        const app = await start({ ...settings, LOG_2XX: 'true', LOG_4XX: 'true' }, files);
+        const answers: Answer[] = [];
+        for (const { method = 'POST', key = 'k', headers } of steps) {
+          answers.push(await send(app.url, method, `/rate/${key}${end}`, headers));
+        }
+        return { answers, log: app.log };
+      }),
+    );
+    expect(plain!.answers.map(({ status }) => status)).toEqual(statuses);
+    expect(plain!.answers.map(comparable)).toEqual(routed!.answers.map(comparable));
+    expect(plain!.log.map(comparableLine)).toEqual(routed!.log.map(comparableLine));
+  });
+});
+
+describe.each(bothLimiters(redis))('a check that waits (%s limiter)', (_name, settings) => {
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
+  const key = useHttpKey(() => app);
+
+  test('is answered like a check that does not wait', async () => {
+    const holder = await key.approve('?maxRequestsInQueue=1');
+    const { answer } = await key.wait();
+    const denied = await key.check('?canWait=true');
+    await key.release(holder);
+
+    expect(denied.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    for (const { headers } of [denied, await answer]) {
+      expect(headers).toMatchObject({
+        'content-type': 'application/json',
+        'cache-control': 'no-store',
+      });
+    }
+  });
+});
+
+describe('waits with a limit', () => {
+  // So long that no turn comes while a test runs.
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
+  const key = useHttpKey(() => app);
+
+  test('that would end too soon are a denial without a preference, and counted as such', async () => {
+    await key.approve();
+    const answer = await key.check('?canWait=true&maxWaitMillis=1000');
+    expect(bodyOf(answer)).toEqual([429, { error: 'rate limit exceeded', key: key.name }]);
+    expect(answer.headers['preference-applied']).toBeUndefined();
+    const reason = { outcome: 'denied', reason: 'turn_too_late', decided_by: 'store' };
+    expect((await scrape(app.url)).value('ratelimit_decisions_total', reason)).toBe(1);
+  });
+
+  test.each([
+    ['?canWait=true', 'wait=5', 'wait=5'],
+    ['?canWait=false', 'wait=5', undefined],
+    ['', 'wait=5', undefined],
+    ['?canWait=true&maxWaitMillis=0', 'wait=36000', undefined],
+  ])(
+    'of a check with "%s" and the preference %s have %s applied',
+    async (query, Prefer, applied) => {
+      await key.approve();
+      const { status, headers } = await key.check(query, { Prefer });
+      expect([status, headers['preference-applied']]).toEqual([429, applied]);
+    },
+  );
+
+  test('have their preference applied among others, also in an approval', async () => {
+    const { status, headers } = await key.check('?canWait=true', {
+      Prefer: 'respond-async, wait=5',
+    });
+    expect([status, headers['preference-applied']]).toEqual([200, 'wait=5']);
+  });
+
+  test.each(['?maxWaitMillis=5', '?canWait=false&maxWaitMillis=5'])(
+    'are a 400 without canWait, and create no key: %s',
+    async (query) => {
+      expect(bodyOf(await key.check(query))).toEqual([
+        400,
+        { error: 'maxWaitMillis must be used with canWait=true', key: key.name },
+      ]);
+      expect(await key.state()).toEqual({ Key: key.name, Found: false });
+    },
+  );
+
+  test('can not be asked for by an element of a bulk request', async () => {
+    const elements = [{ key: key.name, maxWaitMillis: 5 }];
+    const answer = await sendBody(app.url, 'POST', JSON.stringify(elements));
+    const error = 'maxWaitMillis must be left out: a check that may wait is sent alone';
+    expect(answer.json()).toEqual([{ status: 400, error }]);
+  });
+});
+
+describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) => {
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '2' }));
+  const key = useHttpKey(() => app);
+
+  test('is answered with JSON, whether the approval is found or not', async () => {
+    const requestId = await key.approve();
+    for (const status of [200, 404]) {
+      const answer = await key.release(requestId);
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        'content-type': 'application/json',
+        'x-content-type-options': 'nosniff',
+      });
+    }
+  });
+
+  test('on a key that does not exist creates no key', async () => {
+    expect((await key.release('7a0f5f0c-7ed7-4f6b-9a0d-111111111111')).status).toBe(404);
+    expect(await key.state()).toStrictEqual({ Key: key.name, Found: false });
+  });
+
+  test.each([
+    ['not a UUID', 'x'],
+    ['a number', '1'],
+    ['blank', ' '],
+    ['a control character', '\u0000'],
+    ['a slash', 'a/b'],
+    ['braces', '{}'],
+    ['a wildcard', '*'],
+    ['a name every object has', 'constructor'],
+    ['__proto__', '__proto__'],
+    ['beyond ASCII', '🚰'],
+    ['very long', 'x'.repeat(5000)],
+  ])('of an id that is %s is not found', async (_kind, requestId) => {
+    await key.approve();
+
+    expect(bodyOf(await key.release(requestId))).toStrictEqual([
+      404,
+      { error: 'request not found', key: key.name },
+    ]);
+    expect((await key.state()).NumApprovedThisWindow).toBe(1);
+  });
+});
+
+describe('windowMillis', () => {
+  // A key without a check for four windows is removed, and with it what requests have set.
+  const app = useApp(() => ({ WINDOW_MILLIS: '1000', WINDOW_MILLIS_CEILING: '3600000' }));
+  const key = useHttpKey(() => app);
+
+  test('can be given by an element of a bulk request', async () => {
+    await checkMany(app.url, [{ key: key.name, windowMillis: 60_000 }]);
+    await until(async () => {
+      await key.check();
+      return (await key.state()).Config?.WindowMillis === 60_000;
+    });
+  });
+
+  test.each([
+    ['3600001', 403, 'be at most 3600000 for this key'],
+    ['0', 400, 'be a whole number from 1 to 31622400000'],
+  ])('of %s is a %d', async (millis, status, must) => {
+    expect(bodyOf(await key.check(`?windowMillis=${millis}`))).toEqual([
+      status,
+      { error: `windowMillis must ${must}`, key: key.name },
+    ]);
+  });
+});
+
+test('windowMillis can be forbidden', async () => {
+  const app = await start({ REQUESTS_CAN_SET_WINDOW: 'false' });
+  expect(bodyOf(await send(app.url, 'POST', '/rate/a?windowMillis=60000'))).toEqual([
+    403,
+    { error: 'overriding windowMillis is disabled', key: 'a' },
+  ]);
 });

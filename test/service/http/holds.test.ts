@@ -1,7 +1,9 @@
+import type { TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
-import { debugState } from '../../support/debug-state.js';
-import { approve, approvedId, bodyOf, ratePath, send } from '../../support/http-client.js';
+import { keyPath } from '../../support/dashboard/dashboard-page.js';
+import { type DebugHolder, debugState, untilWaiting } from '../../support/debug-state.js';
+import { approve, approvedId, begin, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -10,14 +12,14 @@ import { useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const UNKNOWN_ID = '3f3c9e5d-8a07-4a4e-9d62-111111111111';
+const redis = useRedis();
+const start = useApps();
+
 const OUT_OF_BOUNDS = 'holdMillis must be a whole number from 1000 to 86400000';
 const HOURS = { WINDOW_MILLIS: '3600000' };
 const FORBIDDEN = 'holding approvals is disabled for this key';
 
 const tooLong = (max: number): string => `holdMillis must be at most ${max} for this key`;
-
-const redis = useRedis();
-const start = useApps();
 
 describe.each(bothLimiters(redis))('holds (%s limiter)', (_name, settings) => {
   const app = useApp(() => ({
@@ -161,4 +163,249 @@ test('a hold and its renewal take the scope check', async () => {
   const renew = async (caller: typeof asks): Promise<number> =>
     (await send(app.url, 'PUT', `${path}/${approvedId(held)}`, bearer(caller))).status;
   expect([await renew(givesBack), await renew(asks)]).toEqual([403, 200]);
+});
+
+const CALLER = { name: 'caller', token: 'token-of-the-caller', scopes: ['check', 'release'] };
+const VIEWER = { name: 'viewer', token: 'token-of-the-viewer', scopes: ['debug'] };
+const OPERATOR = {
+  name: 'operator',
+  token: 'token-of-the-operator',
+  scopes: ['debug', 'configure'],
+};
+const STRANGER = {
+  name: 'stranger',
+  token: 'token-of-a-stranger',
+  scopes: ['configure'],
+  key_patterns: ['other'],
+};
+const MUST = 'holder must be text of 1 to 64 bytes of UTF-8 without control characters';
+
+describe.each(bothLimiters(redis))('holders (%s limiter)', (_name, settings) => {
+  const app = useApp(
+    () => ({ ...settings(), ADMIN_PORT: '0', WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }),
+    { tokens: [CALLER, VIEWER, OPERATOR, STRANGER] },
+  );
+  let key: string;
+  beforeEach(() => {
+    key = uniqueKey();
+  });
+
+  const check = (query: string) =>
+    send(app.url, 'POST', `${ratePath(key)}?${query}`, bearer(CALLER));
+  const hold = async (holder: string): Promise<string> =>
+    approvedId(await check(`holdMillis=60000&holder=${encodeURIComponent(holder)}`));
+  const holders = async (): Promise<readonly DebugHolder[]> =>
+    (await debugState(app.adminUrl, key, bearer(VIEWER))).Holders ?? [];
+  const end = (handle: string, who: { token: string } = OPERATOR) =>
+    send(app.url, 'DELETE', `${ratePath(key)}/holders/${handle}`, bearer(who));
+
+  test('are shown without the request id', async () => {
+    const id = await hold('wörker 7: ⚙');
+    const { text } = await send(app.adminUrl, 'GET', `/debug/${key}`, bearer(VIEWER));
+    expect(text).not.toContain(id);
+    const [holder] = await holders();
+    expect(holder).toEqual({
+      Handle: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
+      Holder: 'wörker 7: ⚙',
+      HeldMillis: expect.any(Number) as number,
+      LapseMillis: expect.any(Number) as number,
+      Hits: 1,
+    });
+  });
+
+  test('are left out of a key that holds nothing, and of the list of keys', async () => {
+    expect((await check('')).status).toBe(200);
+    expect(await debugState(app.adminUrl, key, bearer(VIEWER))).not.toHaveProperty('Holders');
+    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=2`, bearer(CALLER));
+    const { text } = await send(app.adminUrl, 'GET', '/debug', bearer(VIEWER));
+    expect(text).not.toContain('Holders');
+  });
+
+  test('of elements of a bulk request are shown as well', async () => {
+    const element = { key, holdMillis: 60_000, holder: 'host:1' };
+    await checkMany(app.url, [element], bearer(CALLER));
+    expect(await holders()).toMatchObject([{ Holder: 'host:1' }]);
+  });
+
+  test.each([
+    ['holdMillis=60000&holder=', MUST],
+    [`holdMillis=60000&holder=${'a'.repeat(65)}`, MUST],
+    [`holdMillis=60000&holder=${'%C3%A4'.repeat(33)}`, MUST],
+    ['holdMillis=60000&holder=a%0Ab', MUST],
+    ['holdMillis=60000&holder=a%C2%85b', MUST],
+    ['holdMillis=60000&holder=a&holder=b', 'holder must be given once'],
+    ['holder=a', 'holder must be used with holdMillis'],
+    ['holder=a&peek=true', 'holder must be left out with peek=true'],
+  ])('a check with %s is rejected', async (query, error) => {
+    const answer = await check(query);
+    expect([answer.status, answer.json()]).toEqual([400, { error, key }]);
+    expect(await debugState(app.adminUrl, key, bearer(VIEWER))).toEqual({ Key: key, Found: false });
+  });
+
+  test.each([
+    [{ holdMillis: 60_000, holder: 'a\u0000' }, MUST],
+    [{ holdMillis: 60_000, holder: '\ud800' }, MUST],
+    [{ holdMillis: 60_000, holder: 7 }, MUST],
+    [{ holder: 'a' }, 'holder must be used with holdMillis'],
+  ])('an element with %j is rejected', async (element, error) => {
+    const results = await checkMany(app.url, [{ key, ...element }], bearer(CALLER));
+    expect(results).toEqual([{ status: 400, error }]);
+  });
+
+  test('a hold that is ended serves the queue, and its next renewal is a 404', async () => {
+    const id = await hold('stuck:1');
+    const waiting = begin(
+      app.url,
+      'POST',
+      `${ratePath(key)}?canWait=true&holdMillis=60000&holder=next%3A1`,
+      bearer(CALLER),
+    );
+    await untilWaiting(app.adminUrl, key, 1, bearer(VIEWER));
+    const [{ Handle: handle }] = (await holders()) as [DebugHolder];
+
+    const ended = await end(handle.toUpperCase());
+
+    expect([ended.status, ended.json()]).toEqual([200, { key, handle: handle.toUpperCase() }]);
+    approvedId(await waiting.answer);
+    expect(await holders()).toMatchObject([{ Holder: 'next:1' }]);
+    const renewal = await send(app.url, 'PUT', `${ratePath(key)}/${id}`, bearer(CALLER));
+    expect([renewal.status, renewal.json()]).toEqual([404, { error: 'request not found', key }]);
+    expect([(await end(handle)).status, (await end('unknown')).json()]).toEqual([
+      404,
+      { error: 'no such holder', key },
+    ]);
+  });
+
+  test('ending a hold takes the scope configure, and a key that the caller may use', async () => {
+    await hold('host:1');
+    const [{ Handle: handle }] = (await holders()) as [DebugHolder];
+    for (const who of [CALLER, VIEWER, STRANGER]) expect((await end(handle, who)).status).toBe(403);
+    expect(await holders()).toHaveLength(1);
+    const other = await send(app.url, 'POST', `${ratePath(key)}/holders/${handle}`);
+    expect([other.status, other.headers.allow]).toEqual([405, 'DELETE']);
+  });
+
+  describe('in the dashboard', () => {
+    const detail = async (app: TestApp, who: { token: string }): Promise<unknown> =>
+      (await send(app.adminUrl, 'GET', keyPath('/ui/data/key', key), bearer(who))).json();
+
+    test('are listed, and can be ended by who may configure', async () => {
+      await hold('host:1');
+      const [{ Handle: handle }] = (await holders()) as [DebugHolder];
+      const listed = [{ handle, holder: 'host:1' }];
+      expect(await detail(app, VIEWER)).toMatchObject({
+        holdings: listed,
+        may: { endHolds: false },
+      });
+      expect(await detail(app, OPERATOR)).toMatchObject({
+        holdings: listed,
+        may: { endHolds: true },
+      });
+      const path = keyPath('/ui/holds/end', key, { handle });
+      const statusOf = async (who: { token: string }) =>
+        (await send(app.adminUrl, 'POST', path, bearer(who))).status;
+      expect([await statusOf(VIEWER), await statusOf(STRANGER)]).toEqual([403, 403]);
+      expect([await statusOf(OPERATOR), await statusOf(OPERATOR)]).toEqual([200, 404]);
+      expect(await holders()).toEqual([]);
+    });
+  });
+});
+
+describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
+  const app = useApp(() => ({ ...settings(), MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
+  const key = useHttpKey(() => app);
+
+  test('belong to each element of a bulk request', async () => {
+    const results = await checkMany(app.url, [
+      { key: key.name, hits: 6 },
+      { key: key.name, hits: 5 },
+      { key: key.name },
+      { key: key.name, hits: 12 },
+      { key: key.name, hits: 0 },
+    ]);
+    expect(results).toMatchObject([
+      { status: 200 },
+      { status: 429 },
+      { status: 200 },
+      { status: 400, error: 'hits must be at most 10, the maximum of the key, not 12' },
+      { status: 400, error: 'hits must be a whole number from 1 to 1000000000' },
+    ]);
+    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 7 });
+  });
+
+  test.each([
+    ['?hits=-1', 'hits must be a whole number from 0 to 1000000000'],
+    ['?hits=1.5', 'hits must be a whole number from 0 to 1000000000'],
+    ['?hits=1&hits=2', 'hits must be given once'],
+    ['?hit=1', 'unknown parameter hit; did you mean hits?'],
+    ['?maxRequests=1', 'unknown parameter maxRequests; did you mean hits?'],
+  ])('can not be corrected by PUT with %j', async (query, error) => {
+    const id = await key.approve();
+    expect(bodyOf(await key.amend(id, query))).toEqual([400, { error, key: key.name }]);
+    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 1 });
+  });
+});
+
+test('a correction takes the scope check, and also the scope release if it gives everything back', async () => {
+  const asks = { name: 'asks', token: 'a'.repeat(40), scopes: ['check'] };
+  const givesBack = { name: 'gives-back', token: 'b'.repeat(40), scopes: ['release'] };
+  const both = { name: 'both', token: 'c'.repeat(40), scopes: ['check', 'release'] };
+  const app = await start({}, { tokens: [asks, givesBack, both] });
+  const key = uniqueKey();
+  const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(asks)));
+  const correct = async (hits: number, caller: typeof asks): Promise<unknown[]> =>
+    bodyOf(await send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=${hits}`, bearer(caller)));
+  const lacks = (scope: string) => [403, { error: `the token lacks the scope ${scope}`, key }];
+  expect(await correct(2, givesBack)).toEqual(lacks('check'));
+  expect(await correct(2, asks)).toEqual([200, { request_id: id, hits: 2 }]);
+  expect(await correct(0, asks)).toEqual(lacks('release'));
+  expect(await correct(0, both)).toEqual([200, { request_id: id, hits: 0 }]);
+});
+
+test.each([
+  ['of the rule', 'bounded', 7],
+  ['of ten times the maximum without one', 'other', 10],
+])('a correction has the bound %s', async (_whose, key, max) => {
+  const rule = { key_pattern: 'bounded', max_requests_per_window: 5, max_corrected_hits: 7 };
+  const app = await start({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }, { rules: [rule] });
+  const id = await approve(app.url, key);
+  const correct = (hits: number) => send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=${hits}`);
+  const error = `hits must be at most ${max} in a correction for this key, not ${max + 1}`;
+  expect(bodyOf(await correct(max + 1))).toEqual([403, { error, key }]);
+  expect((await correct(max)).status).toBe(200);
+});
+
+describe('a parameter that does not exist', () => {
+  const app = useApp();
+  const key = useHttpKey(() => app);
+
+  test.each([
+    ['?hit=3', 'hit', 'hits'],
+    ['?maxRequest=5', 'maxRequest', 'maxRequests'],
+    ['?canwait=true', 'canwait', 'canWait'],
+    ['?maxRequests[]=5', 'maxRequests[]', 'maxRequests'],
+    ['?max_wait_millis=5', 'max_wait_millis', 'maxWaitMillis'],
+    ['?hits=2&canWaits=true', 'canWaits', 'canWait'],
+  ])('of a check is a 400 that names the nearest one: %s', async (query, given, nearest) => {
+    expect(bodyOf(await key.check(query))).toEqual([
+      400,
+      { error: `unknown parameter ${given}; did you mean ${nearest}?`, key: key.name },
+    ]);
+    expect(await key.state()).toEqual({ Key: key.name, Found: false });
+  });
+
+  test('is quoted in part only', async () => {
+    expect((await key.check(`?${'x'.repeat(5000)}=1`)).text.length).toBeLessThan(200);
+  });
+
+  test.each([
+    ['POST', '/rate?key=a', 'key'],
+    ['DELETE', '/rate?hits=2', 'hits'],
+    ['DELETE', `/rate/a/${UNKNOWN_ID}?hits=2`, 'hits'],
+  ])('of %s %s is a 400', async (method, path, parameter) => {
+    expect(bodyOf(await send(app.url, method, path))).toMatchObject([
+      400,
+      { error: `${parameter} must be left out of the URL` },
+    ]);
+  });
 });

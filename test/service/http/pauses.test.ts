@@ -48,3 +48,82 @@ test('a pause of a key without a rule is rejected where checks of it are', async
   ]);
   expect((await pause('known')).status).toBe(200);
 });
+
+describe('a report of what remains', () => {
+  const app = useApp(() => ({ MAX_REQUESTS: '10' }));
+  const key = useHttpKey(() => app);
+  const report = (query: string) => send(app.url, 'PUT', `/rate/${key.name}${query}`);
+
+  test.each([
+    ['?resetMillis=5', 'remaining must be a whole number from 0 to 1000000000000'],
+    ['?remaining=-1', 'remaining must be a whole number from 0 to 1000000000000'],
+    ['?remaining=1&remaining=2', 'remaining must be given once'],
+    ['?remaining=1&resetMillis=0', 'resetMillis must be a whole number from 1 to 86400000'],
+    ['?remaining=1&resetMillis=86400001', 'resetMillis must be a whole number from 1 to 86400000'],
+    ['?remaining=1&limit=a&limit=b', 'limit must be given once'],
+    [
+      '?remaining=1&pauseMillis=1',
+      'pauseMillis must be left out if remaining, resetMillis or limit is given',
+    ],
+    ['?remaning=1', 'unknown parameter remaning; did you mean remaining?'],
+    ['?remaining=1&limit=other', 'limit must be one of the limits of the key: default'],
+  ])('with "%s" is a 400, and begins no key', async (query, error) => {
+    expect(bodyOf(await report(query))).toEqual([400, { error, key: key.name }]);
+    expect((await key.state()).Found).toBe(false);
+  });
+
+  test('is answered with what is left, and with the name of the limit if that is given', async () => {
+    expect(bodyOf(await report('?remaining=4'))).toEqual([200, { key: key.name, remaining: 4 }]);
+    expect(bodyOf(await report('?remaining=9&limit=default'))).toEqual([
+      200,
+      { key: key.name, limit: 'default', remaining: 4 },
+    ]);
+    expect((await key.check()).headers.ratelimit).toMatch(/^"default";r=3;/);
+  });
+});
+
+test('a report to a limit that is no fixed window is a 400 that names the algorithm', async () => {
+  const limit = {
+    name: 'tokens',
+    max_hits_per_window: 9,
+    window_millis: 1000,
+    algorithm: 'token_bucket',
+  };
+  const app = await start(
+    {},
+    { rules: [{ key_pattern: 'vendor', algorithm: 'sliding_window', limits: [limit] }] },
+  );
+  const report = async (query: string) => {
+    const answer = await send(app.url, 'PUT', `/rate/vendor?remaining=1${query}`);
+    return [answer.status, (answer.json() as { error: string }).error];
+  };
+  expect(await report('')).toEqual([
+    400,
+    'limit must name a fixed window; default is a sliding_window',
+  ]);
+  expect(await report('&limit=tokens')).toEqual([
+    400,
+    'limit must name a fixed window; tokens is a token_bucket',
+  ]);
+  expect(await report('&limit=other')).toEqual([
+    400,
+    'limit must be one of the limits of the key: default, tokens',
+  ]);
+});
+
+test('a report needs the scopes and the rules of a pause', async () => {
+  const worker = { name: 'worker', token: 'token-of-a-worker', scopes: ['check'] };
+  const operator = {
+    name: 'operator',
+    token: 'token-of-an-operator',
+    scopes: ['check', 'configure'],
+  };
+  const rules = [{ key_pattern: 'vendor', requests_can_pause: true }, { key_pattern: 'other' }];
+  const app = await start({ UNKNOWN_KEYS: 'deny' }, { tokens: [worker, operator], rules });
+  const report = async (key: string, caller: { token: string }) =>
+    (await send(app.url, 'PUT', `/rate/${key}?remaining=1`, bearer(caller))).status;
+  expect(await report('vendor', worker)).toBe(200);
+  expect(await report('other', worker)).toBe(403);
+  expect(await report('other', operator)).toBe(200);
+  expect(await report('unknown', operator)).toBe(403);
+});

@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
 
 import { parseSettings } from '../../../src/config/settings.js';
-import { type TestApp, startTestApp } from '../../support/app.js';
-import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
-import { untilWaiting } from '../../support/debug-state.js';
 import type { Limiter } from '../../../src/limiter/limiter.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { checkMany } from '../../support/bulk-client.js';
+import { untilWaiting } from '../../support/debug-state.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
-import { approve, begin, send } from '../../support/http-client.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { smallLimiter } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { recordLog } from '../../support/recorded-log.js';
 import type { LogLine } from '../../support/replica-process.js';
 import { limiterWithSlowList } from '../../support/slow-list.js';
+import { callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -247,13 +250,14 @@ test('no line has a request id', async () => {
 describe('the query of a request in the log', () => {
   const SECRET = 's3cr3t';
 
+  const app = useApp(() => ({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' }));
+
   async function loggedRequest(path: string, headers: Record<string, string> = {}) {
-    const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' });
-    await send(app.url, 'POST', path, { ...headers, 'X-Correlation-ID': 'this' });
-    await app.stop(0);
+    const id = uniqueKey();
+    await send(app.url, 'POST', path, { ...headers, 'X-Correlation-ID': id });
+    const line = await app.logged(({ correlationId, req }) => correlationId === id && !!req);
     expect(JSON.stringify(app.log)).not.toContain(SECRET);
-    const line = app.log.find(({ correlationId }) => correlationId === 'this');
-    return line?.req as { url: string; headers: Record<string, string> };
+    return line.req as { url: string; headers: Record<string, string> };
   }
 
   test.each([
@@ -378,4 +382,160 @@ test('each request on a kept connection is logged once, with its own status', as
 
   const statuses = linesTo(app.log, `/rate/${key}?maxRequests=1`).map(({ res }) => res);
   expect(statuses).toMatchObject([{ statusCode: 200 }, { statusCode: 429 }, { statusCode: 429 }]);
+});
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, settings) => {
+  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', LOG_2XX: 'true' }));
+
+  async function correlationOf(value: string): Promise<string> {
+    const answer = await send(app.url, 'GET', `/rate/${uniqueKey()}`, {
+      'X-Correlation-ID': value,
+    });
+    expect(answer.status).toBe(200);
+    return String(answer.headers['x-correlation-id']);
+  }
+
+  test.each([
+    ['POST', '/rate/{key}', 200],
+    ['POST', '/rate/{key}?maxRequests=x', 400],
+    ['GET', '/rate/%zz', 400],
+    ['DELETE', '/rate/{key}/unknown', 404],
+    ['GET', '/debug', 200],
+    ['GET', '/debug/{key}', 200],
+    ['GET', '/healthz', 200],
+    ['GET', '/unknown', 404],
+    ['PUT', '/debug', 405],
+    ['HEAD', '/rate/{key}', 405],
+  ])('is echoed by %s %s', async (method, path, status) => {
+    const correlationId = uniqueKey();
+    const answer = await send(app.url, method, path.replace('{key}', uniqueKey()), {
+      'X-Correlation-ID': correlationId,
+    });
+
+    expect(answer.status).toBe(status);
+    expect(answer.headers['x-correlation-id']).toBe(correlationId);
+  });
+
+  test('is generated for each request if the client sent none', async () => {
+    const ids = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const { headers } = await send(app.url, 'GET', '/healthz');
+        return headers['x-correlation-id'];
+      }),
+    );
+
+    for (const id of ids) expect(id).toMatch(UUID);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test.each([
+    ['one character', 'x'],
+    ['128 characters', 'x'.repeat(128)],
+    ['spaces and punctuation', 'a b;c="d", {e} %0A ${f}'],
+  ])('of %s is kept', async (_kind, value) => {
+    expect(await correlationOf(value)).toBe(value);
+  });
+
+  test.each([
+    ['/rate/key', 'HTTP/1.1'],
+    ['/debug', 'HTTP/1.1'],
+    ['/debug', 'HTTP/1.0'],
+  ])('with letters beyond ASCII comes back byte for byte (%s, %s)', async (path, version) => {
+    const correlationId = `Zürich-${uniqueKey()}`;
+    const connection = await openConnection(app.url);
+    connection.write(
+      `GET ${path} ${version}\r\nHost: localhost\r\nConnection: close\r\n` +
+        `X-Correlation-ID: ${correlationId}\r\n\r\n`,
+    );
+    await connection.closed;
+
+    expect(connection.received).toContain(`X-Correlation-ID: ${correlationId}\r\n`);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['129 characters', 'x'.repeat(129)],
+    ['many characters', 'x'.repeat(5000)],
+    ['with a tab', 'a\tb'],
+    ['with a C1 control character', 'a\u0085b'],
+  ])('that is %s is replaced', async (_kind, value) => {
+    expect(await correlationOf(value)).toMatch(UUID);
+  });
+
+  test('that is sent twice is one value, the same in the answer and in the log', async () => {
+    const [first, second] = [uniqueKey(), uniqueKey()];
+    const connection = await openConnection(app.url);
+    connection.write(
+      'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' +
+        `X-Correlation-ID: ${first}\r\nX-Correlation-ID: ${second}\r\n\r\n`,
+    );
+    await connection.closed;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+    const echoed = connection.received.match(/^X-Correlation-ID: .*$/gm);
+    expect(echoed).toHaveLength(1);
+    const correlationId = echoed![0].slice('X-Correlation-ID: '.length);
+    await app.logged((line) => line.correlationId === correlationId);
+  });
+});
+
+describe('the ids of a trace in the log', () => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_2XX: 'true',
+      LOG_4XX: 'true',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test("the line of a request has the ids of its caller's span, even if Sluice does not trace it", async () => {
+    const caller = callersSpan();
+    await send(app.url, 'GET', '/healthz', caller.headers);
+
+    expect(await app.logged(({ msg }) => msg === 'request completed')).toMatchObject({
+      trace_id: caller.traceId,
+      span_id: caller.spanId,
+      trace_flags: '01',
+    });
+  });
+
+  test("the line of a client that disconnects while it waits has the ids of its caller's span", async () => {
+    const caller = callersSpan('00');
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
+    await untilWaiting(app.url, key, 1);
+    waiting.disconnect();
+
+    expect(await app.logged(({ status }) => status === 499)).toMatchObject({
+      trace_id: caller.traceId,
+      span_id: caller.spanId,
+      trace_flags: '00',
+    });
+  });
+
+  test("both lines of a bulk request have the ids of its caller's span", async () => {
+    const caller = callersSpan();
+    const key = uniqueKey();
+    await checkMany(app.url, [{ key }, { key }], caller.headers);
+    await app.stop(0);
+
+    const lines = app.log.filter((line) => line.trace_id === caller.traceId);
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      'elements of a bulk request denied or rejected',
+      'request completed',
+    ]);
+  });
+
+  test('a traceparent that is not valid is ignored', async () => {
+    await send(app.url, 'GET', '/healthz', { traceparent: 'nonsense' });
+    const line = await app.logged(({ msg }) => msg === 'request completed');
+
+    expect(Object.keys(line)).not.toEqual(expect.arrayContaining(['trace_id']));
+  });
 });

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 
+import type { TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
-import { debugState } from '../../support/debug-state.js';
-import { send } from '../../support/http-client.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { holdEventLoop } from '../../support/hold-event-loop.js';
+import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
-import { useApp } from '../../support/use-apps.js';
 
 const redis = useRedis();
+const start = useApps();
 
 describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
   const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000' }));
@@ -95,4 +100,214 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
       expect(await debugState(app.url, key)).toStrictEqual({ Key: key, Found: false });
     });
   });
+});
+
+function readyz(app: TestApp): Promise<Answer> {
+  return send(app.url, 'GET', '/readyz');
+}
+
+describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings) => {
+  test('is OK in plain text', async () => {
+    const app = await start(settings());
+    const { status, headers, text } = await readyz(app);
+
+    expect([status, text]).toEqual([200, 'OK']);
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  test('tells a client with an open connection that the replica drains', async () => {
+    const app = await start({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+    const key = uniqueKey();
+    await approve(app.url, key);
+    // Keeps the replica from stopping, which would close every connection.
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    const connection = await openConnection(app.url);
+    const text = requestText('GET', '/readyz');
+    connection.write(text.slice(0, -2));
+    // Answered on another connection, so the first has been accepted before.
+    await send(app.url, 'GET', '/healthz');
+    const stopped = app.stop(3_600_000);
+    connection.write(text.slice(-2));
+    await connection.closed;
+    waiting.disconnect();
+    await stopped;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\ndraining$/);
+  });
+});
+
+test('GET /readyz is 503 while the event loop is delayed, and each change is logged once', async () => {
+  const app = await start({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
+  // Each tick takes longer than the limit.
+  const busy = setInterval(holdEventLoop, 0, 300);
+  const overloaded = await until(async () => {
+    const answer = await readyz(app);
+    return answer.status !== 200 && answer;
+  });
+  clearInterval(busy);
+  await until(async () => (await readyz(app)).status === 200);
+
+  const reason: unknown = expect.stringMatching(/^event loop delayed by \d+ ms$/);
+  expect([overloaded.status, overloaded.text]).toEqual([503, reason]);
+  const lines = app.log.filter(({ msg }) => msg === 'not ready' || msg === 'ready again');
+  expect(lines).toMatchObject([{ msg: 'not ready', reasons: [reason] }, { msg: 'ready again' }]);
+});
+
+test('GET /readyz is OK while Redis is down with READY_DURING_OUTAGE=true', async () => {
+  // Port 1 is reserved, so no server listens there.
+  const away = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
+  const app = await start({ ...away, READY_DURING_OUTAGE: 'true' });
+  const { status, text } = await readyz(app);
+
+  expect([status, text]).toEqual([200, 'OK']);
+});
+
+async function statuses(url: string, paths: readonly string[]): Promise<Record<string, number>> {
+  const answers = paths.map(async (path) => [path, (await send(url, 'GET', path)).status] as const);
+  return Object.fromEntries(await Promise.all(answers));
+}
+
+describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, settings) => {
+  let app: OwnApp;
+  beforeEach(async () => {
+    const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+    app = await start({ ...settings(), ...hour, ADMIN_PORT: '0' });
+  });
+
+  test('both ports are in the log', () => {
+    const { msg, port, adminPort } = app.log[0]!;
+
+    expect(msg).toBe('serving');
+    expect([`http://127.0.0.1:${String(port)}`, `http://127.0.0.1:${String(adminPort)}`]).toEqual([
+      app.url,
+      app.adminUrl,
+    ]);
+  });
+
+  test('only the main port serves checks and releases', async () => {
+    const key = uniqueKey();
+    const id = await approve(app.url, key);
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      for (const path of [ratePath(key), `${ratePath(key)}/${id}`, '/rate/%zz']) {
+        const answer = await send(app.adminUrl, method, path);
+
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+        expect(answer.json()).toStrictEqual({ error: expect.stringContaining(path) as unknown });
+      }
+    }
+
+    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${id}`)).status).toBe(200);
+  });
+
+  test('only the admin port shows keys and metrics', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const paths = [
+      ...['/debug', `/debug/${key}`, '/debug/%zz', '/metrics'],
+      ...['/ui', '/ui/main.js', '/ui/data', '/ui/data/key?key=a'],
+    ];
+
+    expect(Object.values(await statuses(app.url, paths))).toEqual(paths.map(() => 404));
+    expect(Object.values(await statuses(app.adminUrl, paths))).toEqual(paths.map(() => 200));
+    const { json } = await send(app.adminUrl, 'GET', `/debug/${key}`);
+    expect(json()).toMatchObject({ Found: true, NumApprovedThisWindow: 1 });
+  });
+
+  test('only the admin port leads to the dashboard', async () => {
+    expect((await send(app.url, 'GET', '/')).status).toBe(404);
+    expect((await send(app.adminUrl, 'GET', '/')).headers.location).toBe('ui');
+  });
+
+  test('both ports answer health checks', async () => {
+    for (const url of [app.url, app.adminUrl]) {
+      expect(await statuses(url, ['/healthz', '/readyz'])).toEqual({
+        '/healthz': 200,
+        '/readyz': 200,
+      });
+    }
+  });
+
+  test('both ports and their connections are closed when the replica stops', async () => {
+    const connections = await Promise.all(
+      [app.url, app.adminUrl].map((url) => openConnection(url)),
+    );
+    for (const connection of connections) {
+      connection.write(requestText('GET', '/healthz'));
+      await connection.receives(/OK$/);
+    }
+    await app.stop(0);
+
+    for (const { closed } of connections) await closed;
+    for (const url of [app.url, app.adminUrl]) {
+      await expect(send(url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+    }
+  });
+
+  test('a silent client of the admin port does not hold a replica that stops', async () => {
+    const connection = await openConnection(app.adminUrl);
+    connection.write('GET /healthz HTTP/1.1\r\nHost:');
+    // Answered on another connection, so the first has been accepted before.
+    await send(app.adminUrl, 'GET', '/healthz');
+    await app.stop(0);
+
+    await connection.closed;
+  });
+
+  test('a request in flight on either port is answered with Connection: close when the replica stops', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.adminUrl, key, 1);
+    const connection = await openConnection(app.adminUrl);
+    const text = requestText('GET', `/debug/${key}`);
+    connection.write(text.slice(0, -2));
+    await send(app.adminUrl, 'GET', '/healthz');
+    const hurry = new AbortController();
+    const stopped = app.stop(3_600_000, hurry.signal);
+    connection.write(text.slice(-2));
+    await connection.closed;
+    hurry.abort();
+    await stopped;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+    expect(connection.received).toContain('"NumWaiting":1');
+    expect((await waiting.answer).headers.connection).toBe('close');
+  });
+});
+
+describe('DEBUG_ENDPOINTS=false', () => {
+  const DEBUG_PATHS = [
+    ...['/', '/debug', '/debug/key', '/debug/%zz', '/debug/key/more'],
+    ...['/ui', '/ui/main.js', '/ui/data', '/ui/data/key?key=a', '/ui/try/check?key=a'],
+  ];
+
+  test.each([
+    ['without an admin port', {}],
+    ['with an admin port', { ADMIN_PORT: '0' }],
+  ])('removes the debug endpoints, and nothing else (%s)', async (_how, ports) => {
+    const app = await start({ ...ports, DEBUG_ENDPOINTS: 'false' });
+    const urls = 'ADMIN_PORT' in ports ? [app.url, app.adminUrl] : [app.url];
+    for (const url of urls) {
+      for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
+        for (const path of DEBUG_PATHS) {
+          const answer = await send(url, method, path);
+          expect([method, path, answer.status]).toEqual([method, path, 404]);
+        }
+      }
+    }
+
+    expect((await send(urls.at(-1)!, 'GET', '/metrics')).status).toBe(200);
+    await approve(app.url, uniqueKey());
+  });
+});
+
+test('without an admin port the log names no other port', async () => {
+  expect((await start()).log[0]).not.toHaveProperty('adminPort');
 });

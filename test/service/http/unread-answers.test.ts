@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import type { Timeouts } from '../../../src/net/timeouts.js';
+import { extent } from '../../support/extent.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { smallLimiter, useHttpServices } from '../../support/http-service.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -74,11 +75,12 @@ function endlessLimiter() {
   return listing;
 }
 
+/** Ordinary tests take each protocol and each port once. */
 describe.each([
-  ['HTTP', () => ({})],
-  ['HTTPS', () => tls.settings],
-])('answers that nobody reads (%s)', (_name, settings) => {
-  test.each(['service', 'admin'])(
+  ['HTTP', extent(['admin'], ['service', 'admin']), () => ({})],
+  ['HTTPS', extent(['service'], ['service', 'admin']), () => tls.settings],
+])('answers that nobody reads (%s)', (_name, ports, settings) => {
+  test.each(ports)(
     'take little memory on the %s port, whoever sends as many requests as a connection takes',
     async (port) => {
       const replica = await startReplica({

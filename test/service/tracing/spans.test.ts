@@ -6,18 +6,50 @@ import { rulesFile } from '../../support/grpc-app.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { OPERATION } from '../../support/redis-user.js';
-import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import {
+  killReplicas,
+  type LogLine,
+  type ReplicaProcess,
+  startReplica,
+} from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
-import { tracedTo, useOtlpReceiver } from '../../support/tracing/otlp-receiver.js';
+import {
+  type OtlpReceiver,
+  startOtlpReceiver,
+  tracedTo,
+} from '../../support/tracing/otlp-receiver.js';
 import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
 
 const folder = useTemporaryFolder();
 const redis = useRedis();
-const receiver = useOtlpReceiver();
-afterEach(killReplicas);
+const HOUR = 3_600_000;
+
+let receiver: OtlpReceiver;
+/** The replica of all tests that can share one. */
+let replica: ReplicaProcess;
+const ownReplicas: ReplicaProcess[] = [];
+beforeAll(async () => {
+  receiver = await startOtlpReceiver();
+  const hour = { name: 'hour', max_requests_per_window: 1, window_millis: HOUR };
+  replica = await startTraced({
+    ...(await rulesFile(
+      folder,
+      { key_pattern: 'two limits', max_requests_per_window: 2, limits: [hour] },
+      { key_pattern: 'fixed', requests_can_set_rate: false },
+    )),
+    LOG_2XX: 'true',
+    OTEL_SERVICE_NAME: 'limits',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=a%20test,service.name=other',
+  });
+});
+afterEach(() => Promise.all(ownReplicas.splice(0).map((own) => own.kill('SIGKILL'))));
+afterAll(async () => {
+  await killReplicas();
+  await receiver.close();
+});
 
 /** A replica on Redis whose keys have one approval an hour. */
 function startTraced(settings: Readonly<Record<string, string>> = {}): Promise<ReplicaProcess> {
@@ -25,26 +57,36 @@ function startTraced(settings: Readonly<Record<string, string>> = {}): Promise<R
     ...PATIENT_STORE,
     REDIS_URL: redis.url,
     KEY_PREFIX: `${uniqueKey()}:`,
-    WINDOW_MILLIS: '3600000',
+    WINDOW_MILLIS: `${HOUR}`,
     MAX_REQUESTS: '1',
-    ...tracedTo(receiver()),
+    ...tracedTo(receiver),
     ...settings,
   });
 }
 
+/** A replica of one test. */
+async function startOwn(settings: Readonly<Record<string, string>> = {}): Promise<ReplicaProcess> {
+  const own = await startTraced(settings);
+  ownReplicas.push(own);
+  return own;
+}
+
 /** The span with this name in a caller's trace. */
 function spanOf({ traceId }: Pick<CallersSpan, 'traceId'>, name: string): Promise<ReceivedSpan> {
-  return receiver().span((span) => span.traceId === traceId && span.name === name);
+  return receiver.span((span) => span.traceId === traceId && span.name === name);
 }
 
 function spansOf({ traceId }: CallersSpan, name: string): ReceivedSpan[] {
-  return receiver().spans.filter((span) => span.traceId === traceId && span.name === name);
+  return receiver.spans.filter((span) => span.traceId === traceId && span.name === name);
+}
+
+function isOf({ id }: ReplicaProcess): (span: ReceivedSpan) => boolean {
+  return ({ resource }) => resource['service.instance.id'] === id;
 }
 
 describe('a check', () => {
   test("has a span below its caller's, with outcome and batch size, and above its Redis call's span", async () => {
     const caller = callersSpan();
-    const replica = await startTraced();
     const key = uniqueKey();
     const headers = { ...caller.headers, tracestate: 'vendor=1' };
     await send(replica.url, 'POST', ratePath(key), headers);
@@ -78,15 +120,12 @@ describe('a check', () => {
       links: [check.spanId],
     });
     expect(call.millis).toBeLessThanOrEqual(check.millis);
-    expect(JSON.stringify(receiver().spans)).not.toContain(key);
+    expect(JSON.stringify(receiver.spans)).not.toContain(key);
   });
 
   test('that is denied has the reason and the limit in its span', async () => {
     const caller = callersSpan();
-    const key = uniqueKey();
-    const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
-    const rules = await rulesFile(folder, { key_pattern: key, limits: [hour] });
-    const replica = await startReplica({ ...rules, ...tracedTo(receiver()) });
+    const key = 'two limits';
     await approve(replica.url, key);
     await send(replica.url, 'POST', ratePath(key), caller.headers);
 
@@ -102,8 +141,7 @@ describe('a check', () => {
 
   test('that is rejected has the error in its span', async () => {
     const caller = callersSpan();
-    const replica = await startTraced({ REQUESTS_CAN_SET_RATE: 'false' });
-    await send(replica.url, 'POST', `${ratePath(uniqueKey())}?maxRequests=5`, caller.headers);
+    await send(replica.url, 'POST', `${ratePath('fixed')}?maxRequests=5`, caller.headers);
 
     expect(await spanOf(caller, 'check')).toMatchObject({
       status: STATUS.unset,
@@ -112,9 +150,9 @@ describe('a check', () => {
   });
 
   test('begins a trace if its caller does not trace', async () => {
-    const replica = await startTraced();
-    await send(replica.url, 'POST', ratePath(uniqueKey()));
-    const check = await receiver().span(({ name }) => name === 'check');
+    const own = await startOwn();
+    await send(own.url, 'POST', ratePath(uniqueKey()));
+    const check = await receiver.span((span) => span.name === 'check' && isOf(own)(span));
 
     expect(check.traceId).toMatch(/^[\da-f]{32}$/);
     expect(check.parentSpanId).toBeUndefined();
@@ -122,7 +160,6 @@ describe('a check', () => {
 
   test('that shares a Redis call with another is linked to the call, and the call to both', async () => {
     const callers = [callersSpan(), callersSpan()] as const;
-    const replica = await startTraced();
     const connection = await openConnection(replica.url);
     // Requests in one TCP segment are read in one tick, and go to Redis in one call.
     const requests = callers.map(({ headers }) =>
@@ -147,7 +184,6 @@ describe('a check', () => {
 
 test('a bulk request has a span, with the spans of its elements below it', async () => {
   const caller = callersSpan();
-  const replica = await startTraced();
   const keys = [uniqueKey(), uniqueKey()] as const;
   const checks = [keys[0], keys[1], keys[0]].map((key) => ({ key }));
   const results = await checkMany(replica.url, checks, caller.headers);
@@ -188,18 +224,18 @@ test('a bulk request has a span, with the spans of its elements below it', async
 });
 
 describe.each([
-  ['redis', () => ({})],
-  ['embedded', () => ({ REDIS_URL: '' })],
-])('a check that waits (%s limiter)', (_name, settings) => {
+  ['redis', () => Promise.resolve(replica)],
+  ['embedded', () => startOwn({ REDIS_URL: '' })],
+])('a check that waits (%s limiter)', (_name, start) => {
   test('has a span until it is decided, with the time when it was queued', async () => {
     const caller = callersSpan();
-    const replica = await startTraced(settings());
+    const tested = await start();
     const key = uniqueKey();
-    const holder = await approve(replica.url, key);
+    const holder = await approve(tested.url, key);
     const path = `${ratePath(key)}?canWait=true`;
-    const waiting = begin(replica.url, 'POST', path, caller.headers);
-    await untilWaiting(replica.url, key, 1);
-    await send(replica.url, 'DELETE', `${ratePath(key)}/${holder}`);
+    const waiting = begin(tested.url, 'POST', path, caller.headers);
+    await untilWaiting(tested.url, key, 1);
+    await send(tested.url, 'DELETE', `${ratePath(key)}/${holder}`);
     approvedId(await waiting.answer);
     const check = await spanOf(caller, 'check');
 
@@ -214,12 +250,12 @@ describe.each([
 
   test('has the outcome withdrawn in its span if its client disconnects', async () => {
     const caller = callersSpan();
-    const replica = await startTraced(settings());
+    const tested = await start();
     const key = uniqueKey();
-    await approve(replica.url, key);
+    await approve(tested.url, key);
     const path = `${ratePath(key)}?canWait=true`;
-    const waiting = begin(replica.url, 'POST', path, caller.headers);
-    await untilWaiting(replica.url, key, 1);
+    const waiting = begin(tested.url, 'POST', path, caller.headers);
+    await untilWaiting(tested.url, key, 1);
     waiting.disconnect();
 
     expect(await spanOf(caller, 'check')).toMatchObject({
@@ -233,7 +269,6 @@ describe.each([
 describe('a release', () => {
   test("has a span, and its Redis call's span below it", async () => {
     const caller = callersSpan();
-    const replica = await startTraced();
     const key = uniqueKey();
     const requestId = await approve(replica.url, key);
     await send(replica.url, 'DELETE', `${ratePath(key)}/${requestId}`, caller.headers);
@@ -248,12 +283,11 @@ describe('a release', () => {
       parentSpanId: release.spanId,
       links: [release.spanId],
     });
-    expect(JSON.stringify(receiver().spans)).not.toContain(requestId);
+    expect(JSON.stringify(receiver.spans)).not.toContain(requestId);
   });
 
   test('of an unknown id has that outcome in its span', async () => {
     const caller = callersSpan();
-    const replica = await startTraced();
     const path = `${ratePath(uniqueKey())}/5f0c1dd4-7ed3-4a38-8a3c-bb6d8c0f6f0a`;
     await send(replica.url, 'DELETE', path, caller.headers);
 
@@ -266,13 +300,15 @@ describe('a release', () => {
 
 test("a replica's own Redis calls are in traces of their own", async () => {
   const caller = callersSpan();
-  const replica = await startTraced();
+  const own = await startOwn();
   const key = uniqueKey();
-  await approve(replica.url, key);
-  const waiting = begin(replica.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
-  await untilWaiting(replica.url, key, 1);
+  await approve(own.url, key);
+  const waiting = begin(own.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
+  await untilWaiting(own.url, key, 1);
   waiting.disconnect();
-  const withdrawal = await receiver().span(({ name }) => name === `${OPERATION} withdraw`);
+  const withdrawal = await receiver.span(
+    (span) => span.name === `${OPERATION} withdraw` && isOf(own)(span),
+  );
 
   expect(withdrawal.parentSpanId).toBeUndefined();
   expect(withdrawal.links).toEqual([]);
@@ -284,8 +320,8 @@ describe('while Redis is down', () => {
 
   test('a check that fails has a span with the error', async () => {
     const caller = callersSpan();
-    const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
-    const { status } = await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    const own = await startOwn({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
+    const { status } = await send(own.url, 'POST', ratePath(uniqueKey()), caller.headers);
 
     expect(status).toBe(503);
     expect(await spanOf(caller, 'check')).toMatchObject({
@@ -300,12 +336,12 @@ describe('while Redis is down', () => {
 
   test('the span says which policy decided', async () => {
     const caller = callersSpan();
-    const replica = await startTraced({
+    const own = await startOwn({
       REDIS_URL: nowhere,
       STORE_TIMEOUT_MILLIS: '500',
       STORE_OUTAGE_POLICY: 'local',
     });
-    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    await send(own.url, 'POST', ratePath(uniqueKey()), caller.headers);
 
     expect((await spanOf(caller, 'check')).attributes).toMatchObject({
       'sluice.outcome': 'approved',
@@ -317,8 +353,8 @@ describe('while Redis is down', () => {
     const caller = callersSpan();
     // It accepts connections. After it had refused them for so long, no call would be made.
     const closing = await startFaultProxy(1);
-    const replica = await startTraced({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '500' });
-    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    const own = await startOwn({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '500' });
+    await send(own.url, 'POST', ratePath(uniqueKey()), caller.headers);
     closing.stop();
 
     expect(await spanOf(caller, `${OPERATION} check`)).toMatchObject({
@@ -330,49 +366,47 @@ describe('while Redis is down', () => {
 
 describe('sampling', () => {
   /** The names of a trace's spans that arrive before the spans of a later request. */
-  async function spansBefore(replica: ReplicaProcess, { traceId }: CallersSpan): Promise<string[]> {
+  async function spansBefore(own: ReplicaProcess, { traceId }: CallersSpan): Promise<string[]> {
     const later = callersSpan();
-    await send(replica.url, 'POST', ratePath(uniqueKey()), later.headers);
+    await send(own.url, 'POST', ratePath(uniqueKey()), later.headers);
     await spanOf(later, 'check');
-    return receiver()
-      .spans.filter((span) => span.traceId === traceId)
-      .map(({ name }) => name);
+    return receiver.spans.filter((span) => span.traceId === traceId).map(({ name }) => name);
   }
 
   test("follows a caller's decision not to record", async () => {
     const caller = callersSpan('00');
-    const replica = await startTraced();
-    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
-    await checkMany(replica.url, [{ key: uniqueKey() }], caller.headers);
+    const own = await startOwn();
+    await send(own.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    await checkMany(own.url, [{ key: uniqueKey() }], caller.headers);
 
-    expect(await spansBefore(replica, caller)).toEqual([]);
+    expect(await spansBefore(own, caller)).toEqual([]);
     expect(
-      receiver()
-        .spans.map(({ name }) => name)
+      receiver.spans
+        .filter(isOf(own))
+        .map(({ name }) => name)
         .sort(),
     ).toEqual([`${OPERATION} check`, 'check']);
   });
 
   test('applies the configured ratio if the caller does not trace', async () => {
-    const replica = await startTraced({
+    const own = await startOwn({
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
       OTEL_TRACES_SAMPLER_ARG: '0',
     });
-    await send(replica.url, 'POST', ratePath(uniqueKey()));
+    await send(own.url, 'POST', ratePath(uniqueKey()));
     const later = callersSpan();
-    await send(replica.url, 'POST', ratePath(uniqueKey()), later.headers);
+    await send(own.url, 'POST', ratePath(uniqueKey()), later.headers);
     await spanOf(later, 'check');
 
-    expect(new Set(receiver().spans.map(({ traceId }) => traceId))).toEqual(
-      new Set([later.traceId]),
-    );
+    const spans = receiver.spans.filter(isOf(own));
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([later.traceId]));
   });
 
   test('ignores the caller if OTEL_PROPAGATORS lacks tracecontext', async () => {
     const caller = callersSpan();
-    const replica = await startTraced({ OTEL_PROPAGATORS: 'none' });
-    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
-    const check = await receiver().span(({ name }) => name === 'check');
+    const own = await startOwn({ OTEL_PROPAGATORS: 'none' });
+    await send(own.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    const check = await receiver.span((span) => span.name === 'check' && isOf(own)(span));
 
     expect(check.parentSpanId).toBeUndefined();
     expect(check.traceId).not.toBe(caller.traceId);
@@ -380,13 +414,10 @@ describe('sampling', () => {
 });
 
 test('spans name their service', async () => {
-  const replica = await startTraced({
-    OTEL_SERVICE_NAME: 'limits',
-    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=a%20test,service.name=other',
-  });
-  await send(replica.url, 'POST', ratePath(uniqueKey()));
+  const caller = callersSpan();
+  await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
 
-  expect((await receiver().span(({ name }) => name === 'check')).resource).toMatchObject({
+  expect((await spanOf(caller, 'check')).resource).toMatchObject({
     'service.name': 'limits',
     'service.version': expect.stringMatching(/^\d+\.\d+\.\d+/) as unknown,
     'service.instance.id': replica.id,
@@ -397,12 +428,12 @@ test('spans name their service', async () => {
 
 test('the log lines of a request have the ids of its span', async () => {
   const caller = callersSpan();
-  const replica = await startTraced({ LOG_2XX: 'true' });
   await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
   const { spanId } = await spanOf(caller, 'check');
 
-  expect(await replica.logged(({ msg }) => msg === 'request completed')).toMatchObject({
-    trace_id: caller.traceId,
+  const isOfRequest = ({ msg, trace_id: trace }: LogLine): boolean =>
+    msg === 'request completed' && trace === caller.traceId;
+  expect(await replica.logged(isOfRequest)).toMatchObject({
     span_id: spanId,
     trace_flags: '01',
   });

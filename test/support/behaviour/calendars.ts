@@ -11,7 +11,7 @@ const PART = 100;
 const SPREAD = 1000;
 const ZONE = 'Test/Zone';
 
-/** The behaviour of every limiter for windows of a calendar, directly and over HTTP. */
+/** The behaviour of every limiter for windows of a calendar. */
 export function describeCalendars(name: string, createHarness: HarnessFactory): void {
   describe(`windows of a calendar: ${name}`, () => {
     let start: number;
@@ -46,7 +46,6 @@ export function describeCalendars(name: string, createHarness: HarnessFactory): 
     };
     const own = async () => (await inspect())?.limits[0];
     const isApproved = ({ settled }: WatchedCheck): boolean => settled?.outcome === 'approved';
-    /** Over HTTP, a decision arrives a little later. */
     const expectApproved = async (...waiters: WatchedCheck[]): Promise<void> => {
       const decisions = await Promise.all(waiters.map(({ decision }) => decision));
       expect(decisions.map(({ outcome: told }) => told)).toEqual(waiters.map(() => 'approved'));

@@ -26,12 +26,8 @@ const TOKENS: FurtherLimit = {
 };
 const STARTS: FurtherLimit = { ...MINUTE, name: 'starts', keepsReleased: true };
 
-/** The behaviour of every limiter for several limits of a key, directly and over HTTP. */
-export function describeFurtherLimits(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter for several limits of a key. */
+export function describeFurtherLimits(name: string, createHarness: HarnessFactory): void {
   describe(`further limits: ${name}`, () => {
     let limits: DeclaredLimits;
     beforeEach(() => {
@@ -106,23 +102,20 @@ export function describeFurtherLimits(
         expect(await outcome({ hits: 10 })).toBe('approved');
       });
 
-      // Requests that come at once are in no order.
-      if (reach === 'direct') {
-        test('of a batch sees what the checks before it have left', async () => {
-          const decisions = await Promise.all(Array.from({ length: 4 }, () => check({ hits: 5 })));
-          expect(
-            decisions.map((decision) => [
-              decision.outcome,
-              quotaOf(decision).limits.map(({ remaining }) => remaining),
-            ]),
-          ).toEqual([
-            ['approved', [15, 2, 45]],
-            ['approved', [10, 1, 40]],
-            ['approved', [5, 0, 35]],
-            ['denied', [5, 0, 35]],
-          ]);
-        });
-      }
+      test('of a batch sees what the checks before it have left', async () => {
+        const decisions = await Promise.all(Array.from({ length: 4 }, () => check({ hits: 5 })));
+        expect(
+          decisions.map((decision) => [
+            decision.outcome,
+            quotaOf(decision).limits.map(({ remaining }) => remaining),
+          ]),
+        ).toEqual([
+          ['approved', [15, 2, 45]],
+          ['approved', [10, 1, 40]],
+          ['approved', [5, 0, 35]],
+          ['denied', [5, 0, 35]],
+        ]);
+      });
     });
 
     describe('windows', () => {

@@ -8,12 +8,8 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for checks that ask for many approvals at once, directly and over HTTP. */
-export function describeHits(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter for checks that ask for many approvals at once. */
+export function describeHits(name: string, createHarness: HarnessFactory): void {
   describe(`hits: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);
     const { harness, key, restart, release, inspect } = subject;
@@ -100,28 +96,25 @@ export function describeHits(
         expect(await inspect()).toMatchObject({ limits: [{ used: 12 }], denied: 1, waiting: 0 });
       });
 
-      // Requests that come at once are in no order.
-      if (reach === 'direct') {
-        test('is decided in its order among the checks of its batch', async () => {
-          const hits = [1, 4, 1, 6, 3, 1, 1];
-          const decisions = await Promise.all(hits.map((each) => check(each)));
-          expect(
-            decisions.map((each) => [
-              each.outcome,
-              'quota' in each && each.quota?.limits[0].remaining,
-            ]),
-          ).toEqual([
-            ['approved', 9],
-            ['approved', 5],
-            ['approved', 4],
-            ['denied', 4],
-            ['approved', 1],
-            ['approved', 0],
-            ['denied', 0],
-          ]);
-          expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], denied: 2 });
-        });
-      }
+      test('is decided in its order among the checks of its batch', async () => {
+        const hits = [1, 4, 1, 6, 3, 1, 1];
+        const decisions = await Promise.all(hits.map((each) => check(each)));
+        expect(
+          decisions.map((each) => [
+            each.outcome,
+            'quota' in each && each.quota?.limits[0].remaining,
+          ]),
+        ).toEqual([
+          ['approved', 9],
+          ['approved', 5],
+          ['approved', 4],
+          ['denied', 4],
+          ['approved', 1],
+          ['approved', 0],
+          ['denied', 0],
+        ]);
+        expect(await inspect()).toMatchObject({ limits: [{ used: 10 }], denied: 2 });
+      });
     });
 
     test('a check takes one of the ids that may be stored, whatever its hits', async () => {

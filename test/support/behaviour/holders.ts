@@ -14,7 +14,7 @@ const NAMED = '01890a5d-ac96-774b-bcce-b302099a8057';
 /** All that separates values in calls and in the store. */
 const ODD = 'wörker 7:3,;=/%2C@*~#! ⚙';
 
-/** The behaviour of every limiter that shows who holds approvals, directly and over HTTP. */
+/** The behaviour of every limiter that shows who holds approvals. */
 export function describeHolders(name: string, createHarness: HarnessFactory): void {
   describe(`holders: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);

@@ -16,7 +16,7 @@ const WINDOW = 1000;
 const HOLD = 2500;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for approvals that are held, directly and over HTTP. */
+/** The behaviour of every limiter for approvals that are held. */
 export function describeHolds(name: string, createHarness: HarnessFactory): void {
   describe(`holds: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);

@@ -15,12 +15,8 @@ const KEEP = 10_000;
 /** Longer than any test goes on. */
 const BLOCKED = 25 * WINDOW;
 
-/** The behaviour of every limiter for places that outlive their connections, directly and over HTTP. */
-export function describeKeptPlaces(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter for places that outlive their connections. */
+export function describeKeptPlaces(name: string, createHarness: HarnessFactory): void {
   describe(`kept places: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);
     const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
@@ -608,69 +604,66 @@ export function describeKeptPlaces(
       });
     });
 
-    // HTTP has no such callback.
-    if (reach === 'direct') {
-      describe('its process is told that a place has ended', () => {
-        let ended: number;
-        const onPlaceEnded = (): void => {
-          ended += 1;
-        };
-        beforeEach(() => {
-          ended = 0;
-        });
-
-        test('when its request is approved', async () => {
-          await fill();
-          const kept = comeBack({ onPlaceEnded });
-          await harness.quiet();
-          await leave(kept);
-          expect(ended).toBe(0);
-          await harness.advance(WINDOW);
-          expect(ended).toBe(1);
-        });
-
-        test('when its time is over', async () => {
-          await block();
-          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
-          expect(ended).toBe(0);
-          await harness.advance(KEEP);
-          await until(() => ended === 1);
-        });
-
-        test('when another check has it, or a release has withdrawn it', async () => {
-          await block();
-          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
-          await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
-          await until(() => ended === 1);
-          await release(id);
-          await until(() => ended === 2);
-        });
+    describe('its process is told that a place has ended', () => {
+      let ended: number;
+      const onPlaceEnded = (): void => {
+        ended += 1;
+      };
+      beforeEach(() => {
+        ended = 0;
       });
 
-      test('an approval of which two checks were told is given back by neither, since their caller may use it', async () => {
-        const claimOf = (decision: Decision): string => (decision as { claim: string }).claim;
-        const earlier = await comeBack().decision;
-        // Of a connection that has ended, if its replica was frozen.
-        const late = await comeBack().decision;
-        for (const decision of [earlier, late]) {
-          harness.limiter.giveBack(key, claimOf(decision));
-          await harness.quiet();
-        }
-        expect(await used()).toBe(1);
-        expect(await comeBack().decision).toEqual(sameApproval());
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(0);
-      });
-
-      test('a check takes over a place here, although its caller has no place left', async () => {
+      test('when its request is approved', async () => {
         await fill();
-        await leave(await keep());
-        const other = comeBack({ requestId: randomUUID(), noPlace: true });
-        await expect(other.decision).rejects.toMatchObject({ reason: 'too_many_waiters' });
-        const later = comeBack({ noPlace: true });
+        const kept = comeBack({ onPlaceEnded });
+        await harness.quiet();
+        await leave(kept);
+        expect(ended).toBe(0);
         await harness.advance(WINDOW);
-        expect(await later.decision).toEqual(sameApproval());
+        expect(ended).toBe(1);
       });
-    }
+
+      test('when its time is over', async () => {
+        await block();
+        await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+        expect(ended).toBe(0);
+        await harness.advance(KEEP);
+        await until(() => ended === 1);
+      });
+
+      test('when another check has it, or a release has withdrawn it', async () => {
+        await block();
+        await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+        await comeBack({ onPlaceEnded, answerMillis: 0 }).decision;
+        await until(() => ended === 1);
+        await release(id);
+        await until(() => ended === 2);
+      });
+    });
+
+    test('an approval of which two checks were told is given back by neither, since their caller may use it', async () => {
+      const claimOf = (decision: Decision): string => (decision as { claim: string }).claim;
+      const earlier = await comeBack().decision;
+      // Of a connection that has ended, if its replica was frozen.
+      const late = await comeBack().decision;
+      for (const decision of [earlier, late]) {
+        harness.limiter.giveBack(key, claimOf(decision));
+        await harness.quiet();
+      }
+      expect(await used()).toBe(1);
+      expect(await comeBack().decision).toEqual(sameApproval());
+      expect(await release(id)).toBe(true);
+      expect(await used()).toBe(0);
+    });
+
+    test('a check takes over a place here, although its caller has no place left', async () => {
+      await fill();
+      await leave(await keep());
+      const other = comeBack({ requestId: randomUUID(), noPlace: true });
+      await expect(other.decision).rejects.toMatchObject({ reason: 'too_many_waiters' });
+      const later = comeBack({ noPlace: true });
+      await harness.advance(WINDOW);
+      expect(await later.decision).toEqual(sameApproval());
+    });
   });
 }

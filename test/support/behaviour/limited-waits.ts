@@ -8,12 +8,8 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for waits with a limit, directly and over HTTP. */
-export function describeLimitedWaits(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter for waits with a limit. */
+export function describeLimitedWaits(name: string, createHarness: HarnessFactory): void {
   describe(`waits with a limit: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);
     const { harness, key, check, approve, release, inspect } = subject;
@@ -140,21 +136,18 @@ export function describeLimitedWaits(
       expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
     });
 
-    // HTTP has no parameter for a lack of places.
-    if (reach === 'direct') {
-      test('report a full queue rather than a late turn, and a late turn rather than a lack of places', async () => {
-        await fill();
-        const late = { key, canWait: true, maxWaitMillis: 1 };
-        expect(await check({ ...late, maxRequestsInQueue: 0 })).toMatchObject({
-          reason: 'queue_full',
-        });
-        const last = startCheck(harness.limiter, {
-          ...late,
-          noPlace: true,
-          maxRequestsInQueue: 5,
-        });
-        expect(await last.decision).toMatchObject({ reason: 'turn_too_late' });
+    test('report a full queue rather than a late turn, and a late turn rather than a lack of places', async () => {
+      await fill();
+      const late = { key, canWait: true, maxWaitMillis: 1 };
+      expect(await check({ ...late, maxRequestsInQueue: 0 })).toMatchObject({
+        reason: 'queue_full',
       });
-    }
+      const last = startCheck(harness.limiter, {
+        ...late,
+        noPlace: true,
+        maxRequestsInQueue: 5,
+      });
+      expect(await last.decision).toMatchObject({ reason: 'turn_too_late' });
+    });
   });
 }

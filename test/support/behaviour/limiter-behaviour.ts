@@ -11,12 +11,8 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
 
-/** The behaviour of every limiter, directly and over HTTP. */
-export function describeLimiter(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter. */
+export function describeLimiter(name: string, createHarness: HarnessFactory): void {
   describe(name, () => {
     const subject = useKey(createHarness, LIMITS);
     const { harness, key, check, outcome, approve, wait, release, inspect } = subject;
@@ -258,24 +254,21 @@ export function describeLimiter(
         });
       });
 
-      // Over HTTP an approval may be under way to a client before the service can see that it has disconnected.
-      if (reach === 'direct') {
-        test('an approval that crosses with the disconnect of its client can be released', async () => {
-          const [first] = await fill();
-          const waiter = await wait();
-          const next = await wait();
-          const released = release(first!);
-          waiter.disconnect();
-          expect(await released).toBe(true);
-          const decision = await waiter.decision;
-          if (decision.outcome === 'approved') {
-            expect(await release(decision.requestId)).toBe(true);
-          }
-          expect(await next.decision).toMatchObject({ outcome: 'approved' });
-          await harness.quiet();
-          expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 0 });
-        });
-      }
+      test('an approval that crosses with the disconnect of its client can be released', async () => {
+        const [first] = await fill();
+        const waiter = await wait();
+        const next = await wait();
+        const released = release(first!);
+        waiter.disconnect();
+        expect(await released).toBe(true);
+        const decision = await waiter.decision;
+        if (decision.outcome === 'approved') {
+          expect(await release(decision.requestId)).toBe(true);
+        }
+        expect(await next.decision).toMatchObject({ outcome: 'approved' });
+        await harness.quiet();
+        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 0 });
+      });
 
       test('waiters are turned away when the limiter closes', async () => {
         await fill();
@@ -285,9 +278,7 @@ export function describeLimiter(
         });
         await harness.close();
         await turnedAway;
-        if (reach === 'direct') {
-          await expect(check({ canWait: true })).rejects.toMatchObject({ reason: 'shutting_down' });
-        }
+        await expect(check({ canWait: true })).rejects.toMatchObject({ reason: 'shutting_down' });
       });
     });
 

@@ -7,7 +7,7 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for pauses of a key, directly and over HTTP. */
+/** The behaviour of every limiter for pauses of a key. */
 export function describePauses(name: string, createHarness: HarnessFactory): void {
   describe(`a pause: ${name}`, () => {
     const { harness, key, check, inspect } = useKey(createHarness, LIMITS);

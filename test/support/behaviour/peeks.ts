@@ -8,7 +8,7 @@ import { useKey } from './use-key.js';
 const WINDOW = 1000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for peeks, directly and over HTTP. */
+/** The behaviour of every limiter for peeks. */
 export function describePeeks(name: string, createHarness: HarnessFactory): void {
   describe(`a peek: ${name}`, () => {
     let limits = LIMITS;

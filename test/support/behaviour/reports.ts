@@ -11,7 +11,7 @@ const PACE: FurtherLimit = {
   algorithm: { name: 'token_bucket', burst: 20 },
 };
 
-/** The behaviour of every limiter for reports of what remains of a limit, directly and over HTTP. */
+/** The behaviour of every limiter for reports of what remains of a limit. */
 export function describeReports(name: string, createHarness: HarnessFactory): void {
   describe(`a report of what remains: ${name}`, () => {
     let limits: DeclaredLimits;

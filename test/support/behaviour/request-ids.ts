@@ -14,12 +14,8 @@ const WINDOW = 4000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 const HOLD = 2.5 * WINDOW;
 
-/** The behaviour of every limiter for request ids of the caller's choice, directly and over HTTP. */
-export function describeRequestIds(
-  name: string,
-  createHarness: HarnessFactory,
-  reach: 'direct' | 'http',
-): void {
+/** The behaviour of every limiter for request ids of the caller's choice. */
+export function describeRequestIds(name: string, createHarness: HarnessFactory): void {
   describe(`request ids: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);
     const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
@@ -346,15 +342,12 @@ export function describeRequestIds(
         await expectUnknown();
       });
 
-      // HTTP has no parameter for a lack of places.
-      if (reach === 'direct') {
-        test('takes over a place here, although its caller has no place left', async () => {
-          await fill();
-          const later = await takeOver(await wait({ requestId: id }), { noPlace: true });
-          await harness.advance(WINDOW);
-          expect(await later.decision).toEqual(sameApproval());
-        });
-      }
+      test('takes over a place here, although its caller has no place left', async () => {
+        await fill();
+        const later = await takeOver(await wait({ requestId: id }), { noPlace: true });
+        await harness.advance(WINDOW);
+        expect(await later.decision).toEqual(sameApproval());
+      });
     });
 
     describe('a disconnect', () => {

@@ -11,7 +11,7 @@ const WINDOW = 4000;
 const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 9 };
 const APPROVED = { status: 'approved' };
 
-/** The behaviour of every limiter for questions what a request is, directly and over HTTP. */
+/** The behaviour of every limiter for questions what a request is. */
 export function describeStatuses(name: string, createHarness: HarnessFactory): void {
   describe(`the status of a request: ${name}`, () => {
     let limits = LIMITS;

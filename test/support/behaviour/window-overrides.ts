@@ -4,7 +4,7 @@ import { useKey } from './use-key.js';
 
 const LIMITS: DeclaredLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** The behaviour of every limiter for windows whose length requests set, directly and over HTTP. */
+/** The behaviour of every limiter for windows whose length requests set. */
 export function describeWindowOverrides(name: string, createHarness: HarnessFactory): void {
   describe(`a window's length that a request sets: ${name}`, () => {
     let limits: DeclaredLimits;

@@ -225,14 +225,19 @@ export class Subject {
   async states(): Promise<unknown> {
     const { limiter } = this.harness;
     const states = this.#keys.map(async (key, index) => {
-      const state = await limiter.inspect(key);
-      const detail = await limiter.examine(key, MOST_QUEUED);
       const ids = this.#ids.remembered(this.#now, index);
+      // At once, which takes Redis one turn.
+      const [state, detail, holdings, requests] = await Promise.all([
+        limiter.inspect(key),
+        limiter.examine(key, MOST_QUEUED),
+        limiter.holdings(key),
+        Promise.all(ids.map((id) => limiter.statusOf(key, id))),
+      ]);
       return {
         state: state && { ...state, key: undefined },
         detail: detail && withoutNames(detail),
-        holdings: withoutHandles(await limiter.holdings(key)),
-        requests: await Promise.all(ids.map((id) => limiter.statusOf(key, id))),
+        holdings: withoutHandles(holdings),
+        requests,
       };
     });
     const waitingHere = [...this.#limiters].reduce((sum, { waiting }) => sum + waiting, 0);

@@ -1,15 +1,15 @@
 import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
-import { type TestApp } from '../../../support/app.js';
+import type { TestApp } from '../../../support/app.js';
 import { bothLimiters } from '../../../support/both-limiters.js';
-import { begin, ratePath, send } from '../../../support/http-client.js';
-import { untilWaiting } from '../../../support/debug-state.js';
-import { bearer } from '../../../support/tokens.js';
-import { useRedis } from '../../../support/use-redis.js';
 import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
-import { useApps } from '../../../support/use-apps.js';
+import { debugState, untilWaiting } from '../../../support/debug-state.js';
+import { approvedId, begin, ratePath, send } from '../../../support/http-client.js';
+import { bearer } from '../../../support/tokens.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { useApp, useApps } from '../../../support/use-apps.js';
+import { useRedis } from '../../../support/use-redis.js';
 
 const start = useApps();
-
 const redis = useRedis();
 
 const SLIDING = {
@@ -275,4 +275,155 @@ test('a key that the caller may not see is not shown', async () => {
     403,
     { error: 'the token does not allow this key', key: 'other' },
   ]);
+});
+
+describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await start({ ...settings(), ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
+  });
+
+  test('a check, a wait and a release count like those of clients, also on the admin port', async () => {
+    const url = app.adminUrl;
+    const path = keyPath('/ui/try/check', 'job', { maxRequests: '1' });
+    const first = approvedId(await send(url, 'POST', path));
+    const denied = await send(url, 'POST', path);
+    expect(denied.status).toBe(429);
+    expect(denied.headers['ratelimit-policy']).toBe('"default";q=1;w=3600');
+    expect(denied.json()).toEqual({ error: 'rate limit exceeded', key: 'job' });
+
+    const waiting = begin(url, 'POST', keyPath('/ui/try/check', 'job', { canWait: 'true' }));
+    await untilWaiting(url, 'job', 1);
+    const gone = begin(url, 'POST', keyPath('/ui/try/check', 'job', { canWait: 'true' }));
+    await untilWaiting(url, 'job', 2);
+    gone.disconnect();
+    await untilWaiting(url, 'job', 1);
+    const release = keyPath('/ui/try/release', 'job', { request_id: first });
+    const released = await send(url, 'POST', release);
+    expect([released.status, released.json()]).toEqual([200, { request_id: first }]);
+    approvedId(await waiting.answer);
+
+    expect((await send(url, 'POST', release)).status).toBe(404);
+    expect(await debugState(url, 'job')).toMatchObject({ NumApprovedThisWindow: 1 });
+  });
+
+  test.each([
+    ['/ui/try/check', 'key must be given once'],
+    ['/ui/try/release?key=a', 'request_id must be given once'],
+    ['/ui/try/release?request_id=a', 'key must be given once'],
+  ])('POST %s is rejected', async (path, error) => {
+    const answer = await send(app.adminUrl, 'POST', path);
+    expect(answer.status).toBe(400);
+    expect(answer.json()).toMatchObject({ error });
+  });
+
+  test.each(['/ui/try/check', '/ui/try/release'])('GET %s is not allowed', async (path) => {
+    const answer = await send(app.adminUrl, 'GET', keyPath(path, 'job'));
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
+    expect(await debugState(app.adminUrl, 'job')).toEqual({ Key: 'job', Found: false });
+  });
+});
+
+test('trying needs the scopes of checks and releases, and keys that the caller may use', async () => {
+  const caller = (name: string, ...scopes: string[]) => ({
+    name,
+    token: `token-of-the-caller-${name}`,
+    scopes,
+    key_patterns: ['own'],
+  });
+  const [seer, checker, releaser] = [
+    caller('seer', 'debug'),
+    caller('checker', 'check'),
+    caller('releaser', 'release'),
+  ];
+  const app = await start({}, { tokens: [seer, checker, releaser] });
+  const statusOf = async (who: { token: string }, path: string) =>
+    (await send(app.url, 'POST', path, bearer(who))).status;
+  const check = (key: string) => keyPath('/ui/try/check', key);
+  const release = (key: string) => keyPath('/ui/try/release', key, { request_id: 'unknown' });
+  const statuses = {
+    nobody: (await send(app.url, 'POST', check('own'))).status,
+    seer: [await statusOf(seer, check('own')), await statusOf(seer, release('own'))],
+    checker: [await statusOf(checker, check('own')), await statusOf(checker, release('own'))],
+    releaser: [await statusOf(releaser, check('own')), await statusOf(releaser, release('own'))],
+    others: [await statusOf(checker, check('other')), await statusOf(releaser, release('other'))],
+    override: await statusOf(checker, keyPath('/ui/try/check', 'own', { maxRequests: '3' })),
+  };
+
+  expect(statuses).toEqual({
+    nobody: 401,
+    seer: [403, 403],
+    checker: [200, 403],
+    releaser: [403, 404],
+    others: [403, 403],
+    override: 403,
+  });
+});
+
+describe('pausing a key', () => {
+  const caller = (name: string, ...scopes: string[]) => ({
+    name,
+    token: `token-of-the-caller-${name}`,
+    scopes: ['debug', ...scopes],
+  });
+  const VIEWER = caller('viewer');
+  const CHECKER = caller('checker', 'check');
+  const OPERATOR = caller('operator', 'check', 'configure');
+
+  const app = useApp(() => ({ ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' }), {
+    rules: [{ key_pattern: 'open-.*', key_pattern_is_regex: true, requests_can_pause: true }],
+    tokens: [VIEWER, CHECKER, OPERATOR],
+  });
+
+  type Caller = typeof VIEWER;
+
+  const detail = async (key: string, who: Caller): Promise<unknown> =>
+    (await send(app.adminUrl, 'GET', keyPath('/ui/data/key', key), bearer(who))).json();
+
+  const pause = (key: string, pauseMillis: string, who = OPERATOR) =>
+    send(app.adminUrl, 'POST', keyPath('/ui/pause', key, { pauseMillis }), bearer(who));
+
+  test('a pause denies checks until it is ended, also on the admin port', async () => {
+    const key = uniqueKey();
+    const statusOfCheck = async (): Promise<number> =>
+      (await send(app.url, 'POST', ratePath(key), bearer(OPERATOR))).status;
+    const paused = await pause(key, '60000');
+    expect([paused.status, paused.json()]).toEqual([200, { key, pauseMillis: 60_000 }]);
+    expect(await statusOfCheck()).toBe(429);
+    expect((await pause(key, '0')).status).toBe(200);
+    expect(await statusOfCheck()).toBe(200);
+  });
+
+  test('the page knows what the scopes and the rules of a key allow', async () => {
+    const [key, open] = [uniqueKey(), `open-${uniqueKey()}`];
+    const may = (check: boolean, pauseKey: boolean, endHolds: boolean) => ({
+      may: { check, pause: pauseKey, endHolds },
+    });
+    expect(await detail(key, VIEWER)).toMatchObject(may(false, false, false));
+    expect(await detail(key, CHECKER)).toMatchObject(may(true, false, false));
+    expect(await detail(open, CHECKER)).toMatchObject(may(true, true, false));
+    expect(await detail(key, OPERATOR)).toMatchObject(may(true, true, true));
+    const statuses = [
+      (await pause(key, '1000', VIEWER)).status,
+      (await pause(key, '1000', CHECKER)).status,
+      (await pause(open, '1000', CHECKER)).status,
+    ];
+    expect(statuses).toEqual([403, 403, 200]);
+  });
+
+  test.each([
+    [{}, 'pauseMillis must be a whole number from 0 to 86400000'],
+    [{ pauseMillis: '-1' }, 'pauseMillis must be a whole number from 0 to 86400000'],
+  ])('a pause with %j is rejected', async (query, error) => {
+    const path = keyPath('/ui/pause', uniqueKey(), query);
+    const answer = await send(app.adminUrl, 'POST', path, bearer(OPERATOR));
+    expect(answer.status).toBe(400);
+    expect(answer.json()).toMatchObject({ error });
+  });
+
+  test('only a POST pauses', async () => {
+    const path = keyPath('/ui/pause', uniqueKey(), { pauseMillis: '1000' });
+    const answer = await send(app.adminUrl, 'GET', path, bearer(OPERATOR));
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
+  });
 });

@@ -1,23 +1,32 @@
 import { gzipSync } from 'node:zlib';
 
+import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import type { Timeouts } from '../../../src/net/timeouts.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
+import type { TestApp } from '../../support/app.js';
 import { callText, checkMany, JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
+import { debugState } from '../../support/debug-state.js';
 import { expectTransportError } from '../../support/expect-transport-error.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { untilWaiting, useHttpServices } from '../../support/http-service.js';
-import { openConnection, requestText } from '../../support/raw-http.js';
+import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { bearer } from '../../support/tokens.js';
+import { sendUnended, type Unended } from '../../support/unended-bodies.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 import { blockedLimiter, watchedLimiter } from '../../support/watched-limiter.js';
+
+const startService = useHttpServices();
+const start = useApps();
 
 const MAX_BYTES = 1024 * 1024;
 const SHORT: Timeouts = {
-  headMillis: 1000,
-  requestMillis: 1000,
+  headMillis: 100,
+  requestMillis: 100,
   idleMillis: 3_600_000,
   checkMillis: 20,
 };
-const startService = useHttpServices();
 
 const ARRAY = 'the body must be a JSON array';
 
@@ -273,5 +282,206 @@ describe('pipelined bulk requests', () => {
     connection.disconnect();
 
     await untilWaiting(service, 0);
+  });
+});
+
+describe('parameters in a body', () => {
+  const FORM = 'application/x-www-form-urlencoded';
+  const JSON_TYPE = 'application/json';
+
+  const app = useApp(() => ({ MAX_IN_FLIGHT_PER_CONNECTION: '1', WINDOW_MILLIS: '3600000' }));
+
+  /** A check with a body. */
+  function checkText(
+    { key = uniqueKey(), query = '', method = 'POST', type = '' },
+    body: string,
+    headers: Record<string, string> = {},
+  ): string {
+    const length = { 'Content-Length': String(Buffer.byteLength(body)) };
+    const ofType = type === '' ? {} : { 'Content-Type': type };
+    return requestText(method, ratePath(key) + query, { ...length, ...ofType, ...headers }) + body;
+  }
+
+  /** The answer to a request that is the last on its connection. */
+  async function answerTo(text: string): Promise<string> {
+    const connection = await openConnection(app.url);
+    connection.write(text);
+    await connection.closed;
+    return connection.received;
+  }
+
+  const CLOSE = { Connection: 'close' };
+
+  describe.each([
+    ['without parameters in its URL', ''],
+    ['with one in its URL', '?canWait=false'],
+  ])('a check %s', (_what, query) => {
+    test.each([
+      ['a form', 'POST', FORM, 'maxRequests=1'],
+      ['a form with a charset', 'POST', `${FORM}; charset=UTF-8`, 'maxRequests=1'],
+      ['a form in parts', 'POST', 'multipart/form-data; boundary=x', '--x\r\n\r\n1\r\n--x--\r\n'],
+      ['an object', 'POST', JSON_TYPE, '{"hits":5}'],
+      ['an array', 'POST', JSON_TYPE, '[{"key":"a"}]'],
+      ['text that is not JSON', 'POST', JSON_TYPE, 'hits=5'],
+      ['a form of 100 KiB', 'POST', FORM, 'a'.repeat(100 * 1024)],
+      ['white space of 100 KiB', 'POST', JSON_TYPE, ' '.repeat(100 * 1024)],
+      ['an object, as a GET', 'GET', JSON_TYPE, '{"canWait":true}'],
+    ])('is rejected and counts nothing if its body is %s', async (_kind, method, type, body) => {
+      const key = uniqueKey();
+      const answer = await answerTo(checkText({ key, query, method, type }, body, CLOSE));
+
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).toContain('{"error":"parameters go in the URL, not in the body","key":');
+      expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
+    });
+
+    test.each([
+      ['empty', JSON_TYPE, ''],
+      ['an empty form', FORM, ''],
+      ['an empty object', JSON_TYPE, '{ }\n'],
+      ['an empty array', JSON_TYPE, '[]'],
+      ['null', JSON_TYPE, 'null'],
+      ['text', 'text/plain', 'maxRequests=1'],
+      ['of no type', '', 'maxRequests=1'],
+      ['large, of another type', 'application/octet-stream', 'a'.repeat(100 * 1024)],
+      ['of a type that begins alike', 'application/json-patch+json', '{"hits":5}'],
+    ])('is decided if its body is %s', async (_kind, type, body) => {
+      expect(await answerTo(checkText({ query, type }, body, CLOSE))).toMatch(/^HTTP\/1\.1 200 /);
+    });
+  });
+
+  test('chunks of a body are put together', async () => {
+    const chunked = { 'Transfer-Encoding': 'chunked', 'Content-Type': JSON_TYPE, ...CLOSE };
+    const head = requestText('POST', ratePath(uniqueKey()), chunked);
+
+    expect(await answerTo(`${head}1\r\n{\r\n1\r\n}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await answerTo(`${head}1\r\n{\r\n7\r\n"a":1}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('requests that are deferred on their connection are rejected for their bodies too, in their order', async () => {
+    const key = uniqueKey();
+    const connection = await openConnection(app.url);
+    connection.write(
+      checkText({ key }, '') +
+        checkText({ type: FORM }, 'hits=5') +
+        checkText({ type: JSON_TYPE }, '{}') +
+        checkText({ type: JSON_TYPE }, '{"hits":5}', CLOSE),
+    );
+    await connection.closed;
+
+    expect(connection.received.match(/(?<=HTTP\/1\.1 )\d+/g)).toEqual(['200', '400', '200', '400']);
+  });
+});
+
+describe('the budget of bodies', () => {
+  const IN_A_SHARE = BODY_BYTES.caller / MAX_BODY_BYTES;
+  const IN_ALL = BODY_BYTES.all / MAX_BODY_BYTES;
+  /** All but the last byte of bodies that are as large as may be. */
+  const NEARLY_ALL = { length: MAX_BODY_BYTES, sent: MAX_BODY_BYTES - 1 };
+
+  let app: TestApp;
+  const connections: RawConnection[] = [];
+  afterEach(() => {
+    for (const connection of connections.splice(0)) connection.disconnect();
+  });
+
+  async function begin(unended: Unended): Promise<void> {
+    connections.push(...(await sendUnended(app.url, unended)));
+  }
+
+  /** The status of a bulk request that is sent as a whole. */
+  async function statusOf(headers: Record<string, string> = {}): Promise<number> {
+    const body = JSON.stringify([{ key: uniqueKey() }]);
+    return (await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...headers })).status;
+  }
+
+  async function untilStatus(status: number, headers: Record<string, string> = {}): Promise<void> {
+    await until(async () => (await statusOf(headers)) === status);
+  }
+
+  /** The status of a bulk request from a client with this address. */
+  async function statusFrom(address: string): Promise<string> {
+    const connection = await openConnection(app.url, address);
+    connection.write(callText('POST', [{ key: uniqueKey() }], { Connection: 'close' }));
+    await connection.closed;
+    return connection.received.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
+  }
+
+  test('bodies that are announced and do not come keep no other body out', async () => {
+    app = await start();
+    await begin({ connections: IN_ALL, length: MAX_BODY_BYTES, sent: 0 });
+
+    expect(await statusOf()).toBe(200);
+  });
+
+  test('one caller takes at most its share, and gets it back when its clients disconnect', async () => {
+    const one = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
+    const other = { name: 'other', token: `token-of-other-${uniqueKey()}`, scopes: ['check'] };
+    app = await start({}, { tokens: [one, other] });
+    await begin({ ...NEARLY_ALL, connections: IN_ALL, headers: bearer(one) });
+    await untilStatus(503, bearer(one));
+
+    expect(await statusOf(bearer(other))).toBe(200);
+    expect(await statusOf(bearer(one))).toBe(503);
+
+    for (const connection of connections.splice(0)) connection.disconnect();
+    await untilStatus(200, bearer(one));
+  });
+
+  test('bodies without a valid token take nothing of the budget', async () => {
+    const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
+    app = await start({}, { tokens: [caller] });
+    for (const headers of [{}, bearer({ token: 'unknown' })]) {
+      await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, headers });
+    }
+    await Promise.all(connections.map((connection) => connection.receives(/ 401 /)));
+    await begin({ ...NEARLY_ALL, connections: IN_A_SHARE - 1, headers: bearer(caller) });
+
+    expect(await statusOf(bearer(caller))).toBe(200);
+  });
+
+  test('without tokens one address takes at most its share', async () => {
+    app = await start();
+    await begin({ ...NEARLY_ALL, connections: IN_ALL });
+    await untilStatus(503);
+
+    expect(await statusFrom('127.0.0.2')).toBe('200');
+    expect(await statusFrom('127.0.0.1')).toBe('503');
+  });
+
+  test('all bodies together take at most the budget of the port', async () => {
+    app = await start();
+    const addresses = Array.from({ length: IN_ALL / IN_A_SHARE }, (_, i) => `127.0.0.${i + 1}`);
+    // At the same time: each is given up after a while.
+    await Promise.all(
+      addresses.map((from) => begin({ ...NEARLY_ALL, connections: IN_A_SHARE, from })),
+    );
+
+    await until(async () => (await statusFrom('127.0.0.9')) === '503');
+  });
+
+  test('the bodies of a connection are read one after the other', async () => {
+    const { limiter, asked, unblock } = blockedLimiter();
+    const service = await startService({ limiter });
+    const call = (key: string): string => {
+      const body = JSON.stringify([{ key }]).padEnd(MAX_BODY_BYTES);
+      return (
+        requestText('POST', '/rate', { ...JSON_HEADERS, 'Content-Length': String(body.length) }) +
+        body
+      );
+    };
+    const [first, second, ofOther] = [uniqueKey(), uniqueKey(), uniqueKey()];
+    const connection = await openConnection(service.url);
+    connection.write(call(first) + call(second));
+    await until(() => asked.includes(first));
+    const other = await openConnection(service.url);
+    other.write(call(ofOther));
+    await until(() => asked.includes(ofOther));
+    expect(asked).toEqual([first, ofOther]);
+    unblock();
+    await connection.receives(/200 OK[^]*200 OK/);
+    expect(asked).toEqual([first, ofOther, second]);
+    connection.disconnect();
+    other.disconnect();
   });
 });

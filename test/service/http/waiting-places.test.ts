@@ -1,12 +1,16 @@
 import { bothLimiters, type Environment } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { begin, bodyOf, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { useHttpKey } from '../../support/http-key.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useRedis } from '../../support/use-redis.js';
 import { type OwnApp, useApps } from '../../support/use-apps.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const start = useApps();
 
 const scopes = ['check', 'configure'];
 const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
@@ -16,9 +20,6 @@ const SMALL = { name: 'small', token: 'token-of-a-small-one', scopes, waiting_sh
 const TOO_MANY = 'too many waiters of this caller on this replica';
 
 type Who = typeof ONE | typeof OTHER;
-
-const redis = useRedis();
-const start = useApps();
 
 describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, settings) => {
   let app: OwnApp;
@@ -156,4 +157,50 @@ test('without tokens any client may take all places', async () => {
   const { json } = await send(app.url, 'POST', path);
 
   expect(json()).toStrictEqual({ error: 'too many waiters on this replica', key });
+});
+
+describe.each(bothLimiters(redis))('a replica with MAX_WAITERS (%s limiter)', (_name, settings) => {
+  const TOO_MANY = 'too many waiters on this replica';
+
+  let app: OwnApp;
+  const key = useHttpKey(() => app);
+  const other = useHttpKey(() => app);
+
+  async function startWith(MAX_WAITERS: string): Promise<void> {
+    app = await start({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', MAX_WAITERS });
+    for (const each of [key, other]) await each.approve();
+  }
+
+  const failed = async (): Promise<number> =>
+    (await scrape(app.url)).value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' });
+
+  test('fails a further waiter of any key, and holds another when one has disconnected', async () => {
+    await startWith('2');
+    const [first, second] = [await key.wait(), await other.wait()];
+    const before = await key.state();
+    expect(bodyOf(await key.check('?canWait=true'))).toEqual([
+      503,
+      { error: TOO_MANY, key: key.name },
+    ]);
+    expect([await failed(), await key.state()]).toEqual([1, before]);
+
+    second.disconnect();
+    await until(async () => (await scrape(app.url)).value('ratelimit_waiting') === 1);
+    await key.wait();
+    expect((await other.check('?canWait=true')).status).toBe(503);
+    expect((await key.check('?maxRequests=2')).status).toBe(429);
+    expect((await first.answer).status).toBe(200);
+  });
+
+  test('holds no more waiters if many come at once', async () => {
+    await startWith('5');
+    const answers = Array.from({ length: 20 }, () => key.check('?canWait=true'));
+    await until(async () => (await failed()) === 15);
+    await until(async () => (await key.state()).NumWaiting === 5);
+    await app.stop(0);
+    const bodies = (await Promise.all(answers)).map(({ json }) => json() as { error: string });
+
+    expect(bodies.filter(({ error }) => error === 'shutting down')).toHaveLength(5);
+    expect(bodies.filter(({ error }) => error === TOO_MANY)).toHaveLength(15);
+  });
 });

@@ -1,0 +1,510 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import {
+  keyPath,
+  keysOf,
+  type Overview,
+  overviewOf,
+} from '../../support/dashboard/dashboard-page.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { extent } from '../../support/extent.js';
+import { httpAppOver, serve } from '../../support/http-app.js';
+import {
+  type Answer,
+  approve,
+  approvedId,
+  begin,
+  checkTimes,
+  type PendingRequest,
+  ratePath,
+  send,
+} from '../../support/http-client.js';
+import {
+  changesIn,
+  checkUntilLogged,
+  POLICY_DECIDES,
+  policyOf,
+  startWithPolicy,
+  STORE_BACK,
+  STORE_DECIDES,
+  STORE_DOWN,
+  STORE_TIMEOUT_MILLIS,
+} from '../../support/outage.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { quotaOf } from '../../support/quota.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
+
+const start = useApps();
+
+const REQUESTS: [what: string, method: string, path: (key: string) => string][] = [
+  ['a check', 'POST', (key) => `/rate/${key}`],
+  ['a check by GET', 'GET', (key) => `/rate/${key}`],
+  ['a check that can wait', 'POST', (key) => `/rate/${key}?canWait=true`],
+  ['a peek', 'GET', (key) => `/rate/${key}?peek=true`],
+  ['the status of a request', 'GET', (key) => `/rate/${key}/${randomUUID()}`],
+  ['a release', 'DELETE', (key) => `/rate/${key}/${randomUUID()}`],
+  ['debug of one key', 'GET', (key) => `/debug/${key}`],
+];
+
+async function expectUnavailable(app: TestApp, method: string, path: string, key?: string) {
+  const answer = await send(app.url, method, path);
+
+  expect(answer.status).toBe(503);
+  expect(answer.headers['content-type']).toBe('application/json');
+  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  const error = 'store unavailable';
+  expect(answer.json()).toStrictEqual(key === undefined ? { error } : { error, key });
+}
+
+describe('while Redis is down', () => {
+  let server: RedisServer;
+  let app: TestApp;
+  const fullKey = uniqueKey();
+  beforeAll(async () => {
+    server = await startRedisServer();
+    app = await startTestApp({
+      REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '1000',
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_LEVEL: 'debug',
+    });
+    await approve(app.url, fullKey);
+    await server.stop();
+  });
+  afterAll(async () => {
+    await app.stop(0);
+    await server.stop();
+  });
+
+  test.each(REQUESTS)('%s gets a 503 that says when to come back', async (_what, method, path) => {
+    const key = uniqueKey();
+    await expectUnavailable(app, method, path(key), key);
+  });
+
+  test('debug of all keys gets a 503 that says when to come back', async () => {
+    await expectUnavailable(app, 'GET', '/debug');
+  });
+
+  test('a check of a key that was full gets a 503, not a denial', async () => {
+    await expectUnavailable(app, 'POST', `/rate/${fullKey}`, fullKey);
+  });
+
+  test('a 503 is in the log with its correlation id, at the level debug', async () => {
+    const correlationId = uniqueKey();
+    await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
+    const line = await app.logged((entry) => entry.correlationId === correlationId);
+
+    expect(line).toMatchObject({
+      level: 'debug',
+      res: { statusCode: 503 },
+      reason: 'store unavailable',
+    });
+  });
+});
+
+describe('a client that waits when Redis goes down', () => {
+  let app: TestApp;
+  let key: string;
+  let waiting: PendingRequest;
+  beforeEach(async () => {
+    const server = await startRedisServer();
+    app = await startTestApp({
+      REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '1000',
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+    key = uniqueKey();
+    await approve(app.url, key);
+    waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    await server.stop();
+  });
+
+  test('can disconnect, and is logged as usual', async () => {
+    waiting.disconnect();
+    const line = await app.logged(({ status }) => status === 499);
+    await app.stop(0);
+
+    expect(line).toMatchObject({ level: 'info', key });
+  });
+
+  test('is turned away when the service stops', async () => {
+    await app.stop(0);
+
+    expect((await waiting.answer).status).toBe(503);
+  });
+});
+
+const ALL_POLICIES: [policy: string, status: number, header: string | undefined][] = [
+  ['deny', 503, undefined],
+  ['allow', 200, 'allow'],
+  ['local', 200, 'local'],
+];
+/** Ordinary tests run a policy that fails checks, and one that decides. */
+const POLICIES = ALL_POLICIES.filter(([policy]) => extent(policy !== 'allow', true));
+
+describeWithRedisProgram('a service whose Redis goes down', () => {
+  let redis: RedisProcess;
+  let app: TestApp;
+  beforeEach(async () => {
+    redis = await startRedisProcess();
+  });
+  afterEach(async () => {
+    await app.stop(0);
+    await redis.stop();
+  });
+
+  async function start(policy: string): Promise<void> {
+    app = await startWithPolicy(redis, policy);
+  }
+
+  /** A check of a new key: its status, and the policy that has decided it. */
+  async function check(): Promise<[status: number, policy: unknown]> {
+    const answer = await send(app.url, 'POST', ratePath(uniqueKey()));
+    return [answer.status, policyOf(answer)];
+  }
+
+  async function scriptCalls(): Promise<number> {
+    const { value } = (await scrape(app.url)).series.find(
+      ({ name, labels }) =>
+        name === 'ratelimit_store_duration_seconds_count' && labels.script === 'check',
+    )!;
+    return value;
+  }
+
+  test.each(POLICIES)(
+    'does not ask Redis while it is known to be down, under the policy %s',
+    async (policy, status, header) => {
+      await start(policy);
+      await redis.kill();
+      await checkUntilLogged(app, STORE_DOWN);
+      const before = await scriptCalls();
+      const answers = await Promise.all(Array.from({ length: 300 }, check));
+
+      expect(new Set(answers.map((answer) => answer.join()))).toEqual(
+        new Set([[status, header].join()]),
+      );
+      expect(await scriptCalls()).toBe(before);
+      const changes = policy === 'deny' ? [STORE_DOWN] : [POLICY_DECIDES, STORE_DOWN];
+      expect(changesIn(app).sort()).toEqual(changes.sort());
+      expect((await scrape(app.url)).value('ratelimit_store_breakers_open')).toBe(1);
+    },
+  );
+
+  test('answers the first check at once if Redis has refused connections since the start', async () => {
+    await redis.kill();
+    await start('deny');
+    await app.logged(({ msg }) => msg === 'redis connection failed');
+    await delay(STORE_TIMEOUT_MILLIS);
+    expect(await check()).toEqual([503, undefined]);
+    expect(await scriptCalls()).toBe(0);
+    expect(changesIn(app)).toEqual([STORE_DOWN]);
+    await redis.restart({ withData: false });
+    await app.logged(({ msg }) => msg === STORE_BACK);
+    expect(await check()).toEqual([200, undefined]);
+  });
+
+  test.each(extent(['local'], ['allow', 'local']))(
+    'follows Redis again when it is back, and logs each change once (%s)',
+    async (policy) => {
+      await start(policy);
+      const changes: string[] = [];
+      for (let outage = 1; outage <= 2; outage += 1) {
+        await redis.kill();
+        await checkUntilLogged(app, STORE_DOWN, outage);
+        expect(await check()).toEqual([200, policy]);
+        await redis.restart({ withData: false });
+        await checkUntilLogged(app, STORE_DECIDES, outage);
+        changes.push(POLICY_DECIDES, STORE_DOWN, STORE_BACK, STORE_DECIDES);
+        expect(changesIn(app)).toEqual(changes);
+
+        const key = uniqueKey();
+        await approve(app.url, key);
+        const refusal = await send(app.url, 'POST', ratePath(key));
+        expect([refusal.status, policyOf(refusal)]).toEqual([429, undefined]);
+        expect(await redis.command('HGET', `sluice:{${key}}`, 'denied')).toBe('1');
+      }
+    },
+  );
+
+  test('follows Redis again after a standstill, and releases approvals whose replies came too late', async () => {
+    await start('allow');
+    const key = uniqueKey();
+    await check();
+    redis.signal('SIGSTOP');
+    expect(policyOf(await send(app.url, 'POST', ratePath(key)))).toBe('allow');
+    await checkUntilLogged(app, STORE_DOWN);
+    redis.signal('SIGCONT');
+    await app.logged(({ msg }) => msg === STORE_BACK);
+
+    // The late check creates the key. No approvals show that the check's own was released.
+    await until(async () => {
+      const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
+      return Found && NumApprovedThisWindow === 0;
+    });
+    expect(await check()).toEqual([200, undefined]);
+  });
+
+  test('decides on known keys by a full Redis, and on new keys by the policy', async () => {
+    await start('local');
+    const key = uniqueKey();
+    await approve(app.url, key);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    const refusal = await send(app.url, 'POST', ratePath(key));
+    expect([refusal.status, policyOf(refusal)]).toEqual([429, undefined]);
+    expect(await check()).toEqual([200, 'local']);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    expect(await check()).toEqual([200, undefined]);
+
+    expect(changesIn(app)).not.toContain(STORE_DOWN);
+  });
+
+  test.each(POLICIES)(
+    'or was down at the start, is alive and recovers, under the policy %s',
+    async (policy, status, header) => {
+      await redis.kill();
+      await start(policy);
+      const health = await send(app.url, 'GET', '/healthz');
+      expect([health.status, health.text]).toEqual([200, 'OK']);
+      const readiness = await send(app.url, 'GET', '/readyz');
+      expect([readiness.status, readiness.text]).toEqual([503, 'store unavailable']);
+      expect(await check()).toEqual([status, header]);
+      await checkUntilLogged(app, STORE_DOWN);
+      expect(await check()).toEqual([status, header]);
+
+      await redis.restart({ withData: false });
+      await until(async () => (await send(app.url, 'GET', '/readyz')).status === 200);
+      await app.logged(({ msg }) => msg === STORE_BACK);
+      expect(await check()).toEqual([200, undefined]);
+    },
+  );
+});
+
+describe('policies of an outage', () => {
+  type Policy = 'deny' | 'allow' | 'local';
+
+  let redis: RedisProcess;
+  let app: TestApp;
+
+  async function start(policy: Policy): Promise<void> {
+    redis = await startRedisProcess();
+    app = await startWithPolicy(redis, policy);
+  }
+
+  async function stop(): Promise<void> {
+    await app.stop(0);
+    await redis.stop();
+  }
+
+  async function goDown(): Promise<void> {
+    await redis.kill();
+    await checkUntilLogged(app, STORE_DOWN);
+  }
+
+  const check = (key: string, query = ''): Promise<Answer> =>
+    send(app.url, 'POST', `${ratePath(key)}${query}`);
+
+  describeWithRedisProgram('while Redis is down', () => {
+    describe.each<[policy: 'allow' | 'local']>([['allow'], ['local']])(
+      'under the policy %s',
+      (policy) => {
+        beforeAll(async () => {
+          await start(policy);
+          expect(policyOf(await check(uniqueKey()))).toBeUndefined();
+          await goDown();
+        });
+        afterAll(stop);
+
+        test('an answer that the policy does not decide does not name it', async () => {
+          const answers = [
+            [200, await send(app.url, 'GET', '/healthz')],
+            [503, await send(app.url, 'GET', '/readyz')],
+            [400, await check(uniqueKey(), '?canWait=x')],
+            [405, await send(app.url, 'HEAD', ratePath(uniqueKey()))],
+            [404, await send(app.url, 'GET', '/unknown')],
+            [503, await send(app.url, 'DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)],
+          ] as const;
+
+          for (const [status, answer] of answers) {
+            expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
+          }
+        });
+      },
+    );
+  });
+
+  describeWithRedisProgram('waiters when Redis goes down', () => {
+    let key: string;
+    let waiting: PendingRequest[];
+    /** The waiters that have been answered so far, in the order of their answers. */
+    let answered: number[];
+    afterEach(async () => {
+      for (const request of waiting) request.disconnect();
+      await stop();
+    });
+
+    async function startWaiting(policy: Policy): Promise<void> {
+      await start(policy);
+      key = uniqueKey();
+      await approve(app.url, key);
+      waiting = [];
+      answered = [];
+      for (let i = 0; i < 4; i += 1) {
+        const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+        request.answer.then(
+          () => answered.push(i),
+          () => undefined,
+        );
+        waiting.push(request);
+        await untilWaiting(app.url, key, i + 1);
+      }
+    }
+
+    test('are served in their order by the limits of this replica under the policy local', async () => {
+      await startWaiting('local');
+      await goDown();
+
+      for (const [i, { answer }] of waiting.entries()) {
+        const approval = await answer;
+        expect([approval.status, policyOf(approval)]).toEqual([200, 'local']);
+        expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
+        expect(await debugState(app.url, key)).toMatchObject({
+          NumApprovedThisWindow: 1,
+          NumWaiting: 3 - i,
+        });
+        await send(app.url, 'DELETE', `${ratePath(key)}/${approvedId(approval)}`);
+      }
+    });
+
+    test('wait on under the policy deny, and are served in their order when Redis is back, although empty', async () => {
+      await startWaiting('deny');
+      await goDown();
+      expect((await check(key, '?canWait=true')).status).toBe(503);
+      await redis.restart({ withData: false });
+      await app.logged(({ msg }) => msg === STORE_BACK);
+      await untilWaiting(app.url, key, 4);
+      expect(answered).toEqual([]);
+
+      for (const [i, { answer }] of waiting.entries()) {
+        // Makes room for one more, and the head of the queue gets it before the check itself.
+        expect((await check(key, `?maxRequests=${i + 2}`)).status).toBe(429);
+        const approval = await answer;
+        expect([approval.status, policyOf(approval)]).toEqual([200, undefined]);
+        expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
+        await until(async () => (await debugState(app.url, key)).NumWaiting === 3 - i);
+      }
+    });
+  });
+});
+
+const APPROVED: Decision = {
+  outcome: 'approved',
+  requestId: 'a4e5d9b1-206d-4df5-bff1-7f4662b31529',
+};
+const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
+
+async function answerTo(
+  decision: Decision,
+): Promise<{ answer: Answer; decidedBy: string | undefined }> {
+  const limiter = { waiting: 0, check: () => Promise.resolve(decision) } as Partial<Limiter>;
+  const app = await serve(httpAppOver(limiter as Limiter));
+  const answer = await send(app.url, 'POST', '/rate/key');
+  const metrics = await scrape(app.url);
+  await app.close();
+  const decided = metrics.series.find(
+    ({ name, value }) => name === 'ratelimit_decisions_total' && value === 1,
+  );
+  return { answer, decidedBy: decided?.labels.decided_by };
+}
+
+test.each<[status: number, policy: 'allow' | 'local', decision: Decision]>([
+  [200, 'allow', { ...APPROVED, outagePolicy: 'allow' }],
+  [200, 'local', { ...APPROVED, outagePolicy: 'local' }],
+  [429, 'local', { ...DENIED, outagePolicy: 'local' }],
+])('a %d under the policy %s says so, and is counted as such', async (status, policy, decision) => {
+  const { answer, decidedBy } = await answerTo(decision);
+
+  expect(answer.status).toBe(status);
+  expect(answer.headers['x-sluice-outage-policy']).toBe(policy);
+  expect(answer.headers['cache-control']).toBe('no-store');
+  expect(answer.headers['retry-after']).toBe(status === 429 ? '1' : undefined);
+  expect(decidedBy).toBe(policy);
+});
+
+test.each([
+  [200, APPROVED],
+  [429, DENIED],
+])('a %d of the store names no policy', async (status, decision) => {
+  const { answer, decidedBy } = await answerTo(decision);
+
+  expect(answer.status).toBe(status);
+  expect(answer.headers).not.toHaveProperty(['x-sluice-outage-policy']);
+  expect(decidedBy).toBe('store');
+});
+
+test('a store that could never be read is reported, and hides nothing else', async () => {
+  const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
+  const overview = await overviewOf(app.url, { search: 'key' });
+
+  expect(overview).toMatchObject({ isComplete: false, asOfMillis: null, keys: [] });
+  expect(overview.problems).toEqual(['store unavailable']);
+  expect(overview.survey).toMatchObject({ failure: 'unavailable', isComplete: false });
+  expect(overview.replicas).toHaveLength(1);
+});
+
+test.each(['deny', 'local'])(
+  'in an outage everything stays as it was known last, whatever this replica decides alone (%s)',
+  async (policy) => {
+    const server = await startRedisServer();
+    const settings = {
+      REDIS_URL: server.url,
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '2',
+      STORE_OUTAGE_POLICY: policy,
+      STORE_TIMEOUT_MILLIS: '1000',
+    };
+    const [app, other] = await Promise.all([start(settings), start(settings)]);
+    await checkTimes(app.url, 'key', 2);
+    await checkTimes(other.url, 'key', 1);
+    const isKnown = ({ replicas, keys }: Overview): boolean =>
+      replicas.length === 2 && keys[0]?.states[0] === 'denied';
+    const before = await until(async () => {
+      const overview = await overviewOf(app.url);
+      return isKnown(overview) && overview;
+    });
+    expect(before).toMatchObject({ isComplete: true, asOfMillis: before.nowMillis });
+    await server.stop();
+    await checkTimes(app.url, 'new', 2);
+    const after = await until(async () => {
+      const overview = await overviewOf(app.url);
+      return !overview.isComplete && overview;
+    });
+
+    expect(keysOf(after.keys)).toEqual(['key']);
+    expect(after.keys[0]).toMatchObject({
+      ...{ states: ['denied', 'used'], isCurrent: false, denied: 1 },
+      limits: [{ used: 2 }],
+    });
+    expect(after.survey.keys).toBe(1);
+    expect(after.asOfMillis).toBeLessThanOrEqual(before.nowMillis);
+    expect(after.replicas.map(({ replica }) => replica).sort()).toEqual(
+      before.replicas.map(({ replica }) => replica).sort(),
+    );
+    expect(after.replicas[1]).toMatchObject({ decisions: before.replicas[1]!.decisions });
+    expect(after.replicas[0]!.reportedMillis).toBe(0);
+    expect(after.replicas[1]!.reportedMillis).toBeGreaterThan(0);
+    const detail = await send(app.url, 'GET', keyPath('/ui/data/key', 'new'));
+    if (policy === 'deny') expect(detail.status).toBe(503);
+    else expect(detail.json()).toMatchObject({ isCurrent: false, limits: [{ used: 2 }] });
+  },
+);
