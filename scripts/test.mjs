@@ -12,7 +12,7 @@ import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 const DEPLOY_TESTS = 'test/deploy/';
 const MODES = ['--deploy', '--long'];
 /** More than cores, since each worker waits for its Redis and its replicas half of the time, and some for real time. */
-const WORKERS = ['--maxWorkers', String(availableParallelism() + 1)];
+const WORKERS = ['--maxWorkers', String(availableParallelism() * 2)];
 /** These wait more than they work, for other programs and for browsers. */
 const DEPLOY_WORKERS = ['--maxWorkers', '2'];
 const BUT = '--testPathIgnorePatterns';

@@ -228,9 +228,16 @@ describeWithRedisProgram('a replica', () => {
   });
 
   describe('with patience', () => {
+    // Of its own, since the shared replica sends scripts as well.
+    let redis: RedisProcess;
     let replica: ReplicaProcess;
     beforeAll(async () => {
-      replica = await start(PATIENT);
+      redis = await startRedisProcess();
+      replica = await start({ ...PATIENT, REDIS_URL: redis.url });
+    });
+    afterAll(async () => {
+      await replica.kill('SIGKILL');
+      await redis.stop();
     });
 
     test('sends a script once for 1000 releases if Redis has forgotten its scripts', async () => {

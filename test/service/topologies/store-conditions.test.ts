@@ -49,10 +49,7 @@ const CONDITIONS: Condition[] = [
         ),
       );
     },
-    end: async (server) => {
-      await server.command('SCRIPT', 'KILL');
-      await server.command('CONFIG', 'SET', 'busy-reply-threshold', 5000);
-    },
+    end: (server) => server.command('SCRIPT', 'KILL'),
   },
   {
     name: 'hangs',
@@ -73,30 +70,29 @@ const CONDITIONS: Condition[] = [
 ];
 
 describeWithRedisProgram('a service whose Redis', () => {
-  let server: RedisProcess;
-  let app: TestApp;
-  const status = async (method: string, path: string): Promise<number> =>
-    (await send(app.url, method, path)).status;
-
-  beforeAll(async () => {
-    server = await startRedisProcess({ keepsData: true });
-    app = await startTestApp({
-      REDIS_URL: server.url,
-      WINDOW_MILLIS: '3600000',
-      // So long that a busy machine does not look like an outage.
-      STORE_TIMEOUT_MILLIS: '1000',
-    });
-    expect(await status('POST', ratePath(uniqueKey()))).toBe(200);
-    expect(await status('GET', '/readyz')).toBe(200);
-  });
-  afterAll(async () => {
-    await app.stop(0);
-    await server.stop();
-  });
-
   describe.each(CONDITIONS)('$name', ({ begin: beginCondition, end: endCondition }) => {
+    let server: RedisProcess;
+    let app: TestApp;
+    const status = async (method: string, path: string): Promise<number> =>
+      (await send(app.url, method, path)).status;
+
+    beforeAll(async () => {
+      server = await startRedisProcess({ keepsData: true });
+      app = await startTestApp({
+        REDIS_URL: server.url,
+        WINDOW_MILLIS: '3600000',
+        // So long that a busy machine does not look like an outage.
+        STORE_TIMEOUT_MILLIS: '1000',
+      });
+      expect(await status('POST', ratePath(uniqueKey()))).toBe(200);
+      expect(await status('GET', '/readyz')).toBe(200);
+    });
+    afterAll(async () => {
+      await app.stop(0);
+      await server.stop();
+    });
+
     test('answers checks and releases with 503, is not ready, and recovers by itself', async () => {
-      const logged = app.log.length;
       await beginCondition(server);
       for (let i = 0; i < 5; i += 1) {
         const check = await send(app.url, 'POST', ratePath(uniqueKey()));
@@ -111,7 +107,6 @@ describeWithRedisProgram('a service whose Redis', () => {
       await until(async () => (await status('POST', ratePath(uniqueKey()))) === 200);
       await until(async () => (await status('GET', '/readyz')) === 200);
       const changes = app.log
-        .slice(logged)
         .map(({ msg }) => msg)
         .filter((msg) => /^store is (down|up)/.test(msg as string));
       expect(changes).toEqual([
