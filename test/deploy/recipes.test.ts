@@ -6,12 +6,12 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { CHILD_PATH } from '../../support/child-environment.js';
-import { pages, readPage, ROOT } from '../../support/docs/pages.js';
-import { freePort } from '../../support/free-port.js';
-import { killReplicas, startReplica } from '../../support/replica-process.js';
-import { send } from '../../support/http-client.js';
-import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { CHILD_PATH } from '../support/child-environment.js';
+import { pages, readPage, ROOT } from '../support/docs/pages.js';
+import { freePort } from '../support/free-port.js';
+import { killReplicas, startReplica } from '../support/replica-process.js';
+import { send } from '../support/http-client.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
 
 const EXAMPLES = join(ROOT, 'docs/examples');
 /** Each script with the arguments in front of the work, and its key. */
