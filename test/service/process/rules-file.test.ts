@@ -96,8 +96,8 @@ describe('a rules file that is changed', () => {
 
   test('to an invalid one leaves the last good rules in force, and logs it', async () => {
     const [replica, other] = replicas;
-    const refused = ({ logged }: ReplicaProcess): Promise<LogLine> =>
-      logged(({ msg }) => String(msg).startsWith('rules not reloaded'));
+    const refused = (one: ReplicaProcess): Promise<LogLine> =>
+      one.logged(({ msg }) => String(msg).startsWith('rules not reloaded'));
     await reload(rulesWith(5), hangUp);
     const digest = await digestOf(replica);
     const stale = async (): Promise<unknown> =>
