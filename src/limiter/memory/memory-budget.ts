@@ -9,8 +9,8 @@ const YOUNG_BYTES = 48 * MEBIBYTE;
 /**
  * What a limiter may take in a process, in bytes: half of what the heap has beyond the needs of the rest, since a
  * growing map exists twice for a moment. Without a bound, checks on enough keys would end the process.
- * @param heapLimit V8's limit, in bytes. It includes the space of young objects, which is no place for a limiter's: with
- *   `--max-old-space-size` it may be larger than that of the others.
+ * @param heapLimit V8's limit, in bytes. It includes the space of young objects, where a limiter's can't stay. With
+ *   `--max-old-space-size`, that space may be the larger one.
  * @param options the options of Node, from the command line and NODE_OPTIONS
  */
 export function memoryIn(heapLimit: number, options = ''): number {

@@ -195,7 +195,7 @@ describe('names under a prefix', () => {
   );
 });
 
-describe('calls for many keys', () => {
+describe('calls with many keys', () => {
   const LIMITS = { windowMillis: 3_600_000, maxRequests: 10_000, maxRequestsInQueue: 1000 };
   const { approved, denied } = VERDICT;
 

@@ -109,7 +109,7 @@ describe('the account of a key', () => {
     expect(violations).toEqual([expect.stringContaining('approved third before 1')]);
   });
 
-  test('finds a ticket that is not the last, except that of a waiter that is put back', () => {
+  test('finds a ticket that is not the last, except the ticket of a waiter that is put back', () => {
     follow(1, waits('newcomer', '10'));
     follow(2, ['lindex', names.queue, '-1'], waits('returned', '5'));
     expect(violations).toEqual([]);
