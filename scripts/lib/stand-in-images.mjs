@@ -119,7 +119,7 @@ function write(path, text) {
   writeFileSync(path, text, { mode: 0o755 });
 }
 
+/** The npm on PATH, which need not belong to this Node. */
 function npmFolder() {
-  const { stdout } = spawnSync('npm', ['root', '-g'], { encoding: 'utf8' });
-  return join(stdout.trim(), 'npm');
+  return dirname(dirname(realpathSync(findProgram('npm'))));
 }
