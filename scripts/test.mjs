@@ -24,7 +24,8 @@ const get = mode !== undefined;
 installDependencies();
 const { findRedis } = await import('./lib/find-redis.mjs');
 const redis = await findRedis({ get });
-const deploy = get || includesDeployTests(given) ? startDeployEnvironment({ get }) : undefined;
+const deploy =
+  get || includesDeployTests(given) ? startDeployEnvironment({ get, isLong }) : undefined;
 build();
 
 let code = 0;

@@ -1,4 +1,5 @@
-// Finds the programs for the tests in test/deploy. With `--get` it installs missing programs. Prints one line of
+// Finds the programs for the tests in test/deploy. With `--get` it installs missing programs, and
+// with `--long` also those that only the tests in folders `long` need. Prints one line of
 // JSON: `environment` has the variables for the tests, and `enter` the words before the command that runs them.
 // A Docker engine that it has started runs until its standard input ends.
 import { spawnSync } from 'node:child_process';
@@ -22,6 +23,8 @@ import { endOwnDocker } from './own-docker.mjs';
 import { ROOT } from './run.mjs';
 
 const get = process.argv.includes('--get');
+/** Looks for what only the tests in folders `long` need. It is got for these alone. */
+const ifLong = (find) => (get && !process.argv.includes('--long') ? '' : find({ get }));
 const { environment: docker, enter } = await findDocker({ get });
 const host = docker.SLUICE_TEST_DOCKER_HOST;
 // The build of the image also uses npm's registry if another one is configured.
@@ -40,12 +43,12 @@ const environment = {
   ...docker,
   ...findDeployTools({ get }),
   SLUICE_TEST_NGINX: nginx,
-  SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
-  SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
-  SLUICE_TEST_ENVOY_RATELIMIT: findEnvoyRatelimit(),
-  SLUICE_TEST_EGCTL: findEgctl(),
+  SLUICE_TEST_SCHEMATHESIS: ifLong(findSchemathesis),
+  SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || ifLong(findGocc),
+  SLUICE_TEST_ENVOY_RATELIMIT: ifLong(findEnvoyRatelimit),
+  SLUICE_TEST_EGCTL: ifLong(findEgctl),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
-  SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
+  SLUICE_TEST_OPENAPI_PYTHON: ifLong(findOpenApiPython),
   SLUICE_TEST_CLIENT_PYTHON: findClientPython({ get }),
   ...findGateways(nginx, { get }),
   ...findLanguages(),
