@@ -11,7 +11,7 @@ import { readWorkflow, requiredBy, stepsOf, type Workflow, WORKFLOWS } from './w
 
 /** A script of the project in a command. Other commands, such as `npm ci`, are npm's own. */
 const NPM_SCRIPT = /\bnpm (?:run )?(test|(?<=run )[\w:-]+)\b/g;
-const TEST_FOLDER = /\btest\/[\w/-]+/g;
+const TEST_PATH = /\btest\/[\w./-]+/g;
 const COMMIT = /^[\w-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 
 const ci = readWorkflow('.github/workflows/ci.yml');
@@ -72,7 +72,7 @@ describe.each(WORKFLOWS)('%s', (path) => {
     const runs = stepsOf(workflow).map(({ run = '' }) => run);
     const named = runs.flatMap((run) => [...run.matchAll(NPM_SCRIPT)].map(([, name = '']) => name));
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
-    const folders = readText(path).match(TEST_FOLDER) ?? [];
+    const folders = readText(path).match(TEST_PATH) ?? [];
     expect(folders.filter((folder) => !existsSync(ROOT + folder))).toEqual([]);
   });
 });
