@@ -7,7 +7,6 @@ import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import {
-  codesOf,
   failureOf,
   type Gateway,
   of,
@@ -228,26 +227,6 @@ describe('shares of connections', () => {
 
     expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-\w+|late)-0$/);
     await approveAll(calls);
-  });
-
-  test('a denied call asks for no more descriptors', async () => {
-    const first = beginShare(gateway, 'first');
-    await until(() => limiter.asked.length === 1000);
-    const second = beginLarge(gateway, 'second');
-    // The service reads this call after the second.
-    const single = gateway.begin({ descriptors: [of('single')] });
-    await until(() => limiter.asked.length === 1001);
-    limiter.asked.at(-1)!.waiter.approve(QUOTA);
-    await single.answer;
-    limiter.asked[0]!.waiter.approve(QUOTA);
-    await until(() => limiter.asked.length === 1002);
-    limiter.asked
-      .at(-1)!
-      .waiter.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
-    await approveAll(first);
-
-    expect(codesOf(await second.answer).slice(0, 2)).toEqual(['OVER_LIMIT', 'UNKNOWN']);
-    expect(limiter.asked.map(({ request }) => request.key)).not.toContain('second-1');
   });
 
   test('descriptors that wait do not delay other calls on their connection', async () => {

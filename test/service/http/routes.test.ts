@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
 import type { TestApp } from '../../support/app.js';
-import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
 import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -9,9 +8,7 @@ import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useApps();
 
 describe('routes', () => {
@@ -107,9 +104,9 @@ function readyz(app: TestApp): Promise<Answer> {
   return send(app.url, 'GET', '/readyz');
 }
 
-describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings) => {
+describe('GET /readyz', () => {
   test('is OK in plain text', async () => {
-    const app = await start(settings());
+    const app = await start();
     const { status, headers, text } = await readyz(app);
 
     expect([status, text]).toEqual([200, 'OK']);
@@ -119,7 +116,6 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
 
   test('tells a client with an open connection that the replica drains', async () => {
     const app = await start({
-      ...settings(),
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });

@@ -324,42 +324,6 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
   });
 });
 
-test('trying needs the scopes of checks and releases, and keys that the caller may use', async () => {
-  const caller = (name: string, ...scopes: string[]) => ({
-    name,
-    token: `token-of-the-caller-${name}`,
-    scopes,
-    key_patterns: ['own'],
-  });
-  const [seer, checker, releaser] = [
-    caller('seer', 'debug'),
-    caller('checker', 'check'),
-    caller('releaser', 'release'),
-  ];
-  const app = await start({}, { tokens: [seer, checker, releaser] });
-  const statusOf = async (who: { token: string }, path: string) =>
-    (await send(app.url, 'POST', path, bearer(who))).status;
-  const check = (key: string) => keyPath('/ui/try/check', key);
-  const release = (key: string) => keyPath('/ui/try/release', key, { request_id: 'unknown' });
-  const statuses = {
-    nobody: (await send(app.url, 'POST', check('own'))).status,
-    seer: [await statusOf(seer, check('own')), await statusOf(seer, release('own'))],
-    checker: [await statusOf(checker, check('own')), await statusOf(checker, release('own'))],
-    releaser: [await statusOf(releaser, check('own')), await statusOf(releaser, release('own'))],
-    others: [await statusOf(checker, check('other')), await statusOf(releaser, release('other'))],
-    override: await statusOf(checker, keyPath('/ui/try/check', 'own', { maxRequests: '3' })),
-  };
-
-  expect(statuses).toEqual({
-    nobody: 401,
-    seer: [403, 403],
-    checker: [200, 403],
-    releaser: [403, 404],
-    others: [403, 403],
-    override: 403,
-  });
-});
-
 describe('pausing a key', () => {
   const caller = (name: string, ...scopes: string[]) => ({
     name,
