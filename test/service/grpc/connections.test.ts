@@ -6,13 +6,7 @@ import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
-import {
-  failureOf,
-  type Gateway,
-  of,
-  type PendingCall,
-  useGateways,
-} from '../../support/grpc-gateway.js';
+import { type Gateway, of, type PendingCall, useGateways } from '../../support/grpc-gateway.js';
 import { useRawCalls } from '../../support/grpc-raw.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
@@ -124,24 +118,6 @@ describe('a connection that does not speak HTTP/2', () => {
     expect(connection.received).not.toContain('HTTP/1');
     expect((await gateway.askFor(uniqueKey())).overall_code).toBe('OK');
   });
-});
-
-test('calls that are cancelled as they arrive leave no waiter in the queue', async () => {
-  const app = await start({}, RULES_THAT_WAIT);
-  const key = uniqueKey();
-  await approve(app.url, key);
-  const gateway = gatewayOf(app);
-  for (let round = 0; round < 20; round += 1) {
-    const calls = Array.from({ length: 5 }, () => gateway.begin({ descriptors: [of(key)] }));
-    calls[0]!.cancel();
-    setImmediate(() => calls[1]!.cancel());
-    // Answered when the others have been read.
-    await gateway.askFor(uniqueKey());
-    for (const call of calls) call.cancel();
-    for (const { answer } of calls) expect((await failureOf(answer))[0]).toBe('CANCELLED');
-  }
-
-  await untilWaiting(app.url, key, 0);
 });
 
 describe('shares of connections', () => {

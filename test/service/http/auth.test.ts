@@ -400,7 +400,6 @@ describe('the file of tokens', () => {
   const NEW = { ...OLD, name: 'new', token: 'token-that-came-later' };
 
   const RELOADED = 'tokens reloaded';
-  const GONE = 'tokens still missing or empty, none are in use until they are back';
 
   let app: TestApp;
   let file: string;
@@ -493,22 +492,6 @@ describe('the file of tokens', () => {
     app = await startTestApp({ AUTH_TOKENS_FILE: file });
 
     expect(warnings()).toEqual([expect.objectContaining(warning)]);
-  });
-
-  test.each([
-    ['deleted', () => rm(file)],
-    ['emptied', () => writeFile(file, '')],
-  ])('every token is rejected while the file is %s', async (_how, remove) => {
-    await remove();
-    const line = await app.logged(({ level }) => level === 'error');
-    expect(line.msg).toBe(
-      'tokens not reloaded, the last good ones stay in use until the next look',
-    );
-    await app.logged(({ msg }) => msg === GONE);
-    expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 401]);
-    await change(NEW);
-
-    expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 200]);
   });
 
   test('while the file is gone, the last tokens may read the metrics, which say so, and nothing else', async () => {

@@ -90,8 +90,6 @@ describe('bad input', () => {
 
   describe.each([
     ['maxRequests', '5', NO_WHOLE_NUMBER],
-    ['maxRequestsInQueue', '5', NO_WHOLE_NUMBER],
-    ['maxWaitMillis', '5', NO_WHOLE_NUMBER],
     ['canWait', 'true', NO_BOOLEAN],
   ] as const)('%s', (parameter, good, wrong) => {
     test.each([

@@ -169,32 +169,6 @@ test('a client that expects a 100 is told to send its body', async () => {
 });
 
 describe('pipelined bulk requests', () => {
-  test('are answered in their order, among other requests', async () => {
-    const service = await startService();
-    const connection = await openConnection(service.url);
-    const key = uniqueKey();
-    connection.write(
-      callText('POST', [{ key }, { key: uniqueKey() }]) +
-        requestText('POST', ratePath(uniqueKey())) +
-        callText('DELETE', [{ key, request_id: 'unknown' }]) +
-        callText('POST', []) +
-        requestText('GET', '/healthz'),
-    );
-    await connection.receives(/OK$/);
-    connection.disconnect();
-
-    const bodies = connection.received
-      .split('HTTP/1.1 ')
-      .map((answer) => answer.split('\r\n\r\n')[1]);
-    expect(bodies.slice(1)).toEqual([
-      expect.stringMatching(/^\[\{"status":200,[^{]*\},\{"status":200,[^{]*\}\]$/),
-      expect.stringMatching(/^\{"request_id":"[^"]*"\}$/),
-      '[{"status":404,"error":"request not found","code":"REQUEST_NOT_FOUND"}]',
-      '[]',
-      'OK',
-    ]);
-  });
-
   test('keep their bodies while they are deferred, small and large, and requests behind them are served', async () => {
     const { limiter, asked, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });

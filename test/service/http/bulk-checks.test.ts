@@ -228,111 +228,111 @@ describe('the policies of elements', () => {
   };
 
   describe('elements of a bulk request', () => {
-      let app: OwnApp;
-      let key: string;
-      beforeEach(() => {
-        key = uniqueKey();
-      });
-
-      async function startWith(environment: Environment, files?: FilesRead): Promise<void> {
-        const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
-        app = await start({ ...hour, ...environment }, files);
-      }
-
-      test('follow the rules of their keys', async () => {
-        const rules = [
-          { key_pattern: `${key}-shadow`, max_requests_per_window: 1, shadow: true },
-          { key_pattern: `${key}-ceiling`, max_requests_per_window: 2, max_requests_ceiling: 5 },
-        ];
-        await startWith({ UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' }, { rules });
-        const shadow = { key: `${key}-shadow` };
-        const ceiling = { key: `${key}-ceiling` };
-
-        expect(
-          await checkMany(app.url, [
-            shadow,
-            shadow,
-            { key: `${key}-stranger` },
-            { ...ceiling, maxRequests: 6 },
-            { ...ceiling, maxRequestsInQueue: 1 },
-            ceiling,
-            ceiling,
-            { ...ceiling, maxRequests: 1 },
-          ]),
-        ).toStrictEqual([
-          APPROVED,
-          { ...APPROVED, shadow: 'denied' },
-          { status: 403, error: 'no rule matches the key' },
-          { status: 403, error: 'maxRequests must be at most 5 for this key' },
-          { status: 403, error: 'overriding maxRequestsInQueue is disabled' },
-          APPROVED,
-          APPROVED,
-          DENIED,
-        ]);
-      });
-
-      test('need a token for their key, and overrides need the scope configure', async () => {
-        const scopes = ['check', 'release'];
-        const token = 'token-for-keys-of-the-team';
-        const team = { name: 'team', token, scopes, key_patterns: [`${key}.*`] };
-        const owner = {
-          name: 'owner',
-          token: 'token-for-everything',
-          scopes: [...scopes, 'configure', 'debug'],
-        };
-        await startWith({}, { tokens: [team, owner] });
-        const other = uniqueKey();
-        const [own, foreign] = await checkMany(
-          app.url,
-          [{ key: `${key}-b` }, { key: other }],
-          bearer(owner),
-        );
-        const forbidden = { status: 403, error: 'the token does not allow this key' };
-        const body = JSON.stringify([{ key }, { key: other }, { key, maxRequests: 5 }]);
-        const answer = await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...bearer(team) });
-
-        expect([answer.status, answer.json()]).toEqual([
-          200,
-          [APPROVED, forbidden, { status: 403, error: 'the token lacks the scope configure' }],
-        ]);
-        expect(answer.headers).not.toHaveProperty('www-authenticate');
-        expect(
-          await releaseMany(
-            app.url,
-            [own, foreign].map((result, index) => ({
-              key: [`${key}-b`, other][index],
-              request_id: (result as { request_id: string }).request_id,
-            })),
-            bearer(team),
-          ),
-        ).toStrictEqual([{ status: 200 }, forbidden]);
-        const rejected = (await scrape(app.url, bearer(owner))).value(
-          'ratelimit_auth_rejections_total',
-          {
-            reason: 'key_not_allowed',
-          },
-        );
-        expect(rejected).toBe(2);
-      });
-
-      test('that are denied or rejected have one log line if LOG_4XX=true', async () => {
-        await startWith({ LOG_4XX: 'true' });
-        const elements = [{ key }, { key }, { key }, { key: '' }, 5];
-        await checkMany(app.url, elements, { 'X-Correlation-ID': key });
-        await checkMany(app.url, [{ key: uniqueKey() }], { 'X-Correlation-ID': uniqueKey() });
-        await app.stop(0);
-
-        expect(
-          app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
-        ).toEqual([
-          expect.objectContaining({
-            level: 'info',
-            correlationId: key,
-            errors: { RATE_LIMIT_EXCEEDED: 2, INVALID_KEY_LENGTH: 1, INVALID_PARAMETER: 1 },
-          }),
-        ]);
-      });
+    let app: OwnApp;
+    let key: string;
+    beforeEach(() => {
+      key = uniqueKey();
     });
+
+    async function startWith(environment: Environment, files?: FilesRead): Promise<void> {
+      const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+      app = await start({ ...hour, ...environment }, files);
+    }
+
+    test('follow the rules of their keys', async () => {
+      const rules = [
+        { key_pattern: `${key}-shadow`, max_requests_per_window: 1, shadow: true },
+        { key_pattern: `${key}-ceiling`, max_requests_per_window: 2, max_requests_ceiling: 5 },
+      ];
+      await startWith({ UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' }, { rules });
+      const shadow = { key: `${key}-shadow` };
+      const ceiling = { key: `${key}-ceiling` };
+
+      expect(
+        await checkMany(app.url, [
+          shadow,
+          shadow,
+          { key: `${key}-stranger` },
+          { ...ceiling, maxRequests: 6 },
+          { ...ceiling, maxRequestsInQueue: 1 },
+          ceiling,
+          ceiling,
+          { ...ceiling, maxRequests: 1 },
+        ]),
+      ).toStrictEqual([
+        APPROVED,
+        { ...APPROVED, shadow: 'denied' },
+        { status: 403, error: 'no rule matches the key' },
+        { status: 403, error: 'maxRequests must be at most 5 for this key' },
+        { status: 403, error: 'overriding maxRequestsInQueue is disabled' },
+        APPROVED,
+        APPROVED,
+        DENIED,
+      ]);
+    });
+
+    test('need a token for their key, and overrides need the scope configure', async () => {
+      const scopes = ['check', 'release'];
+      const token = 'token-for-keys-of-the-team';
+      const team = { name: 'team', token, scopes, key_patterns: [`${key}.*`] };
+      const owner = {
+        name: 'owner',
+        token: 'token-for-everything',
+        scopes: [...scopes, 'configure', 'debug'],
+      };
+      await startWith({}, { tokens: [team, owner] });
+      const other = uniqueKey();
+      const [own, foreign] = await checkMany(
+        app.url,
+        [{ key: `${key}-b` }, { key: other }],
+        bearer(owner),
+      );
+      const forbidden = { status: 403, error: 'the token does not allow this key' };
+      const body = JSON.stringify([{ key }, { key: other }, { key, maxRequests: 5 }]);
+      const answer = await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...bearer(team) });
+
+      expect([answer.status, answer.json()]).toEqual([
+        200,
+        [APPROVED, forbidden, { status: 403, error: 'the token lacks the scope configure' }],
+      ]);
+      expect(answer.headers).not.toHaveProperty('www-authenticate');
+      expect(
+        await releaseMany(
+          app.url,
+          [own, foreign].map((result, index) => ({
+            key: [`${key}-b`, other][index],
+            request_id: (result as { request_id: string }).request_id,
+          })),
+          bearer(team),
+        ),
+      ).toStrictEqual([{ status: 200 }, forbidden]);
+      const rejected = (await scrape(app.url, bearer(owner))).value(
+        'ratelimit_auth_rejections_total',
+        {
+          reason: 'key_not_allowed',
+        },
+      );
+      expect(rejected).toBe(2);
+    });
+
+    test('that are denied or rejected have one log line if LOG_4XX=true', async () => {
+      await startWith({ LOG_4XX: 'true' });
+      const elements = [{ key }, { key }, { key }, { key: '' }, 5];
+      await checkMany(app.url, elements, { 'X-Correlation-ID': key });
+      await checkMany(app.url, [{ key: uniqueKey() }], { 'X-Correlation-ID': uniqueKey() });
+      await app.stop(0);
+
+      expect(
+        app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
+      ).toEqual([
+        expect.objectContaining({
+          level: 'info',
+          correlationId: key,
+          errors: { RATE_LIMIT_EXCEEDED: 2, INVALID_KEY_LENGTH: 1, INVALID_PARAMETER: 1 },
+        }),
+      ]);
+    });
+  });
 
   test('a key without room in the store harms no other', async () => {
     const app = await start({ MAX_KEYS: '1', MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
@@ -370,32 +370,6 @@ describe('the policies of elements', () => {
     ]);
   });
 
-  test('while the store is down each element fails, or the policy decides and says so', async () => {
-    const away = {
-      REDIS_URL: 'redis://127.0.0.1:1',
-      STORE_TIMEOUT_MILLIS: '200',
-      MAX_REQUESTS: '1',
-    };
-    const unavailable = { status: 503, error: 'store unavailable', retryAfter: 1 };
-    const expected = {
-      deny: [unavailable, unavailable],
-      allow: [
-        { ...APPROVED, outagePolicy: 'allow' },
-        { ...APPROVED, outagePolicy: 'allow' },
-      ],
-      local: [
-        { ...APPROVED, outagePolicy: 'local' },
-        { ...DENIED, outagePolicy: 'local' },
-      ],
-    };
-    for (const [policy, results] of Object.entries(expected)) {
-      const app = await start({ ...away, STORE_OUTAGE_POLICY: policy, WINDOW_MILLIS: '3600000' });
-      const key = uniqueKey();
-
-      expect(await checkMany(app.url, [{ key }, { key }])).toStrictEqual(results);
-    }
-  });
-
   const REQUEST_ID = 'a4e5d9b1-206d-4df5-bff1-7f4662b31529';
 
   test('each element gets its own outcome', async () => {
@@ -403,6 +377,15 @@ describe('the policies of elements', () => {
       good: () => Promise.resolve({ outcome: 'approved', requestId: REQUEST_ID }),
       full: () =>
         Promise.resolve({ outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1500) }),
+      allowed: () =>
+        Promise.resolve({ outcome: 'approved', requestId: REQUEST_ID, outagePolicy: 'allow' }),
+      deniedAlone: () =>
+        Promise.resolve({
+          outcome: 'denied',
+          reason: 'limit_reached',
+          quota: quotaOf(1500),
+          outagePolicy: 'local',
+        }),
       away: () => Promise.reject(new StoreUnavailableError()),
       stopping: () => Promise.reject(new UnavailableError('shutting_down')),
       crowded: () => Promise.reject(new UnavailableError('key_full')),
@@ -435,23 +418,13 @@ describe('the policies of elements', () => {
     expect(checked).toStrictEqual([
       { status: 200, request_id: REQUEST_ID },
       { status: 429, error: 'rate limit exceeded', retryAfter: 2 },
+      { status: 200, request_id: REQUEST_ID, outagePolicy: 'allow' },
+      { status: 429, error: 'rate limit exceeded', retryAfter: 2, outagePolicy: 'local' },
       ...failures,
     ]);
-    expect(released).toStrictEqual([{ status: 200 }, { status: 200 }, ...failures]);
+    expect(released).toStrictEqual([...Array<object>(4).fill({ status: 200 }), ...failures]);
     for (const reason of ['store_unavailable', 'shutting_down', 'key_full']) {
       expect(metrics.value('ratelimit_failed_checks_total', { reason })).toBe(1);
     }
-  });
-
-  test('a replica that stops asks the clients of bulk requests to close their connections', async () => {
-    const app = await start({ SHUTDOWN_DELAY_MILLIS: '60000' });
-    const hurry = new AbortController();
-    const stopped = app.stop(0, hurry.signal);
-    const answer = await sendBody(app.url, 'POST', JSON.stringify([{ key: uniqueKey() }]));
-    hurry.abort();
-    await stopped;
-
-    expect(answer.json()).toStrictEqual([APPROVED]);
-    expect(answer.headers.connection).toBe('close');
   });
 });

@@ -73,21 +73,6 @@ describe('a waiting client that disconnects', () => {
     }
   });
 
-  test('is noticed behind a request that has been answered', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const connection = await openConnection(app.url);
-    connection.write(
-      requestText('GET', '/healthz') + requestText('POST', `/rate/${key}?canWait=true`),
-    );
-    await connection.receives(/OK$/);
-    await untilWaiting(app.url, key, 1);
-    connection.disconnect();
-
-    await untilWaiting(app.url, key, 0);
-    await app.logged((line) => line.status === 499 && line.key === key);
-  });
-
   test('is noticed behind large answers, which keep the connection from being read', async () => {
     const [key, other] = [uniqueKey(), uniqueKey()];
     await approve(app.url, key);

@@ -161,20 +161,6 @@ describe('headers of further limits', () => {
         ratelimit: '"tenants";r=9;t=2',
       });
     });
-
-    test.each([
-      [{ max_hits_per_window: 900 }, '"hour";q=900;w=3600'],
-      [{ window_millis: 7_200_000 }, '"hour";q=1000;w=7200'],
-      [{ name: 'long' }, '"long";q=1000;w=3600'],
-    ])('follow a change of the rules by %j at once', async (changed, item) => {
-      const app = await serve([RULE]);
-      await check(app);
-      const [hour, day] = RULE.limits;
-      app.change({ ...RULE, limits: [{ ...hour, ...changed }, day] });
-      expect((await check(app)).headers['ratelimit-policy']).toBe(
-        `"tenants";q=10;w=1, ${item}, "day";q=3;w=86400`,
-      );
-    });
   });
 
   describe('in the older form, the headers', () => {

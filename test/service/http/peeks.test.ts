@@ -167,7 +167,6 @@ describe('the status of a request', () => {
   const key = useHttpKey(() => app);
   const get = (requestId: string, query = '') =>
     send(app.url, 'GET', `${ratePath(key.name)}/${requestId}${query}`);
-  const NOT_FOUND = () => [404, { error: 'request not found', key: key.name }];
 
   test('that is approved says so, and is not cached', async () => {
     const answer = await get(await key.approve());
@@ -184,26 +183,6 @@ describe('the status of a request', () => {
     expect(Number.isInteger(holdMillis)).toBe(true);
     expect(holdMillis).toBeGreaterThan(0);
     expect(holdMillis).toBeLessThanOrEqual(60_000);
-  });
-
-  test('that waits says where and how long at least, by its id in any case', async () => {
-    await key.approve();
-    const [first, second] = [randomUUID(), randomUUID()];
-    await key.wait(`?canWait=true&requestId=${first}`);
-    await key.wait(`?canWait=true&requestId=${second}`);
-    const waiting = async (id: string) => (await get(id)).json() as { waitMillis: number };
-    const [head, next] = [await waiting(first.toUpperCase()), await waiting(second)];
-    expect([head, next]).toEqual([
-      { status: 'waiting', position: 1, waitMillis: expect.any(Number) as number },
-      { status: 'waiting', position: 2, waitMillis: expect.any(Number) as number },
-    ]);
-    expect(head.waitMillis).toBeGreaterThan(HOUR - 60_000);
-    expect(head.waitMillis).toBeLessThanOrEqual(HOUR);
-    expect(next.waitMillis).toBeGreaterThan(2 * HOUR - 60_000);
-    await key.release(first);
-    expect(await waiting(second)).toMatchObject({ position: 1 });
-    await key.release(second);
-    expect(bodyOf(await get(second))).toEqual(NOT_FOUND());
   });
 
   test('takes no parameters', async () => {

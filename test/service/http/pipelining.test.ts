@@ -234,25 +234,6 @@ describe('requests beyond the bound of a connection', () => {
     connection.disconnect();
   });
 
-  test('may have bodies of any size', async () => {
-    const { limiter, unblock } = blockedLimiter();
-    const service = await startService({ limiter, maxInFlight: 1 });
-    const connection = await openConnection(service.url);
-    const body = 'x'.repeat(4 * 1024 * 1024);
-    connection.write(
-      requestText('POST', ratePath(uniqueKey())) +
-        requestText('POST', ratePath(uniqueKey()), { 'Content-Length': String(body.length) }) +
-        body +
-        requestText('GET', '/healthz'),
-    );
-    // The body has been read once the request behind it is deferred.
-    await until(() => service.deferred === 2);
-    unblock();
-
-    await connection.receives(/request_id[^]*request_id[^]*OK$/);
-    connection.disconnect();
-  });
-
   test('get their 100 Continue in their turn', async () => {
     const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
@@ -338,19 +319,4 @@ describe('requests beyond the bound of a connection', () => {
 
     expect(service.drops).toEqual(['slow_reader']);
   });
-});
-
-test('checks that may wait but need not do not get their connection cut', async () => {
-  const app = await startTestApp({ MAX_REQUESTS: '1000000', WINDOW_MILLIS: String(ONE_HOUR) });
-  const connection = await openConnection(app.url);
-  const key = uniqueKey();
-  const count = extent(3, 10) * DEFERRED_WHILE_READ;
-  connection.write(
-    numbered(count, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
-  );
-  await untilAnswered(connection, count);
-  connection.disconnect();
-  await app.stop(0);
-
-  expect(answeredIds(connection.received)).toEqual(inOrder(count));
 });

@@ -52,14 +52,6 @@ describe('a request id in a query', () => {
     },
   );
 
-  test('is a 400 if it is given twice', async () => {
-    const error = 'requestId must be given once';
-    expect(bodyOf(await key.check(`?requestId=${id}&requestId=${id}`))).toEqual([
-      400,
-      { error, key: key.name },
-    ]);
-  });
-
   test('may be written in upper case, which is answered in lower case', async () => {
     const upper = id.toUpperCase();
     expect(bodyOf(await key.check(`?requestId=${upper}&holdMillis=60000`))).toEqual(approved());

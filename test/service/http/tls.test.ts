@@ -245,13 +245,6 @@ describe('when the certificate changes', () => {
 
     expect(await servedFingerprint(app.url)).toBe(fingerprintOf(second));
   });
-
-  test('to half of its text, the first pair stays', async () => {
-    await replace(files.certFile, second.cert.slice(0, second.cert.length / 2));
-    await app.logged(({ level }) => level === 'error');
-
-    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
-  });
 });
 
 describe('a certificate and key', () => {
