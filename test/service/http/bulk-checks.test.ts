@@ -32,6 +32,7 @@ const WRONG: [kind: string, element: unknown, error: string][] = [
   ['a key long in bytes', { key: 'é'.repeat(257) }, 'key must be 1 to 512 bytes of UTF-8, not 514'],
   ['over 4 KiB', { key: 'k'.repeat(5000) }, 'an element must be at most 4096 bytes of JSON'],
   ['half a character', { key: 'k\ud83d' }, 'key must be text that UTF-8 can encode'],
+  ['hits of 0', { key: 'k', hits: 0 }, 'hits must be a whole number from 1 to 1000000000'],
   ['canWait', { key: 'k', canWait: true }, `canWait must be left out: ${MISSING}`],
   ['maxWaitMillis', { key: 'k', maxWaitMillis: 5 }, `maxWaitMillis must be left out: ${MISSING}`],
   ['keepMillis', { key: 'k', keepMillis: 5 }, `keepMillis must be left out: ${MISSING}`],

@@ -83,18 +83,6 @@ describe('a client that takes too long', () => {
     expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
     expect(service.unreadable).toEqual([]);
   });
-
-  test('over its second request is cut with a 408 for that request', async () => {
-    const service = await startService({ timeouts: LONGER });
-    const connection = await openConnection(service.url);
-    connection.write(requestText('GET', '/healthz'));
-    await connection.receives(/OK$/);
-    connection.write('GET ');
-    await connection.closed;
-
-    const [, second] = connection.received.split('\r\n\r\nOK');
-    expectTransportError(second!, '408 Request Timeout');
-  });
 });
 
 describe('requests that wait longer than the time limit of a request', () => {

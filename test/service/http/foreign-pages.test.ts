@@ -188,16 +188,6 @@ describe('answers to a browser', () => {
   });
 });
 
-test('answers to a browser have the same headers while the store is down', async () => {
-  const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
-  const answers = await Promise.all(
-    ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),
-  );
-
-  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
-  for (const answer of answers) expectForBrowsers(answer);
-});
-
 describe('host names', () => {
   let app: OwnApp;
 

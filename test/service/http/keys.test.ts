@@ -193,18 +193,4 @@ describe('keys', () => {
       });
     }
   });
-
-  test('a request id that is badly encoded is rejected, with the name of its key', async () => {
-    const key = `{a b} ${uniqueKey()}`;
-    await approve(app.url, key);
-    const answer = await send(app.url, 'DELETE', `${ratePath(key)}/%zz`);
-
-    expect(answer.status).toBe(400);
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.json()).toStrictEqual({
-      error: expect.stringMatching(/\brequestId\b/) as unknown,
-      key,
-    });
-    expect((await debugState(app.url, key)).NumApprovedThisWindow).toBe(1);
-  });
 });

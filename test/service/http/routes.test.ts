@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
 import type { TestApp } from '../../support/app.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { debugState } from '../../support/debug-state.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
-import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
+import { type Answer, approve, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -112,30 +112,6 @@ describe('GET /readyz', () => {
     expect([status, text]).toEqual([200, 'OK']);
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(headers['cache-control']).toBe('no-store');
-  });
-
-  test('tells a client with an open connection that the replica drains', async () => {
-    const app = await start({
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-    const key = uniqueKey();
-    await approve(app.url, key);
-    // Keeps the replica from stopping, which would close every connection.
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    const connection = await openConnection(app.url);
-    const text = requestText('GET', '/readyz');
-    connection.write(text.slice(0, -2));
-    // Answered on another connection, so the first has been accepted before.
-    await send(app.url, 'GET', '/healthz');
-    const stopped = app.stop(3_600_000);
-    connection.write(text.slice(-2));
-    await connection.closed;
-    waiting.disconnect();
-    await stopped;
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\ndraining$/);
   });
 });
 
@@ -254,28 +230,6 @@ describe('with an admin port', () => {
     await app.stop(0);
 
     await connection.closed;
-  });
-
-  test('a request in flight on either port is answered with Connection: close when the replica stops', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.adminUrl, key, 1);
-    const connection = await openConnection(app.adminUrl);
-    const text = requestText('GET', `/debug/${key}`);
-    connection.write(text.slice(0, -2));
-    await send(app.adminUrl, 'GET', '/healthz');
-    const hurry = new AbortController();
-    const stopped = app.stop(3_600_000, hurry.signal);
-    connection.write(text.slice(-2));
-    await connection.closed;
-    hurry.abort();
-    await stopped;
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
-    expect(connection.received).toMatch(/^Connection: close\r$/m);
-    expect(connection.received).toContain('"NumWaiting":1');
-    expect((await waiting.answer).headers.connection).toBe('close');
   });
 });
 

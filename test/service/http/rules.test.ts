@@ -82,16 +82,6 @@ describe('rules', () => {
     });
   });
 
-  test('a key that no rule matches can be rejected, and is not created', async () => {
-    await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'deny' });
-    expect(await statusOf(`${prefix}-known`)).toBe(200);
-    expect(bodyOf(await send(app.url, 'POST', ratePath(`${prefix}-other`)))).toEqual([
-      403,
-      { error: 'no rule matches the key', key: `${prefix}-other` },
-    ]);
-    expect(await debugState(app.url, `${prefix}-other`)).toMatchObject({ Found: false });
-  });
-
   describe('a shadow rule', () => {
     test('lets every check pass, and says what it would have decided', async () => {
       await startWith([{ key_pattern: prefix, name: 'trial', shadow: true }], { LOG_4XX: 'true' });

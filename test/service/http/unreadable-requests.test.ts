@@ -273,18 +273,6 @@ describe('messages by class', () => {
     expect(app.response).toBe(classes.ServerResponse.prototype);
   });
 
-  test("messages of the classes made for the app have Node's and Express's features", async () => {
-    const { app, seen } = watchedApp();
-    await answerOne(createServer(messageClassesFor(app), app));
-
-    const [request, response] = seen[0]!;
-    expect(request).toBeInstanceOf(IncomingMessage);
-    expect(response).toBeInstanceOf(ServerResponse);
-    expect(request.app).toBe(app);
-    expect(response.app).toBe(app);
-    expect(request.protocol).toBe('http');
-  });
-
   test.each(['http:', 'https:'])('no request by %s leaves the fast path', async (protocol) => {
     const service = await startTestApp(protocol === 'https:' ? tls.settings : {});
     expect(new URL(service.url).protocol).toBe(protocol);
