@@ -6,14 +6,7 @@ import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
-import {
-  codesOf,
-  failureOf,
-  type Gateway,
-  of,
-  type PendingCall,
-  useGateways,
-} from '../../support/grpc-gateway.js';
+import { type Gateway, of, type PendingCall, useGateways } from '../../support/grpc-gateway.js';
 import { useRawCalls } from '../../support/grpc-raw.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
@@ -127,24 +120,6 @@ describe('a connection that does not speak HTTP/2', () => {
   });
 });
 
-test('calls that are cancelled as they arrive leave no waiter in the queue', async () => {
-  const app = await start({}, RULES_THAT_WAIT);
-  const key = uniqueKey();
-  await approve(app.url, key);
-  const gateway = gatewayOf(app);
-  for (let round = 0; round < 20; round += 1) {
-    const calls = Array.from({ length: 5 }, () => gateway.begin({ descriptors: [of(key)] }));
-    calls[0]!.cancel();
-    setImmediate(() => calls[1]!.cancel());
-    // Answered when the others have been read.
-    await gateway.askFor(uniqueKey());
-    for (const call of calls) call.cancel();
-    for (const { answer } of calls) expect((await failureOf(answer))[0]).toBe('CANCELLED');
-  }
-
-  await untilWaiting(app.url, key, 0);
-});
-
 describe('shares of connections', () => {
   const QUOTA = quotaOf(1000);
 
@@ -228,26 +203,6 @@ describe('shares of connections', () => {
 
     expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-\w+|late)-0$/);
     await approveAll(calls);
-  });
-
-  test('a denied call asks for no more descriptors', async () => {
-    const first = beginShare(gateway, 'first');
-    await until(() => limiter.asked.length === 1000);
-    const second = beginLarge(gateway, 'second');
-    // The service reads this call after the second.
-    const single = gateway.begin({ descriptors: [of('single')] });
-    await until(() => limiter.asked.length === 1001);
-    limiter.asked.at(-1)!.waiter.approve(QUOTA);
-    await single.answer;
-    limiter.asked[0]!.waiter.approve(QUOTA);
-    await until(() => limiter.asked.length === 1002);
-    limiter.asked
-      .at(-1)!
-      .waiter.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
-    await approveAll(first);
-
-    expect(codesOf(await second.answer).slice(0, 2)).toEqual(['OVER_LIMIT', 'UNKNOWN']);
-    expect(limiter.asked.map(({ request }) => request.key)).not.toContain('second-1');
   });
 
   test('descriptors that wait do not delay other calls on their connection', async () => {

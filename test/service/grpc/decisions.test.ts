@@ -1,22 +1,19 @@
-import { bothLimiters } from '../../support/both-limiters.js';
 import { decisionsOf, overviewOf } from '../../support/dashboard/dashboard-page.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { codesOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
-import { approve, ratePath, send } from '../../support/http-client.js';
+import { approve } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
-describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) => {
+describe('a decision', () => {
   let app: GrpcApp;
   let gateway: Gateway;
   beforeEach(async () => {
-    app = await start({ ...settings(), MAX_REQUESTS: '2' });
+    app = await start({ MAX_REQUESTS: '2' });
     gateway = gatewayOf(app);
   });
 
@@ -47,18 +44,6 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
       expect(millis).toBeLessThanOrEqual(3_600_000);
     }
     expect(await approvedOf(key)).toBe(2);
-  });
-
-  test('on several descriptors has their statuses in their order', async () => {
-    const keys = [uniqueKey(), uniqueKey(), uniqueKey(), uniqueKey()];
-    await approve(app.url, keys[1]!);
-    await approve(app.url, keys[3]!);
-    const { overall_code, statuses } = await gateway.ask({
-      descriptors: keys.map((key) => of(key)),
-    });
-
-    expect(overall_code).toBe('OK');
-    expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([1, 0, 1, 0]);
   });
 
   test('on several descriptors approves none if one is denied', async () => {
@@ -199,10 +184,10 @@ test('a shadow denial is in a header, unless another limit denies the call', asy
   ]);
 });
 
-describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, settings) => {
+describe('each descriptor', () => {
   async function startWithRules(): Promise<GrpcApp> {
     return start(
-      { ...settings() },
+      {},
       {
         rules: [
           { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 86_400_000 },
@@ -297,20 +282,5 @@ describe('a descriptor of a key with further limits', () => {
       { code: 'OVER_LIMIT', current_limit: ownMaximum, limit_remaining: 2 },
     ]);
     expect(Number(headersOf(response)['Retry-After'])).toBeLessThanOrEqual(60);
-  });
-
-  test('gives all back if another descriptor is denied', async () => {
-    await startWith(
-      hour({ max_requests_per_window: 5 }),
-      hour({ name: 'starts', max_requests_per_window: 2, releases_return: false }),
-    );
-    const full = uniqueKey();
-    await gateway.askFor(full);
-    const { overall_code } = await gateway.ask({ descriptors: [of(key), of(full)] });
-
-    expect(overall_code).toBe('OVER_LIMIT');
-    const { headers } = await send(app.url, 'POST', ratePath(key));
-    expect(headers.ratelimit).toMatch(/^"tenants";r=2;t=\d+, "hour";r=4;t=\d+, "starts";r=1;t=/);
-    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
   });
 });

@@ -403,25 +403,3 @@ test('an approval that can not be given back has a log line, and the answer stay
     expect.arrayContaining(['approval that nobody uses not released']),
   );
 });
-
-test("a descriptor's approval is given back if the deadline passes while it is decided", async () => {
-  const limiter = new StoreLimiterStub();
-  const service = await start(limiter);
-  const gateway = gatewayOf(service);
-  // On a busy machine a call may need longer to reach Sluice than a short deadline allows.
-  for (let timeoutMillis = 50; limiter.asked.length === 0; timeoutMillis *= 2) {
-    const asked = gateway.ask({ descriptors: [of('key')], hits_addend: 2 }, { timeoutMillis });
-    expect((await failureOf(asked))[0]).toBe('DEADLINE_EXCEEDED');
-  }
-  const { waiter, request } = limiter.asked[0]!;
-  // When another call of the gateway is answered, the service has read the cancellation.
-  const other = gateway.begin({ descriptors: [of('other')] });
-  await until(() => limiter.asked.length === 2);
-  limiter.asked[1]!.waiter.approve(QUOTA);
-  await other.answer;
-  waiter.approve(QUOTA);
-  await until(() => limiter.released.length === 1);
-
-  expect(request).toMatchObject({ canWait: false, hits: 2 });
-  expect(limiter.released).toEqual([waiter.requestId]);
-});

@@ -32,17 +32,6 @@ describe('the health service', () => {
     expect(await healthOf(await start()).check(service)).toBe('SERVING');
   });
 
-  test('rejects an unknown service', async () => {
-    expect(await failureOf(healthOf(await start()).check('another'))).toEqual([
-      'NOT_FOUND',
-      'Health status unknown for service another',
-    ]);
-  });
-
-  test('lists both', async () => {
-    expect(await healthOf(await start()).list()).toEqual({ '': 'SERVING', [LIMITS]: 'SERVING' });
-  });
-
   test('asks for no token', async () => {
     const caller = { name: 'one', token: 'token-of-one-caller', scopes: ['check'] };
     const app = await start({}, { tokens: [caller] });
@@ -83,16 +72,6 @@ describe('the health service', () => {
     expect(leaves.told).toEqual(['SERVING']);
     hurry.abort();
     await stopped;
-  });
-
-  test('tells a watcher that its service is unknown, and nothing more', async () => {
-    const app = await start();
-    const health = healthOf(app);
-    const watched = health.watch('another');
-    await watched.tells('SERVICE_UNKNOWN');
-    watched.cancel();
-
-    expect(await failureOf(health.check('another'))).toContain('NOT_FOUND');
   });
 });
 

@@ -15,7 +15,6 @@ import {
 import { smallLimiter } from '../../support/http-service.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { scrape } from '../../support/prometheus-text.js';
-import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -91,15 +90,6 @@ describe('a connection', () => {
     await first.settle();
 
     expect(first.isClosed).toBe(false);
-  });
-
-  test('on which streams are opened and reset without end gets a GOAWAY', async () => {
-    const app = await start();
-    const connection = await begun(app);
-    for (let i = 0; i < 2000; i += 1) connection.reset(connection.openStream());
-    await until(() => connection.received.some(({ type }) => type === FRAME.goAway));
-
-    await expectServed(gatewayOf(app));
   });
 });
 
@@ -275,25 +265,6 @@ describe('headers', () => {
     const COMPRESSION_ERROR = 9;
     expect(goAway.payload.readUInt32BE(4)).toBe(COMPRESSION_ERROR);
     await expectServed(gatewayOf(app));
-  });
-
-  test('that are repeated take no memory on streams without a message, however many', async () => {
-    const replica = await startReplica({ GRPC_PORT: '0' });
-    const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
-    const residentMiB = async (): Promise<number> =>
-      (await scrape(replica.url)).value('process_resident_memory_bytes') / 2 ** 20;
-    const before = await residentMiB();
-    for (let i = 0; i < 60; i += 1) {
-      const connection = await begun({ grpcPort: Number(grpcPort) }, { acknowledges: false });
-      for (let stream = 0; stream < IN_FLIGHT; stream += 1) {
-        connection.openStream({ repeated: { header: LARGE, times: 15 } });
-      }
-      await connection.settle();
-    }
-
-    // They would take 360 MiB if they were kept.
-    expect((await residentMiB()) - before).toBeLessThan(150);
-    await killReplicas();
   });
 });
 

@@ -1,5 +1,5 @@
 import { acceptsConnections } from '../../support/accepts-connections.js';
-import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import type { Environment } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import {
@@ -21,9 +21,8 @@ import {
 } from '../../support/grpc-gateway.js';
 import { useHealthClients } from '../../support/grpc-health.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
 import { checkUntilLogged, STORE_BACK, STORE_DOWN } from '../../support/outage.js';
-import { scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
@@ -42,7 +41,7 @@ const healthOf = useHealthClients();
 /** Longer than all windows in which a waiter of these tests could get its turn. */
 const LONG = 86_400_000;
 
-describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_name, settings) => {
+describe('a descriptor that may wait', () => {
   let app: GrpcApp;
   let gateway: Gateway;
   let key: string;
@@ -54,10 +53,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
 
   /** Starts a service with a full key for which gateways may wait. */
   async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
-    app = await start(
-      { ...settings(), ...more },
-      { rules: [ruleForAll({ max_wait_millis: LONG, ...rule })] },
-    );
+    app = await start({ ...more }, { rules: [ruleForAll({ max_wait_millis: LONG, ...rule })] });
     gateway = gatewayOf(app);
     key = uniqueKey();
     holder = await approve(app.url, key);
@@ -76,14 +72,6 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
 
   const waitForKey = (): Promise<PendingCall> => wait({ descriptors: [of(key)] });
 
-  async function waitOverHttp() {
-    const before = (await debugState(app.url, key)).NumWaiting!;
-    const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    pending.push({ cancel: () => request.disconnect() });
-    await untilWaiting(app.url, key, before + 1);
-    return request;
-  }
-
   test('is approved when its turn comes, also if its gateway has no timeout', async () => {
     await startFull();
     const call = await waitForKey();
@@ -97,44 +85,6 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
       NumApprovedThisWindow: 1,
       NumWaiting: 0,
     });
-  });
-
-  test('stands in one queue with waiters over HTTP', async () => {
-    await startFull();
-    const served: string[] = [];
-    for (const name of ['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']) {
-      const { answer } = name.startsWith('HTTP') ? await waitOverHttp() : await waitForKey();
-      void answer.then(() => served.push(name));
-    }
-    // Each check makes room for one more, and the head of the queue gets it before the check itself.
-    for (const count of [1, 2, 3, 4]) {
-      await send(app.url, 'POST', `${ratePath(key)}?maxRequests=${count + 1}`);
-      await until(() => served.length === count);
-    }
-
-    expect(served).toEqual(['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']);
-  });
-
-  test('is denied at once if its turn would come too late, with the time of its turn', async () => {
-    await startFull({}, { max_wait_millis: 60_000 });
-    const response = await gateway.askFor(key);
-
-    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
-    expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(3500);
-    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
-  });
-
-  test('fails if there are MAX_WAITERS waiters already', async () => {
-    await startFull({ MAX_WAITERS: '1' });
-    await waitForKey();
-
-    expect(await failureOf(gateway.askFor(key))).toEqual([
-      'UNAVAILABLE',
-      'too many waiters on this replica',
-    ]);
-    const metrics = await scrape(app.url);
-    expect(metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })).toBe(1);
-    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 1 });
   });
 });
 
@@ -219,9 +169,9 @@ const ONE_HOUR = 3_600_000;
 const rulesThatWait = (): Promise<Environment> =>
   rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
 
-describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, settings) => {
+describe('a service that stops', () => {
   test('turns waiters away when the grace is over, which is not a denial', async () => {
-    const app = await start({ ...settings(), ...(await rulesThatWait()) });
+    const app = await start({ ...(await rulesThatWait()) });
     const keys = [uniqueKey(), uniqueKey()];
     const gateway = gatewayOf(app);
     for (const key of keys) await approve(app.url, key);
@@ -238,7 +188,7 @@ describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, 
   });
 
   test('answers waiters whose turn comes within the grace', async () => {
-    const app = await start({ ...settings(), ...(await rulesThatWait()), WINDOW_MILLIS: '500' });
+    const app = await start({ ...(await rulesThatWait()), WINDOW_MILLIS: '500' });
     const gateway = gatewayOf(app);
     const watched = healthOf(app).watch('');
     await watched.tells('SERVING');
@@ -354,20 +304,5 @@ describeWithRedisProgram('while Redis is down', () => {
       expect(response.statuses).toMatchObject([{ code: 'OK' }, { code: 'OK' }]);
       expect(headersOf(response)).toStrictEqual({ 'X-Sluice-Outage-Policy': 'allow' });
     }
-  });
-
-  test('this replica decides and gives back alone under the policy local', async () => {
-    await startAndGoDown('local');
-    const gateway = gatewayOf(app);
-    const [full, free] = [uniqueKey(), uniqueKey()];
-    expect(headersOf(await gateway.askFor(full))).toMatchObject({
-      'X-Sluice-Outage-Policy': 'local',
-      'X-RateLimit-Remaining': '0',
-    });
-    const refused = await gateway.ask({ descriptors: [of(free), of(full)] });
-    expect(codesOf(refused)).toEqual(['OK', 'OVER_LIMIT']);
-    expect(headersOf(refused)).toMatchObject({ 'X-Sluice-Outage-Policy': 'local' });
-
-    expect((await gateway.askFor(free)).overall_code).toBe('OK');
   });
 });

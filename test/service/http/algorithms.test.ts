@@ -67,15 +67,6 @@ describe('the state of a key', () => {
     const listed = (await send(url, 'GET', '/debug')).json();
     expect(listed).toMatchObject({ Instances: { key: state } });
   });
-
-  test('has what counts now, also if nothing has touched the key since', async () => {
-    const { url, clock } = await serve([BUCKET]);
-    await approve(url, 'key', '?hits=3');
-    await clock.advance(12_000);
-    expect(await debugState(url, 'key')).toMatchObject({ NumApprovedThisWindow: 2 });
-    await clock.advance(8000);
-    expect(await debugState(url, 'key')).toMatchObject({ NumApprovedThisWindow: 1 });
-  });
 });
 
 describe('a check with more hits than a burst is a 400 that names the burst', () => {
@@ -99,12 +90,6 @@ describe('a check with more hits than a burst is a 400 that names the burst', ()
     const app = await serve([{ key_pattern: 'key', limits: [pace] }]);
     const error = 'hits must be at most 3, the burst of the limit pace, not 4';
     expect(bodyOf(await check(app, '?hits=4'))).toEqual([400, { error, key: 'key' }]);
-  });
-
-  test('but the maximum, if that is lower since a request has set it', async () => {
-    const app = await serve([BUCKET]);
-    const error = 'hits must be at most 2, the maximum of the key, not 3';
-    expect(bodyOf(await check(app, '?maxRequests=2&hits=3'))).toEqual([400, { error, key: 'key' }]);
   });
 });
 
@@ -157,15 +142,6 @@ describe('a key with a calendar', () => {
     await app.clock.advance(left * 1000);
     expect((await check(app)).status).toBe(200);
   });
-
-  test('has months of several lengths in its headers', async () => {
-    const app = await serve([MONTH]);
-    // Before there is a key, no timer runs each second. The month then ends in less than an hour.
-    await app.clock.advance(16 * 24 * HOUR);
-    expect(limitHeaders(await check(app))[0]).toBe('"default";q=2;w=2592000');
-    await app.clock.advance(HOUR);
-    expect(limitHeaders(await check(app))[0]).toBe('"default";q=2;w=2678400');
-  });
 });
 
 test('windowMillis on a key with a calendar is a 400 that names the calendar', async () => {
@@ -182,19 +158,6 @@ describe.each([SLIDING, BUCKET])('windowMillis on a key with $algorithm', (rule)
   test('is a 400 that names the algorithm, and counts nothing', async () => {
     const app = await serve([rule]);
     expect(bodyOf(await check(app, '?windowMillis=1000'))).toEqual([400, { error, key: 'key' }]);
-    expect(await debugState(app.url, 'key')).toEqual({ Key: 'key', Found: false });
-  });
-
-  test('is a 400 in a bulk request, and counts nothing', async () => {
-    const app = await serve([rule]);
-    const elements = [
-      { key: 'key', windowMillis: 1000 },
-      { key: 'other', windowMillis: 1000 },
-    ];
-    expect(await checkMany(app.url, elements)).toMatchObject([
-      { status: 400, error },
-      { status: 200 },
-    ]);
     expect(await debugState(app.url, 'key')).toEqual({ Key: 'key', Found: false });
   });
 
@@ -228,15 +191,6 @@ describe('the headers', () => {
     await app.clock.advance(25_000);
     expect(limitHeaders(await check(app))).toEqual([policy, '"default";r=4;t=45']);
   });
-
-  test('in the older form have the same numbers', async () => {
-    const app = await serve([BUCKET], { RATE_LIMIT_HEADERS: 'legacy' });
-    expect((await check(app, '?hits=2')).headers).toMatchObject({
-      'x-ratelimit-limit': '6',
-      'x-ratelimit-remaining': '1',
-      'x-ratelimit-reset': '10',
-    });
-  });
 });
 
 describe('a denial by a token bucket', () => {
@@ -258,20 +212,6 @@ describe('a denial by a token bucket', () => {
     ]);
     await app.clock.advance(18_000);
     await approve(app.url, 'key', '?hits=3');
-  });
-
-  test('names the limit in which its hits fit last', async () => {
-    const minute = { name: 'minute', max_hits_per_window: 4, window_millis: 15_000 };
-    const app = await serve([{ ...BUCKET, limits: [minute] }]);
-    await check(app, '?hits=3');
-    expect((await check(app, '?hits=2')).json()).toMatchObject({ limit: 'default' });
-    expect(await retryAfter(app, '?hits=2')).toBe('20');
-  });
-
-  test('of a wait that would be too long says when its turn would come', async () => {
-    const app = await serve([BUCKET]);
-    await check(app, '?hits=3');
-    expect(await retryAfter(app, '?hits=2&canWait=true&maxWaitMillis=19000')).toBe('20');
   });
 });
 

@@ -123,7 +123,7 @@ test('a report asks the limiter with what remains, until when, and of which limi
 });
 
 test('a release, a question for a status and the end of a hold name the request and the handle', async () => {
-  await ask('GET', `/${ID}`);
+  await ask('GET', `/${ID.toUpperCase()}`);
   await ask('DELETE', `/${ID}`);
   await ask('DELETE', '/holders/0123456789abcdef');
   expect(asked).toEqual([

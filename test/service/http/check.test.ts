@@ -1,26 +1,20 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
-import { bothLimiters } from '../../support/both-limiters.js';
-import { checkMany, sendBody } from '../../support/bulk-client.js';
 import { type Answer, approve, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
 import { scrape } from '../../support/prometheus-text.js';
 import type { LogLine } from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
 import { type FilesRead, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useApps();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const WINDOW_MILLIS = 3_600_000;
 
-describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => {
+describe('a check', () => {
   const app = useApp(() => ({
-    ...settings(),
     WINDOW_MILLIS: String(WINDOW_MILLIS),
     MAX_REQUESTS: '1',
   }));
@@ -51,15 +45,6 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
       expect(headers['cache-control']).toBe('no-store');
       expect(json()).toStrictEqual({ error: 'rate limit exceeded', key: key.name });
     });
-
-    test('takes its parameters from the query', async () => {
-      await check('?canWait=false&maxRequests=3&maxRequestsInQueue=5');
-
-      expect(await key.state()).toMatchObject({
-        Config: { WindowMillis: WINDOW_MILLIS, MaxRequestsPerWindow: 3, MaxRequestsInQueue: 5 },
-        NumApprovedThisWindow: 1,
-      });
-    });
   });
 
   test.each(['true', 'false', '1', '0', 'TRUE', 'False', 'tRuE'])(
@@ -82,6 +67,7 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
 describe.each([
   ['maxRequests', 'REQUESTS_CAN_SET_RATE', 'maxRequestsInQueue'],
   ['maxRequestsInQueue', 'REQUESTS_CAN_MOD_QUEUE', 'maxRequests'],
+  ['windowMillis', 'REQUESTS_CAN_SET_WINDOW', 'maxRequests'],
 ])('an override that is forbidden: %s by %s=false', (forbidden, setting, allowed) => {
   const app = useApp(() => ({ [setting]: 'false' }));
   const key = useHttpKey(() => app);
@@ -100,10 +86,6 @@ describe.each([
   test('leaves the other override and the check itself alone', async () => {
     expect((await key.check(`?${allowed}=5`)).status).toBe(200);
     expect((await key.check()).status).toBe(200);
-  });
-
-  test('gets a 400 if its value is wrong', async () => {
-    expect((await key.check(`?${forbidden}=x`)).status).toBe(400);
   });
 });
 
@@ -240,26 +222,6 @@ describe('checks with and without a question mark', () => {
   });
 });
 
-describe.each(bothLimiters(redis))('a check that waits (%s limiter)', (_name, settings) => {
-  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
-  const key = useHttpKey(() => app);
-
-  test('is answered like a check that does not wait', async () => {
-    const holder = await key.approve('?maxRequestsInQueue=1');
-    const { answer } = await key.wait();
-    const denied = await key.check('?canWait=true');
-    await key.release(holder);
-
-    expect(denied.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    for (const { headers } of [denied, await answer]) {
-      expect(headers).toMatchObject({
-        'content-type': 'application/json',
-        'cache-control': 'no-store',
-      });
-    }
-  });
-});
-
 describe('waits with a limit', () => {
   // So long that no turn comes while a test runs.
   const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
@@ -305,17 +267,10 @@ describe('waits with a limit', () => {
       expect(await key.state()).toEqual({ Key: key.name, Found: false });
     },
   );
-
-  test('can not be asked for by an element of a bulk request', async () => {
-    const elements = [{ key: key.name, maxWaitMillis: 5 }];
-    const answer = await sendBody(app.url, 'POST', JSON.stringify(elements));
-    const error = 'maxWaitMillis must be left out: a check that may wait is sent alone';
-    expect(answer.json()).toEqual([{ status: 400, error }]);
-  });
 });
 
-describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) => {
-  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '2' }));
+describe('a release', () => {
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '2' }));
   const key = useHttpKey(() => app);
 
   test('is answered with JSON, whether the approval is found or not', async () => {
@@ -328,11 +283,6 @@ describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) =
         'x-content-type-options': 'nosniff',
       });
     }
-  });
-
-  test('on a key that does not exist creates no key', async () => {
-    expect((await key.release('7a0f5f0c-7ed7-4f6b-9a0d-111111111111')).status).toBe(404);
-    expect(await key.state()).toStrictEqual({ Key: key.name, Found: false });
   });
 
   test.each([
@@ -363,14 +313,6 @@ describe('windowMillis', () => {
   const app = useApp(() => ({ WINDOW_MILLIS: '1000', WINDOW_MILLIS_CEILING: '3600000' }));
   const key = useHttpKey(() => app);
 
-  test('can be given by an element of a bulk request', async () => {
-    await checkMany(app.url, [{ key: key.name, windowMillis: 60_000 }]);
-    await until(async () => {
-      await key.check();
-      return (await key.state()).Config?.WindowMillis === 60_000;
-    });
-  });
-
   test.each([
     ['3600001', 403, 'be at most 3600000 for this key'],
     ['0', 400, 'be a whole number from 1 to 31622400000'],
@@ -380,12 +322,4 @@ describe('windowMillis', () => {
       { error: `windowMillis must ${must}`, key: key.name },
     ]);
   });
-});
-
-test('windowMillis can be forbidden', async () => {
-  const app = await start({ REQUESTS_CAN_SET_WINDOW: 'false' });
-  expect(bodyOf(await send(app.url, 'POST', '/rate/a?windowMillis=60000'))).toEqual([
-    403,
-    { error: 'overriding windowMillis is disabled', key: 'a' },
-  ]);
 });

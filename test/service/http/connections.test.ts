@@ -73,20 +73,6 @@ describe('a client that takes too long', () => {
     expectTransportError(connection.received, '408 Request Timeout');
   });
 
-  test('over the body of a check that waits is cut, and loses its place', async () => {
-    const service = await startService({ timeouts: LONGER });
-    const { key } = await fullKey(service);
-    const connection = await openConnection(service.url);
-    connection.write(
-      `${requestText('POST', `${ratePath(key)}?canWait=true`, { 'Content-Length': '10' })}x`,
-    );
-    await untilWaiting(service, 1);
-    await connection.closed;
-
-    expectTransportError(connection.received, '408 Request Timeout');
-    await untilWaiting(service, 0);
-  });
-
   test('over the body of a check that was answered is cut, without another answer', async () => {
     const service = await startService({ timeouts: LONGER });
     const connection = await openConnection(service.url);
@@ -96,18 +82,6 @@ describe('a client that takes too long', () => {
 
     expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
     expect(service.unreadable).toEqual([]);
-  });
-
-  test('over its second request is cut with a 408 for that request', async () => {
-    const service = await startService({ timeouts: LONGER });
-    const connection = await openConnection(service.url);
-    connection.write(requestText('GET', '/healthz'));
-    await connection.receives(/OK$/);
-    connection.write('GET ');
-    await connection.closed;
-
-    const [, second] = connection.received.split('\r\n\r\nOK');
-    expectTransportError(second!, '408 Request Timeout');
   });
 });
 
@@ -344,17 +318,6 @@ describe('a port with MAX_CONNECTIONS=2', () => {
   });
 });
 
-test('the metrics of dropped connections exist from the start', async () => {
-  const app = await startTestApp();
-  const all = await scrape(app.url);
-  await app.stop(0);
-
-  expect(all.valuesOf('ratelimit_held_requests_total')).toEqual({
-    ratelimit_held_requests_total: 0,
-  });
-  expect(Object.values(all.valuesOf(DROPPED))).toEqual([0, 0, 0, 0, 0]);
-});
-
 describe.each([
   ['HTTP', () => ({})],
   ['HTTPS', () => tls.settings],
@@ -503,24 +466,6 @@ test('idle connections are closed gradually, and at once in a hurry', async () =
   // It was used, and its answers ask for its end while a replica stops.
   last.write(requestText('GET', '/healthz'));
   await last.receives(/OK[^]*OK$/);
-});
-
-test('only idle connections are closed', async () => {
-  const service = await start();
-  const { key } = await fullKey(service);
-  const [idle, halfSent, waiting] = await keepAlive(service, 3);
-  const silent = await openConnection(service.url);
-  halfSent!.write('GET /healthz HTTP/1.1\r\nHost:');
-  waiting!.write(requestText('POST', `/rate/${key}?canWait=true`));
-  await untilWaiting(service, 1);
-  await service.server.endIdle(0);
-  await idle!.closed;
-
-  halfSent!.write(' test\r\n\r\n');
-  await halfSent!.receives(/OK$/);
-  silent.write(requestText('GET', '/healthz'));
-  await silent.receives(/OK$/);
-  expect(service.limiter.waiting).toBe(1);
 });
 
 test('only waiters get a 503 from a replica that stops: other connections are closed before', async () => {

@@ -1,5 +1,5 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
 import { type FakeRedis, startFakeRedis } from '../../support/fake-redis.js';
@@ -17,11 +17,10 @@ async function instances(app: TestApp): Promise<Record<string, DebugState>> {
   return (answer.json() as { Instances: Record<string, DebugState> }).Instances;
 }
 
-describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
+describe('debug', () => {
   let app: TestApp;
   beforeEach(async () => {
     app = await startTestApp({
-      ...settings(),
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '2',
       MAX_REQUESTS_IN_QUEUE: '9',

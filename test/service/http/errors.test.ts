@@ -455,19 +455,6 @@ describe('codes and problems', () => {
   /** As it is sent: `Answer.json` leaves the code out. */
   const bodyOf = ({ text }: { readonly text: string }): unknown => JSON.parse(text);
 
-  test('an error has its code, besides its message and its key', async () => {
-    await key.approve('?hits=2');
-    const denied = await key.check();
-    expect([denied.headers['content-type'], bodyOf(denied)]).toEqual([
-      'application/json',
-      { error: 'rate limit exceeded', key: key.name, code: 'RATE_LIMIT_EXCEEDED' },
-    ]);
-    expect(bodyOf(await key.check('?hits=0'))).toMatchObject({ code: 'INVALID_PARAMETER' });
-    expect(bodyOf(await send(app.url, 'GET', '/nothing'))).toMatchObject({
-      code: 'PATH_NOT_FOUND',
-    });
-  });
-
   describe('an error is a problem if its client prefers one', () => {
     test('as a denial, with its policy', async () => {
       await key.approve('?hits=2');

@@ -1,13 +1,10 @@
-import { bothLimiters } from '../../support/both-limiters.js';
 import { type Answer, ratePath, send } from '../../support/http-client.js';
 import { openConnection } from '../../support/raw-http.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
 const start = useApps();
-const redis = useRedis();
 
 let app: OwnApp;
 
@@ -155,8 +152,8 @@ function expectForBrowsers({ headers }: Answer): void {
   });
 }
 
-describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, settings) => {
-  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
+describe('answers to a browser', () => {
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
 
   test.each([
     '/debug',
@@ -189,16 +186,6 @@ describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, 
     expect(answer.status).toBe(status);
     expectForBrowsers(answer);
   });
-});
-
-test('answers to a browser have the same headers while the store is down', async () => {
-  const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
-  const answers = await Promise.all(
-    ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),
-  );
-
-  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
-  for (const answer of answers) expectForBrowsers(answer);
 });
 
 describe('host names', () => {

@@ -1,10 +1,6 @@
-import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
-import { debugState, type DebugState, untilWaiting } from '../../support/debug-state.js';
-import { hashedPart } from '../../support/hash-slot.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { debugState, type DebugState } from '../../support/debug-state.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
-import { useRedis } from '../../support/use-redis.js';
 import { useApp } from '../../support/use-apps.js';
 
 /** Keys that are easily confused with each other or with something else. */
@@ -104,10 +100,8 @@ const BADLY_ENCODED = [
   '%u0041',
 ];
 
-const redis = useRedis();
-
-describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
-  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1000' }));
+describe('keys', () => {
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1000' }));
 
   test('each have a limiter of their own, shown under their own name', async () => {
     // Each key has one approval and a maximum of its own.
@@ -198,75 +192,5 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
         key: encoded,
       });
     }
-  });
-
-  test('a request id that is badly encoded is rejected, with the name of its key', async () => {
-    const key = `{a b} ${uniqueKey()}`;
-    await approve(app.url, key);
-    const answer = await send(app.url, 'DELETE', `${ratePath(key)}/%zz`);
-
-    expect(answer.status).toBe(400);
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.json()).toStrictEqual({
-      error: expect.stringMatching(/\brequestId\b/) as unknown,
-      key,
-    });
-    expect((await debugState(app.url, key)).NumApprovedThisWindow).toBe(1);
-  });
-});
-
-describe('the names of a key in Redis', () => {
-  const app = useApp(() => ({
-    ...PATIENT_STORE,
-    REDIS_URL: redis.url,
-    KEY_PREFIX: keyPrefix,
-    WINDOW_MILLIS: '3600000',
-    MAX_REQUESTS: '1',
-  }));
-  const keyPrefix = `${uniqueKey()}:`;
-
-  /** All names, by the part that decides their slot. */
-  async function namesBySlot(): Promise<Map<string, Set<string>>> {
-    const bySlot = new Map<string, Set<string>>();
-    let cursor = '0';
-    do {
-      const [next, names] = await redis.client.scan(cursor, 'COUNT', 1000);
-      cursor = next;
-      for (const name of names.filter((name) => name.includes(keyPrefix))) {
-        bySlot.set(hashedPart(name), (bySlot.get(hashedPart(name)) ?? new Set()).add(name));
-      }
-    } while (cursor !== '0');
-    return bySlot;
-  }
-
-  test('share one hash slot, and no two keys share a name', async () => {
-    const waiting = [];
-    for (const key of KEYS) {
-      await approve(app.url, key);
-      waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
-      await untilWaiting(app.url, key, 1);
-    }
-    // The names while a check waits: state, requests, queue, waiting, replicas and the leader's mutex.
-    const bySlot = await until(async () => {
-      const found = await namesBySlot();
-      const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);
-      return names === 6 * KEYS.length && found;
-    });
-
-    expect(bySlot.size).toBe(KEYS.length);
-    for (const [hashed, names] of bySlot) {
-      const state = `${keyPrefix}{${hashed}}`;
-      expect([...names].sort()).toEqual(
-        [
-          `mutex:${state}:leader`,
-          state,
-          `${state}:queue`,
-          `${state}:replicas`,
-          `${state}:requests`,
-          `${state}:waiting`,
-        ].sort(),
-      );
-    }
-    for (const request of waiting) request.disconnect();
   });
 });

@@ -1,6 +1,5 @@
 import type { DenialReason } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
-import { bothLimiters } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
 import { httpAppOver, serve, type ServedApp } from '../../support/http-app.js';
@@ -10,10 +9,7 @@ import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 import { useWaiters } from '../../support/use-waiters.js';
-
-const redis = useRedis();
 
 describe('lanes and groups', () => {
   const RULES = [
@@ -80,14 +76,6 @@ describe('lanes and groups', () => {
       expect([answer.status, answer.json()]).toEqual([400, { error, key }]);
       expect(limiter.asked).toEqual([]);
     });
-  });
-
-  test('a check that waits is of its list', async () => {
-    await check('lanes', '?maxRequests=1&lane=interactive');
-    expect((await check('lanes', '?canWait=true&maxWaitMillis=0&lane=interactive')).status).toBe(
-      429,
-    );
-    expect(lists()).toEqual([INTERACTIVE, INTERACTIVE]);
   });
 
   test('a check without parameters is of its list', async () => {
@@ -164,9 +152,9 @@ describe('lanes and groups', () => {
 const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
 const MILLIS = expect.any(Number) as number;
 
-describe.each(bothLimiters(redis))('the queue in /debug/{key} (%s limiter)', (_name, settings) => {
+describe('the queue in /debug/{key}', () => {
   const [lanes, groups, plain] = [uniqueKey(), uniqueKey(), uniqueKey()];
-  const app = useApp(settings, {
+  const app = useApp(undefined, {
     rules: [
       {
         key_pattern: lanes,

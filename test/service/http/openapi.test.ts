@@ -166,12 +166,6 @@ describe('the document', () => {
     expect(operationsOf(open).some(({ operation }) => operation.security)).toBe(false);
     expect(open.components).not.toHaveProperty('securitySchemes');
   });
-
-  test('marks status 499 as never sent', async () => {
-    const { paths } = await documentWith();
-
-    expect(paths!['/rate/{key}']!.get!.responses!['499']).toMatchObject({ 'x-never-sent': true });
-  });
 });
 
 describe('with an admin port', () => {

@@ -16,7 +16,6 @@ import { httpAppOver, serve } from '../../support/http-app.js';
 import {
   type Answer,
   approve,
-  approvedId,
   begin,
   checkTimes,
   type PendingRequest,
@@ -37,79 +36,12 @@ import {
 import { scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
-import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
+import { startRedisServer } from '../../support/redis-server.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApps } from '../../support/use-apps.js';
 
 const start = useApps();
-
-const REQUESTS: [what: string, method: string, path: (key: string) => string][] = [
-  ['a check', 'POST', (key) => `/rate/${key}`],
-  ['a check by GET', 'GET', (key) => `/rate/${key}`],
-  ['a check that can wait', 'POST', (key) => `/rate/${key}?canWait=true`],
-  ['a peek', 'GET', (key) => `/rate/${key}?peek=true`],
-  ['the status of a request', 'GET', (key) => `/rate/${key}/${randomUUID()}`],
-  ['a release', 'DELETE', (key) => `/rate/${key}/${randomUUID()}`],
-  ['debug of one key', 'GET', (key) => `/debug/${key}`],
-];
-
-async function expectUnavailable(app: TestApp, method: string, path: string, key?: string) {
-  const answer = await send(app.url, method, path);
-
-  expect(answer.status).toBe(503);
-  expect(answer.headers['content-type']).toBe('application/json');
-  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-  const error = 'store unavailable';
-  expect(answer.json()).toStrictEqual(key === undefined ? { error } : { error, key });
-}
-
-describe('while Redis is down', () => {
-  let server: RedisServer;
-  let app: TestApp;
-  const fullKey = uniqueKey();
-  beforeAll(async () => {
-    server = await startRedisServer();
-    app = await startTestApp({
-      REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '1000',
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      LOG_LEVEL: 'debug',
-    });
-    await approve(app.url, fullKey);
-    await server.stop();
-  });
-  afterAll(async () => {
-    await app.stop(0);
-    await server.stop();
-  });
-
-  test.each(REQUESTS)('%s gets a 503 that says when to come back', async (_what, method, path) => {
-    const key = uniqueKey();
-    await expectUnavailable(app, method, path(key), key);
-  });
-
-  test('debug of all keys gets a 503 that says when to come back', async () => {
-    await expectUnavailable(app, 'GET', '/debug');
-  });
-
-  test('a check of a key that was full gets a 503, not a denial', async () => {
-    await expectUnavailable(app, 'POST', `/rate/${fullKey}`, fullKey);
-  });
-
-  test('a 503 is in the log with its correlation id, at the level debug', async () => {
-    const correlationId = uniqueKey();
-    await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
-    const line = await app.logged((entry) => entry.correlationId === correlationId);
-
-    expect(line).toMatchObject({
-      level: 'debug',
-      res: { statusCode: 503 },
-      reason: 'store unavailable',
-    });
-  });
-});
 
 describe('a client that waits when Redis goes down', () => {
   let app: TestApp;
@@ -136,12 +68,6 @@ describe('a client that waits when Redis goes down', () => {
     await app.stop(0);
 
     expect(line).toMatchObject({ level: 'info', key });
-  });
-
-  test('is turned away when the service stops', async () => {
-    await app.stop(0);
-
-    expect((await waiting.answer).status).toBe(503);
   });
 });
 
@@ -255,20 +181,6 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
     expect(await check()).toEqual([200, undefined]);
   });
 
-  test('decides on known keys by a full Redis, and on new keys by the policy', async () => {
-    await start('local');
-    const key = uniqueKey();
-    await approve(app.url, key);
-    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
-    const refusal = await send(app.url, 'POST', ratePath(key));
-    expect([refusal.status, policyOf(refusal)]).toEqual([429, undefined]);
-    expect(await check()).toEqual([200, 'local']);
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
-    expect(await check()).toEqual([200, undefined]);
-
-    expect(changesIn(app)).not.toContain(STORE_DOWN);
-  });
-
   test.each(POLICIES)(
     'or was down at the start, is alive and recovers, under the policy %s',
     async (policy, status, header) => {
@@ -315,94 +227,28 @@ describe('policies of an outage', () => {
     send(app.url, 'POST', `${ratePath(key)}${query}`);
 
   describeWithRedisProgram('while Redis is down', () => {
-    describe.each<[policy: 'allow' | 'local']>([['allow'], ['local']])(
-      'under the policy %s',
-      (policy) => {
-        beforeAll(async () => {
-          await start(policy);
-          expect(policyOf(await check(uniqueKey()))).toBeUndefined();
-          await goDown();
-        });
-        afterAll(stop);
+    describe.each<[policy: 'allow' | 'local']>([['local']])('under the policy %s', (policy) => {
+      beforeAll(async () => {
+        await start(policy);
+        expect(policyOf(await check(uniqueKey()))).toBeUndefined();
+        await goDown();
+      });
+      afterAll(stop);
 
-        test('an answer that the policy does not decide does not name it', async () => {
-          const answers = [
-            [200, await send(app.url, 'GET', '/healthz')],
-            [503, await send(app.url, 'GET', '/readyz')],
-            [400, await check(uniqueKey(), '?canWait=x')],
-            [405, await send(app.url, 'HEAD', ratePath(uniqueKey()))],
-            [404, await send(app.url, 'GET', '/unknown')],
-            [503, await send(app.url, 'DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)],
-          ] as const;
+      test('an answer that the policy does not decide does not name it', async () => {
+        const answers = [
+          [200, await send(app.url, 'GET', '/healthz')],
+          [503, await send(app.url, 'GET', '/readyz')],
+          [400, await check(uniqueKey(), '?canWait=x')],
+          [405, await send(app.url, 'HEAD', ratePath(uniqueKey()))],
+          [404, await send(app.url, 'GET', '/unknown')],
+          [503, await send(app.url, 'DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)],
+        ] as const;
 
-          for (const [status, answer] of answers) {
-            expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
-          }
-        });
-      },
-    );
-  });
-
-  describeWithRedisProgram('waiters when Redis goes down', () => {
-    let key: string;
-    let waiting: PendingRequest[];
-    /** The waiters that have been answered so far, in the order of their answers. */
-    let answered: number[];
-    afterEach(async () => {
-      for (const request of waiting) request.disconnect();
-      await stop();
-    });
-
-    async function startWaiting(policy: Policy): Promise<void> {
-      await start(policy);
-      key = uniqueKey();
-      await approve(app.url, key);
-      waiting = [];
-      answered = [];
-      for (let i = 0; i < 4; i += 1) {
-        const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-        request.answer.then(
-          () => answered.push(i),
-          () => undefined,
-        );
-        waiting.push(request);
-        await untilWaiting(app.url, key, i + 1);
-      }
-    }
-
-    test('are served in their order by the limits of this replica under the policy local', async () => {
-      await startWaiting('local');
-      await goDown();
-
-      for (const [i, { answer }] of waiting.entries()) {
-        const approval = await answer;
-        expect([approval.status, policyOf(approval)]).toEqual([200, 'local']);
-        expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
-        expect(await debugState(app.url, key)).toMatchObject({
-          NumApprovedThisWindow: 1,
-          NumWaiting: 3 - i,
-        });
-        await send(app.url, 'DELETE', `${ratePath(key)}/${approvedId(approval)}`);
-      }
-    });
-
-    test('wait on under the policy deny, and are served in their order when Redis is back, although empty', async () => {
-      await startWaiting('deny');
-      await goDown();
-      expect((await check(key, '?canWait=true')).status).toBe(503);
-      await redis.restart({ withData: false });
-      await app.logged(({ msg }) => msg === STORE_BACK);
-      await untilWaiting(app.url, key, 4);
-      expect(answered).toEqual([]);
-
-      for (const [i, { answer }] of waiting.entries()) {
-        // Makes room for one more, and the head of the queue gets it before the check itself.
-        expect((await check(key, `?maxRequests=${i + 2}`)).status).toBe(429);
-        const approval = await answer;
-        expect([approval.status, policyOf(approval)]).toEqual([200, undefined]);
-        expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
-        await until(async () => (await debugState(app.url, key)).NumWaiting === 3 - i);
-      }
+        for (const [status, answer] of answers) {
+          expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
+        }
+      });
     });
   });
 });

@@ -39,16 +39,6 @@ test('a pause needs the scope "configure", or a rule that allows it', async () =
   expect((await pause('vendor-1', worker)).status).toBe(200);
 });
 
-test('a pause of a key without a rule is rejected where checks of it are', async () => {
-  const app = await start({ UNKNOWN_KEYS: 'deny' }, { rules: [{ key_pattern: 'known' }] });
-  const pause = (key: string) => send(app.url, 'PUT', `/rate/${key}?pauseMillis=1000`);
-  expect(bodyOf(await pause('other'))).toEqual([
-    403,
-    { error: 'no rule matches the key', key: 'other' },
-  ]);
-  expect((await pause('known')).status).toBe(200);
-});
-
 describe('a report of what remains', () => {
   const app = useApp(() => ({ MAX_REQUESTS: '10' }));
   const key = useHttpKey(() => app);

@@ -3,20 +3,17 @@ import { connect } from 'node:net';
 
 import type { Timeouts } from '../../../src/net/timeouts.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
-import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
-import { fullKey, useHttpServices } from '../../support/http-service.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { useHttpServices } from '../../support/http-service.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useRedis } from '../../support/use-redis.js';
 import { useTls } from '../../support/use-tls.js';
 import { blockedLimiter, watchedLimiter } from '../../support/watched-limiter.js';
 
-const redis = useRedis();
 const tls = useTls();
 const startService = useHttpServices();
 
@@ -67,111 +64,107 @@ function inOrder(count: number): string[] {
   return Array.from({ length: count }, (_, i) => String(i));
 }
 
-describe.each(bothLimiters(redis))(
-  'waiting checks on one connection (%s limiter)',
-  (_, settings) => {
-    let app: TestApp;
-    let key: string;
-    async function start(environment: Record<string, string> = {}): Promise<void> {
-      app = await startTestApp({
-        ...settings(),
-        WINDOW_MILLIS: String(ONE_HOUR),
-        MAX_REQUESTS: '1',
-        MAX_REQUESTS_IN_QUEUE: '100000',
-        ...environment,
-      });
-      key = uniqueKey();
-      await approve(app.url, key);
-    }
-    afterEach(() => app.stop(0));
-
-    async function metric(name: string, labels?: Record<string, string>): Promise<number> {
-      return (await scrape(app.url)).value(name, labels);
-    }
-
-    /** The outcome of one more check: its status, or that it waits. */
-    async function another(waiting: number): Promise<number | string> {
-      const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-      const outcome = await Promise.race([
-        request.answer.then(({ status }) => status),
-        untilWaiting(app.url, key, waiting).then(() => 'waits'),
-      ]);
-      request.disconnect();
-      request.answer.catch(() => undefined);
-      return outcome;
-    }
-
-    test("take at most the connection's share of places", async () => {
-      await start({ MAX_WAITERS: String(BOUND + 1) });
-      const connection = await openConnection(app.url);
-      connection.write(waitText(key).repeat(3 * BOUND));
-      await until(
-        async () =>
-          (await metric('ratelimit_held_requests_total')) === 2 * BOUND ||
-          (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0,
-      );
-      await untilWaiting(app.url, key, BOUND);
-
-      expect(await another(BOUND + 1)).toBe('waits');
-      connection.disconnect();
+describe('waiting checks on one connection', () => {
+  let app: TestApp;
+  let key: string;
+  async function start(environment: Record<string, string> = {}): Promise<void> {
+    app = await startTestApp({
+      WINDOW_MILLIS: String(ONE_HOUR),
+      MAX_REQUESTS: '1',
+      MAX_REQUESTS_IN_QUEUE: '100000',
+      ...environment,
     });
+    key = uniqueKey();
+    await approve(app.url, key);
+  }
+  afterEach(() => app.stop(0));
 
-    test('leave places for others if there are 10,001 of them', async () => {
-      await start();
-      const connection = await openConnection(app.url);
-      connection.write(waitText(key).repeat(10_001));
-      const isFull = async () =>
-        (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0;
-      // Not all are read, so a disconnect could not be seen, and the connection may be cut.
-      await Promise.race([connection.closed, until(isFull)]);
+  async function metric(name: string, labels?: Record<string, string>): Promise<number> {
+    return (await scrape(app.url)).value(name, labels);
+  }
 
-      expect(await another(1)).toBe('waits');
-      connection.disconnect();
-    });
+  /** The outcome of one more check: its status, or that it waits. */
+  async function another(waiting: number): Promise<number | string> {
+    const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    const outcome = await Promise.race([
+      request.answer.then(({ status }) => status),
+      untilWaiting(app.url, key, waiting).then(() => 'waits'),
+    ]);
+    request.disconnect();
+    request.answer.catch(() => undefined);
+    return outcome;
+  }
 
-    test('free all their places when their client disconnects, and deferred ones are never decided', async () => {
-      await start();
-      const own = uniqueKey();
-      const connection = await openConnection(app.url);
-      connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
-      await until(async () => (await metric('ratelimit_held_requests_total')) === BOUND + 1);
-      await untilWaiting(app.url, key, BOUND);
-      connection.disconnect();
-      await untilWaiting(app.url, key, 0);
-      await approve(app.url, uniqueKey());
+  test("take at most the connection's share of places", async () => {
+    await start({ MAX_WAITERS: String(BOUND + 1) });
+    const connection = await openConnection(app.url);
+    connection.write(waitText(key).repeat(3 * BOUND));
+    await until(
+      async () =>
+        (await metric('ratelimit_held_requests_total')) === 2 * BOUND ||
+        (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0,
+    );
+    await untilWaiting(app.url, key, BOUND);
 
-      expect(await debugState(app.url, own)).toStrictEqual({ Key: own, Found: false });
-      expect(await metric('ratelimit_waiting')).toBe(0);
-    });
+    expect(await another(BOUND + 1)).toBe('waits');
+    connection.disconnect();
+  });
 
-    test('are answered in their order when their turns come', async () => {
-      await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' });
-      const connection = await openConnection(app.url);
-      connection.write(
-        numbered(5, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
-      );
-      await untilWaiting(app.url, key, 2);
-      await send(app.url, 'POST', `${ratePath(key)}?maxRequests=10`);
-      await connection.receives(/n4\r\n[^]*request_id/);
-      connection.disconnect();
+  test('leave places for others if there are 10,001 of them', async () => {
+    await start();
+    const connection = await openConnection(app.url);
+    connection.write(waitText(key).repeat(10_001));
+    const isFull = async () =>
+      (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0;
+    // Not all are read, so a disconnect could not be seen, and the connection may be cut.
+    await Promise.race([connection.closed, until(isFull)]);
 
-      expect(answeredIds(connection.received)).toEqual(inOrder(5));
-    });
+    expect(await another(1)).toBe('waits');
+    connection.disconnect();
+  });
 
-    test('do not keep a replica from stopping, and deferred ones are not decided', async () => {
-      await start();
-      const own = uniqueKey();
-      const connection = await openConnection(app.url);
-      connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
-      await untilWaiting(app.url, key, BOUND);
-      await app.stop(0);
-      await connection.closed;
+  test('free all their places when their client disconnects, and deferred ones are never decided', async () => {
+    await start();
+    const own = uniqueKey();
+    const connection = await openConnection(app.url);
+    connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
+    await until(async () => (await metric('ratelimit_held_requests_total')) === BOUND + 1);
+    await untilWaiting(app.url, key, BOUND);
+    connection.disconnect();
+    await untilWaiting(app.url, key, 0);
+    await approve(app.url, uniqueKey());
 
-      expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*Connection: close\r\n/);
-      expect(connection.received).not.toContain('request_id');
-    });
-  },
-);
+    expect(await debugState(app.url, own)).toStrictEqual({ Key: own, Found: false });
+    expect(await metric('ratelimit_waiting')).toBe(0);
+  });
+
+  test('are answered in their order when their turns come', async () => {
+    await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' });
+    const connection = await openConnection(app.url);
+    connection.write(
+      numbered(5, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
+    );
+    await untilWaiting(app.url, key, 2);
+    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=10`);
+    await connection.receives(/n4\r\n[^]*request_id/);
+    connection.disconnect();
+
+    expect(answeredIds(connection.received)).toEqual(inOrder(5));
+  });
+
+  test('do not keep a replica from stopping, and deferred ones are not decided', async () => {
+    await start();
+    const own = uniqueKey();
+    const connection = await openConnection(app.url);
+    connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
+    await untilWaiting(app.url, key, BOUND);
+    await app.stop(0);
+    await connection.closed;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*Connection: close\r\n/);
+    expect(connection.received).not.toContain('request_id');
+  });
+});
 
 // Over HTTPS Node itself cuts a connection that it stops reading in the middle of decrypted data.
 describe.each([
@@ -238,25 +231,6 @@ describe('requests beyond the bound of a connection', () => {
     connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
     await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){20}/);
     expect(service.deferred).toBe(14);
-    connection.disconnect();
-  });
-
-  test('may have bodies of any size', async () => {
-    const { limiter, unblock } = blockedLimiter();
-    const service = await startService({ limiter, maxInFlight: 1 });
-    const connection = await openConnection(service.url);
-    const body = 'x'.repeat(4 * 1024 * 1024);
-    connection.write(
-      requestText('POST', ratePath(uniqueKey())) +
-        requestText('POST', ratePath(uniqueKey()), { 'Content-Length': String(body.length) }) +
-        body +
-        requestText('GET', '/healthz'),
-    );
-    // The body has been read once the request behind it is deferred.
-    await until(() => service.deferred === 2);
-    unblock();
-
-    await connection.receives(/request_id[^]*request_id[^]*OK$/);
     connection.disconnect();
   });
 
@@ -345,30 +319,4 @@ describe('requests beyond the bound of a connection', () => {
 
     expect(service.drops).toEqual(['slow_reader']);
   });
-});
-
-test('checks that may wait but need not do not get their connection cut', async () => {
-  const app = await startTestApp({ MAX_REQUESTS: '1000000', WINDOW_MILLIS: String(ONE_HOUR) });
-  const connection = await openConnection(app.url);
-  const key = uniqueKey();
-  const count = extent(3, 10) * DEFERRED_WHILE_READ;
-  connection.write(
-    numbered(count, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
-  );
-  await untilAnswered(connection, count);
-  connection.disconnect();
-  await app.stop(0);
-
-  expect(answeredIds(connection.received)).toEqual(inOrder(count));
-});
-
-test('a deferred request of a full key is denied like any other', async () => {
-  const service = await startService({ maxInFlight: 1 });
-  const { key } = await fullKey(service);
-  const connection = await openConnection(service.url);
-  connection.write(requestText('POST', ratePath(key)).repeat(2));
-  await connection.receives(/429[^]*429[^]*\}$/);
-  connection.disconnect();
-
-  approvedId(await send(service.url, 'POST', ratePath(uniqueKey())));
 });

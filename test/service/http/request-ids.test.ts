@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { bothLimiters } from '../../support/both-limiters.js';
-import { callText, checkMany, releaseMany, sendBody } from '../../support/bulk-client.js';
+import { callText, checkMany, releaseMany } from '../../support/bulk-client.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
 import { bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
@@ -12,12 +11,10 @@ import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 import { withholdDecisions } from '../../support/withheld-decisions.js';
 
 // What checks with an id get is in test/support/behaviour/request-ids.ts.
 const start = useApps();
-const redis = useRedis();
 
 const app = useApp(() => ({ MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
 const key = useHttpKey(() => app);
@@ -54,14 +51,6 @@ describe('a request id in a query', () => {
       expect(await key.state()).toEqual({ Key: key.name, Found: false });
     },
   );
-
-  test('is a 400 if it is given twice', async () => {
-    const error = 'requestId must be given once';
-    expect(bodyOf(await key.check(`?requestId=${id}&requestId=${id}`))).toEqual([
-      400,
-      { error, key: key.name },
-    ]);
-  });
 
   test('may be written in upper case, which is answered in lower case', async () => {
     const upper = id.toUpperCase();
@@ -125,18 +114,6 @@ describe('a request id in a bulk request', () => {
       { status: 409, error: 'the approval with this requestId was released, or has lapsed' },
     ]);
   });
-
-  test('ends the wait of an earlier check', async () => {
-    await key.check('?hits=10');
-    const waiting = await key.wait(`?canWait=true&requestId=${id}`);
-    const [result] = await checkMany(app.url, [{ key: key.name, requestId: id }]);
-    expect(result).toMatchObject({ status: 429, retryAfter: 3600 });
-    expect(bodyOf(await waiting.answer)).toEqual([
-      409,
-      { error: 'a later check with this requestId has taken over', key: key.name },
-    ]);
-    expect(await key.state()).toMatchObject({ NumWaiting: 0 });
-  });
 });
 
 describe('a client that disconnects before the answer', () => {
@@ -198,7 +175,6 @@ describe('keepMillis', () => {
 
   test.each([
     [`canWait=true&requestId=${id}&keepMillis=600001`, 'be a whole number from 0 to 600000'],
-    [`canWait=true&requestId=${id}&keepMillis=-1`, 'be a whole number from 0 to 600000'],
     [`requestId=${id}&keepMillis=5000`, 'be used with canWait=true'],
     [`canWait=false&requestId=${id}&keepMillis=0`, 'be used with canWait=true'],
     ['canWait=true&keepMillis=5000', 'be used with requestId'],
@@ -215,13 +191,6 @@ describe('keepMillis', () => {
     expect(bodyOf(answer)).toEqual([403, { error, key: key.name }]);
   });
 
-  test('can not be asked for by an element of a bulk request', async () => {
-    const elements = [{ key: key.name, requestId: id, keepMillis: 5000 }];
-    const answer = await sendBody(app.url, 'POST', JSON.stringify(elements));
-    const error = 'keepMillis must be left out: a check that may wait is sent alone';
-    expect(answer.json()).toEqual([{ status: 400, error }]);
-  });
-
   test('of 0 keeps no place, so that a preference bounds the wait', async () => {
     await key.approve();
     const query = `?canWait=true&requestId=${randomUUID()}&keepMillis=0`;
@@ -231,7 +200,7 @@ describe('keepMillis', () => {
   });
 });
 
-describe.each(bothLimiters(redis))('a kept place (%s limiter)', (name, settings) => {
+describe('a kept place', () => {
   let app: OwnApp;
   const key = useHttpKey(() => app);
   let id: string;
@@ -239,7 +208,7 @@ describe.each(bothLimiters(redis))('a kept place (%s limiter)', (name, settings)
     environment: Readonly<Record<string, string>> = {},
     tokens?: Parameters<typeof start>[1],
   ): Promise<void> => {
-    app = await start({ ...settings(), ...LIMITS, ...environment }, tokens);
+    app = await start({ ...LIMITS, ...environment }, tokens);
   };
   const query = (keepMillis = 60_000): string =>
     `?canWait=true&requestId=${id}&keepMillis=${keepMillis}`;
@@ -329,26 +298,4 @@ describe.each(bothLimiters(redis))('a kept place (%s limiter)', (name, settings)
     await key.release(given);
     expect(await key.state()).toMatchObject({ NumHeld: 1 });
   });
-
-  if (name === 'redis') {
-    test('is handed over when the replica stops, and another has it', async () => {
-      const shared = settings();
-      app = await start({ ...shared, ...LIMITS });
-      const given = await key.approve();
-      const waiting = await key.wait(query());
-      const stopped = app.stop(60_000);
-      const answer = await waiting.answer;
-      const error = 'shutting down; another replica has the place';
-      expect(bodyOf(answer)).toEqual([503, { error, key: key.name }]);
-      expect(answer.headers).toMatchObject({ 'retry-after': '0', connection: 'close' });
-      await stopped;
-
-      app = await start({ ...shared, ...LIMITS });
-      expect((await key.check('?canWait=true&maxRequests=1&maxWaitMillis=0')).status).toBe(429);
-      const later = await key.check(query(), { prefer: 'wait=0' });
-      expect(later.json()).toMatchObject({ request_id: id, position: 1 });
-      expect((await key.release(given)).status).toBe(200);
-      expect(bodyOf(await key.check(query()))).toEqual([200, { request_id: id }]);
-    });
-  }
 });

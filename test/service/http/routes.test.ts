@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto';
 
 import type { TestApp } from '../../support/app.js';
-import { bothLimiters } from '../../support/both-limiters.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { debugState } from '../../support/debug-state.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
-import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
+import { type Answer, approve, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useApps();
 
-describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
-  const app = useApp(() => ({ ...settings(), WINDOW_MILLIS: '3600000' }));
+describe('routes', () => {
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000' }));
 
   test('GET /healthz is OK in plain text', async () => {
     const answer = await send(app.url, 'GET', '/healthz');
@@ -75,6 +72,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/rate/{key}', 'GET, POST, PUT', ['HEAD', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE']],
     ['/rate/{key}/id', 'DELETE, PUT', ['HEAD', 'GET', 'POST', 'PATCH', 'OPTIONS']],
     [`/rate/{key}/${randomUUID()}`, 'GET, DELETE, PUT', ['HEAD', 'POST', 'PATCH', 'OPTIONS']],
+    ['/rate/{key}/holders/0123456789abcdef', 'DELETE', ['HEAD', 'GET', 'POST', 'PUT']],
     ['/debug/{key}', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/healthz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
@@ -106,39 +104,14 @@ function readyz(app: TestApp): Promise<Answer> {
   return send(app.url, 'GET', '/readyz');
 }
 
-describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings) => {
+describe('GET /readyz', () => {
   test('is OK in plain text', async () => {
-    const app = await start(settings());
+    const app = await start();
     const { status, headers, text } = await readyz(app);
 
     expect([status, text]).toEqual([200, 'OK']);
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(headers['cache-control']).toBe('no-store');
-  });
-
-  test('tells a client with an open connection that the replica drains', async () => {
-    const app = await start({
-      ...settings(),
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-    const key = uniqueKey();
-    await approve(app.url, key);
-    // Keeps the replica from stopping, which would close every connection.
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    const connection = await openConnection(app.url);
-    const text = requestText('GET', '/readyz');
-    connection.write(text.slice(0, -2));
-    // Answered on another connection, so the first has been accepted before.
-    await send(app.url, 'GET', '/healthz');
-    const stopped = app.stop(3_600_000);
-    connection.write(text.slice(-2));
-    await connection.closed;
-    waiting.disconnect();
-    await stopped;
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\ndraining$/);
   });
 });
 
@@ -173,11 +146,11 @@ async function statuses(url: string, paths: readonly string[]): Promise<Record<s
   return Object.fromEntries(await Promise.all(answers));
 }
 
-describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, settings) => {
+describe('with an admin port', () => {
   let app: OwnApp;
   beforeEach(async () => {
     const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
-    app = await start({ ...settings(), ...hour, ADMIN_PORT: '0' });
+    app = await start({ ...hour, ADMIN_PORT: '0' });
   });
 
   test('both ports are in the log', () => {
@@ -258,28 +231,6 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
 
     await connection.closed;
   });
-
-  test('a request in flight on either port is answered with Connection: close when the replica stops', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.adminUrl, key, 1);
-    const connection = await openConnection(app.adminUrl);
-    const text = requestText('GET', `/debug/${key}`);
-    connection.write(text.slice(0, -2));
-    await send(app.adminUrl, 'GET', '/healthz');
-    const hurry = new AbortController();
-    const stopped = app.stop(3_600_000, hurry.signal);
-    connection.write(text.slice(-2));
-    await connection.closed;
-    hurry.abort();
-    await stopped;
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
-    expect(connection.received).toMatch(/^Connection: close\r$/m);
-    expect(connection.received).toContain('"NumWaiting":1');
-    expect((await waiting.answer).headers.connection).toBe('close');
-  });
 });
 
 describe('DEBUG_ENDPOINTS=false', () => {
@@ -306,8 +257,4 @@ describe('DEBUG_ENDPOINTS=false', () => {
     expect((await send(urls.at(-1)!, 'GET', '/metrics')).status).toBe(200);
     await approve(app.url, uniqueKey());
   });
-});
-
-test('without an admin port the log names no other port', async () => {
-  expect((await start()).log[0]).not.toHaveProperty('adminPort');
 });

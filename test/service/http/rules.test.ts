@@ -1,20 +1,18 @@
 import { jest } from '@jest/globals';
 
 import { RuleSet } from '../../../src/rules/rule-set.js';
-import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import type { Environment } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { begin, bodyOf, ratePath, send } from '../../support/http-client.js';
+import { debugState } from '../../support/debug-state.js';
+import { bodyOf, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useApps();
 
-describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
+describe('rules', () => {
   let app: OwnApp;
   /** The start of the keys of this test, so that tests do not share keys. */
   let prefix: string;
@@ -24,7 +22,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
 
   async function startWith(rules: readonly object[], environment: Environment = {}) {
     const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
-    app = await start({ ...settings(), ...hour, ...environment }, { rules });
+    app = await start({ ...hour, ...environment }, { rules });
   }
 
   const statusOf = async (key: string, query = ''): Promise<number> =>
@@ -55,12 +53,6 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     }
   });
 
-  test('a maximum of 0 approves no check, and lets none wait', async () => {
-    await startWith([{ key_pattern: prefix, max_requests_per_window: 0 }]);
-    expect(await statusOf(prefix)).toBe(429);
-    expect(await statusOf(prefix, '?canWait=true')).toBe(429);
-  });
-
   test.each([
     ['no', 'maxRequests=1', 'overriding maxRequests is disabled'],
     ['low', 'maxRequests=6', 'maxRequests must be at most 5 for this key'],
@@ -88,16 +80,6 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect(await debugState(app.url, prefix)).toMatchObject({
       Config: { MaxRequestsPerWindow: 1, MaxRequestsInQueue: 9 },
     });
-  });
-
-  test('a key that no rule matches can be rejected, and is not created', async () => {
-    await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'deny' });
-    expect(await statusOf(`${prefix}-known`)).toBe(200);
-    expect(bodyOf(await send(app.url, 'POST', ratePath(`${prefix}-other`)))).toEqual([
-      403,
-      { error: 'no rule matches the key', key: `${prefix}-other` },
-    ]);
-    expect(await debugState(app.url, `${prefix}-other`)).toMatchObject({ Found: false });
   });
 
   describe('a shadow rule', () => {
@@ -138,17 +120,6 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
       [`ratelimit_rules{digest="${Rules.Digest}"}`]: 2,
       ratelimit_rules_stale: 0,
     });
-  });
-
-  test('a check that waits for a limit is served once other rules have room for it', async () => {
-    const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
-    const rule = { key_pattern: prefix, max_requests_per_window: 5 };
-    await startWith([{ ...rule, limits: [hour] }]);
-    expect(await statusOf(prefix)).toBe(200);
-    const { answer } = begin(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
-    await untilWaiting(app.url, prefix, 1);
-    await app.setRules({ ...rule, limits: [{ ...hour, max_requests_per_window: 2 }] });
-    expect((await answer).headers.ratelimit).toMatch(/, "hour";r=0;/);
   });
 });
 

@@ -6,7 +6,6 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
 import type { Timeouts } from '../../../src/net/timeouts.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
-import { bothLimiters } from '../../support/both-limiters.js';
 import type { IssuedCertificate } from '../../support/certificates.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -15,13 +14,11 @@ import { openConnection, type RawConnection, requestText } from '../../support/r
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { trusted } from '../../support/trust.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { useRedis } from '../../support/use-redis.js';
 import { useKeyPair } from '../../support/use-key-pair.js';
 import { useTls } from '../../support/use-tls.js';
 
 const ONE_HOUR = 3_600_000;
 
-const redis = useRedis();
 const tls = useTls();
 const folder = useTemporaryFolder();
 const startService = useHttpServices();
@@ -55,11 +52,10 @@ async function servedFingerprint(url: string): Promise<string> {
   return fingerprint256;
 }
 
-describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) => {
+describe('over TLS', () => {
   let app: TestApp;
   beforeEach(async () => {
     app = await startTestApp({
-      ...settings(),
       ...tls.settings,
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
@@ -97,17 +93,6 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     socket.resume().end();
 
     await untilWaiting(app.url, key, 0);
-  });
-
-  test('a replica that stops answers its waiters, and its port is closed', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    await app.stop(0);
-
-    expect((await waiting.answer).status).toBe(503);
-    await expect(send(app.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
   });
 });
 
@@ -259,13 +244,6 @@ describe('when the certificate changes', () => {
     await app.logged(isReload);
 
     expect(await servedFingerprint(app.url)).toBe(fingerprintOf(second));
-  });
-
-  test('to half of its text, the first pair stays', async () => {
-    await replace(files.certFile, second.cert.slice(0, second.cert.length / 2));
-    await app.logged(({ level }) => level === 'error');
-
-    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
   });
 });
 

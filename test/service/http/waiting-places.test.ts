@@ -1,4 +1,4 @@
-import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import type { Environment } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { begin, bodyOf, type PendingRequest, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
@@ -7,9 +7,7 @@ import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { type OwnApp, useApps } from '../../support/use-apps.js';
-import { useRedis } from '../../support/use-redis.js';
 
-const redis = useRedis();
 const start = useApps();
 
 const scopes = ['check', 'configure'];
@@ -21,7 +19,7 @@ const TOO_MANY = 'too many waiters of this caller on this replica';
 
 type Who = typeof ONE | typeof OTHER;
 
-describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, settings) => {
+describe('places to wait in', () => {
   let app: OwnApp;
   let key: string;
   let requests: PendingRequest[];
@@ -33,10 +31,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
   /** A replica with four places, and a key that has no room left. */
   async function startFull(more: Environment = {}): Promise<void> {
     const hour = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', MAX_WAITERS: '4' };
-    app = await start(
-      { ...settings(), ...hour, ...more },
-      { tokens: [OPERATOR, ONE, OTHER, SMALL] },
-    );
+    app = await start({ ...hour, ...more }, { tokens: [OPERATOR, ONE, OTHER, SMALL] });
     expect((await check(OTHER, '')).status).toBe(200);
   }
 
@@ -159,7 +154,7 @@ test('without tokens any client may take all places', async () => {
   expect(json()).toStrictEqual({ error: 'too many waiters on this replica', key });
 });
 
-describe.each(bothLimiters(redis))('a replica with MAX_WAITERS (%s limiter)', (_name, settings) => {
+describe('a replica with MAX_WAITERS', () => {
   const TOO_MANY = 'too many waiters on this replica';
 
   let app: OwnApp;
@@ -167,7 +162,7 @@ describe.each(bothLimiters(redis))('a replica with MAX_WAITERS (%s limiter)', (_
   const other = useHttpKey(() => app);
 
   async function startWith(MAX_WAITERS: string): Promise<void> {
-    app = await start({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', MAX_WAITERS });
+    app = await start({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', MAX_WAITERS });
     for (const each of [key, other]) await each.approve();
   }
 
@@ -190,17 +185,5 @@ describe.each(bothLimiters(redis))('a replica with MAX_WAITERS (%s limiter)', (_
     expect((await other.check('?canWait=true')).status).toBe(503);
     expect((await key.check('?maxRequests=2')).status).toBe(429);
     expect((await first.answer).status).toBe(200);
-  });
-
-  test('holds no more waiters if many come at once', async () => {
-    await startWith('5');
-    const answers = Array.from({ length: 20 }, () => key.check('?canWait=true'));
-    await until(async () => (await failed()) === 15);
-    await until(async () => (await key.state()).NumWaiting === 5);
-    await app.stop(0);
-    const bodies = (await Promise.all(answers)).map(({ json }) => json() as { error: string });
-
-    expect(bodies.filter(({ error }) => error === 'shutting down')).toHaveLength(5);
-    expect(bodies.filter(({ error }) => error === TOO_MANY)).toHaveLength(15);
   });
 });

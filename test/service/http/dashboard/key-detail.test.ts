@@ -1,6 +1,6 @@
 import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
 import type { TestApp } from '../../../support/app.js';
-import { bothLimiters } from '../../../support/both-limiters.js';
+import { PATIENT_STORE } from '../../../support/both-limiters.js';
 import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
 import { approvedId, begin, ratePath, send } from '../../../support/http-client.js';
@@ -19,9 +19,8 @@ const SLIDING = {
   window_millis: 60_000,
 };
 
-describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, settings) => {
+describe('one key in detail', () => {
   let app: TestApp;
-  let prefix: string | undefined;
   beforeEach(async () => {
     const tenants = {
       key_pattern: 'tenant.*',
@@ -33,9 +32,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
       requests_can_set_window: false,
     };
     const tenant = { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 };
-    const chosen = settings();
-    prefix = chosen.KEY_PREFIX;
-    app = await start({ ...chosen, WINDOW_MILLIS: '7200000' }, { rules: [tenants, tenant] });
+    app = await start({ WINDOW_MILLIS: '7200000' }, { rules: [tenants, tenant] });
   });
 
   const detail = async (key: string): Promise<unknown> =>
@@ -100,7 +97,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
 
   test('has its algorithm, beside which requests may not set the length of its windows', async () => {
     const rule = { key_pattern: 'paced', algorithm: 'token_bucket', burst: 3, limits: [SLIDING] };
-    const paced = await start(settings(), { rules: [rule] });
+    const paced = await start({}, { rules: [rule] });
     await send(paced.url, 'POST', ratePath('paced'));
     const body: unknown = (await send(paced.url, 'GET', keyPath('/ui/data/key', 'paced'))).json();
     const limits = [
@@ -153,17 +150,9 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect(body.replicas).toMatchObject([{ replica: body.replica, places: 1 }]);
   });
 
-  test('has its names in the store, if it has one', async () => {
+  test('has no names in a store if it is embedded', async () => {
     await send(app.url, 'POST', ratePath('job'));
-    const { names } = (await detail('job')) as Pick<InstanceDetail, 'names'>;
-    if (name === 'embedded') {
-      expect(names).toEqual([]);
-      return;
-    }
-    expect(names).toContainEqual({ content: 'state', name: `${prefix!}{job}` });
-    for (const stored of await redis.client.keys(`${prefix!}{job}*`)) {
-      expect(names.map((one) => one.name)).toContain(stored);
-    }
+    expect(await detail('job')).toMatchObject({ names: [] });
   });
 
   test.each([
@@ -207,6 +196,18 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     const error = 'key must be 1 to 512 bytes of UTF-8, not 513';
     expect([answer.status, answer.json()]).toEqual([400, { error, key }]);
   });
+});
+
+test('a key in Redis has its names there', async () => {
+  const KEY_PREFIX = `${uniqueKey()}:`;
+  const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url, KEY_PREFIX });
+  await send(app.url, 'POST', ratePath('job'));
+  const answer = await send(app.url, 'GET', keyPath('/ui/data/key', 'job'));
+  const { names } = answer.json() as Pick<InstanceDetail, 'names'>;
+  expect(names).toContainEqual({ content: 'state', name: `${KEY_PREFIX}{job}` });
+  for (const stored of await redis.client.keys(`${KEY_PREFIX}{job}*`)) {
+    expect(names.map((one) => one.name)).toContain(stored);
+  }
 });
 
 test('a key with further limits has their usage, and the rule that set them', async () => {
@@ -277,10 +278,10 @@ test('a key that the caller may not see is not shown', async () => {
   ]);
 });
 
-describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settings) => {
+describe('trying by hand', () => {
   let app: TestApp;
   beforeEach(async () => {
-    app = await start({ ...settings(), ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
+    app = await start({ ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
   });
 
   test('a check, a wait and a release count like those of clients, also on the admin port', async () => {
@@ -321,42 +322,6 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
     const answer = await send(app.adminUrl, 'GET', keyPath(path, 'job'));
     expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
     expect(await debugState(app.adminUrl, 'job')).toEqual({ Key: 'job', Found: false });
-  });
-});
-
-test('trying needs the scopes of checks and releases, and keys that the caller may use', async () => {
-  const caller = (name: string, ...scopes: string[]) => ({
-    name,
-    token: `token-of-the-caller-${name}`,
-    scopes,
-    key_patterns: ['own'],
-  });
-  const [seer, checker, releaser] = [
-    caller('seer', 'debug'),
-    caller('checker', 'check'),
-    caller('releaser', 'release'),
-  ];
-  const app = await start({}, { tokens: [seer, checker, releaser] });
-  const statusOf = async (who: { token: string }, path: string) =>
-    (await send(app.url, 'POST', path, bearer(who))).status;
-  const check = (key: string) => keyPath('/ui/try/check', key);
-  const release = (key: string) => keyPath('/ui/try/release', key, { request_id: 'unknown' });
-  const statuses = {
-    nobody: (await send(app.url, 'POST', check('own'))).status,
-    seer: [await statusOf(seer, check('own')), await statusOf(seer, release('own'))],
-    checker: [await statusOf(checker, check('own')), await statusOf(checker, release('own'))],
-    releaser: [await statusOf(releaser, check('own')), await statusOf(releaser, release('own'))],
-    others: [await statusOf(checker, check('other')), await statusOf(releaser, release('other'))],
-    override: await statusOf(checker, keyPath('/ui/try/check', 'own', { maxRequests: '3' })),
-  };
-
-  expect(statuses).toEqual({
-    nobody: 401,
-    seer: [403, 403],
-    checker: [200, 403],
-    releaser: [403, 404],
-    others: [403, 403],
-    override: 403,
   });
 });
 
