@@ -468,6 +468,24 @@ test('idle connections are closed gradually, and at once in a hurry', async () =
   await last.receives(/OK[^]*OK$/);
 });
 
+test('only idle connections are closed', async () => {
+  const service = await start();
+  const { key } = await fullKey(service);
+  const [idle, halfSent, waiting] = await keepAlive(service, 3);
+  const silent = await openConnection(service.url);
+  halfSent!.write('GET /healthz HTTP/1.1\r\nHost:');
+  waiting!.write(requestText('POST', `/rate/${key}?canWait=true`));
+  await untilWaiting(service, 1);
+  await service.server.endIdle(0);
+  await idle!.closed;
+
+  halfSent!.write(' test\r\n\r\n');
+  await halfSent!.receives(/OK$/);
+  silent.write(requestText('GET', '/healthz'));
+  await silent.receives(/OK$/);
+  expect(service.limiter.waiting).toBe(1);
+});
+
 test('only waiters get a 503 from a replica that stops: other connections are closed before', async () => {
   const limiter = smallLimiter();
   const service = await start({ limiter });
