@@ -14,9 +14,6 @@ import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
-import { outOfPeriods } from './checks/periods.js';
-import { describeSpan, judgeSpansByRedis } from './checks/spans.js';
-import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { SHORT_CALENDARS, SHORTEN_CALENDARS } from './declared/short-calendars.js';
@@ -33,7 +30,7 @@ import { Load } from './load.js';
 import { RedisAccount } from '../monitor/redis-account.js';
 import { Random } from './random.js';
 import { READABLE, type Reading, read } from './replica-reading.js';
-import { type RoundReport, summarize } from './round-report.js';
+import { reportOf, type RoundReport } from './round-report.js';
 import { Standstills } from './standstills.js';
 import { WithheldTime } from './withheld-time.js';
 import { startTopology } from './topologies/start-topology.js';
@@ -109,7 +106,7 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
     };
     atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
     const evidence = { ledger, account, limits: rules.limits, faults, standstills, withheld };
-    const result = report(round, evidence, reloads, atTheEnd);
+    const result = reportOf(round, evidence, reloads, [...violationsIn(evidence), ...atTheEnd]);
     if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
   } finally {
@@ -217,39 +214,15 @@ async function endLoad(load: Load): Promise<void> {
   }
 }
 
-function report(
-  round: Round,
-  evidence: Evidence,
-  reloads: readonly FaultRecord[],
-  atTheEnd: readonly string[],
-): RoundReport {
-  const byRedis = judgeByRedis(evidence);
-  const further = judgeFurtherByRedis(evidence);
-  const overfull = [...byRedis.overfull, ...further.overfull];
-  const spans = judgeSpansByRedis(evidence);
-  return summarize(round, evidence, reloads, {
-    windows: {
-      own: byRedis.windows,
-      further: further.windows,
-      periods: byRedis.periods + further.periods,
-    },
-    approvalsInSpans: spans.approvals,
-    observedApprovals: evidence.account.judged,
-    excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
-    excessInSpans: spans.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
-    violations: [
-      ...evidence.account.violations,
-      ...undeclaredLimits(evidence),
-      ...answersByOtherRules(evidence),
-      ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
-      ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
-      ...outOfPeriods(evidence),
-      ...overtakenInRedis(evidence),
-      ...lateAnswers(evidence),
-      ...lateNews(evidence),
-      ...wrongAnswers(evidence),
-      ...unfoundedApprovals(evidence),
-      ...atTheEnd,
-    ],
-  });
+function violationsIn(evidence: Evidence): string[] {
+  return [
+    ...evidence.account.violations,
+    ...undeclaredLimits(evidence),
+    ...answersByOtherRules(evidence),
+    ...overtakenInRedis(evidence),
+    ...lateAnswers(evidence),
+    ...lateNews(evidence),
+    ...wrongAnswers(evidence),
+    ...unfoundedApprovals(evidence),
+  ];
 }

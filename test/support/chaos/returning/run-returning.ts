@@ -78,7 +78,7 @@ async function runOn(
     ];
     await account.upToNow();
     const evidence = {
-      ...{ keys: RETURNING_KEYS, runs: account.runs, faults },
+      ...{ runs: account.runs, faults },
       ...{ visits: visits.all, terms: visits.terms },
       lateMillis: (from: number, to: number) => standstills.millisWithin(from, to),
       longestStandstill: (from: number, to: number) => standstills.longestWithin(from, to),
