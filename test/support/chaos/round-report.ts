@@ -9,7 +9,7 @@ export interface RoundReport {
   readonly seconds: number;
   /** How often each fault happened. */
   readonly faults: Readonly<Record<string, number>>;
-  /** How often rules and tokens changed, by how. */
+  /** How often rules changed, by how. */
   readonly reloads: Readonly<Record<string, number>>;
   /** What happened, and when in the round. */
   readonly timeline: readonly string[];

@@ -71,7 +71,7 @@ async function runOn(
     const faults = await runFaults(kinds, random.fork('faults'), round.seconds * 1000);
     await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => clients.stop());
     const atTheEnd = [
-      ...(await notRecovered(fleet, KEYS, {})),
+      ...(await notRecovered(fleet, KEYS)),
       ...(await stillWaiting(fleet)),
       ...(await leftovers([redis], round.isQuick)),
       ...misbehaviour(fleet.members, await fleet.stop()),
