@@ -21,11 +21,6 @@ test('the invariants hold in any order of events, and nothing is left', async ()
   await runSimulation(redis.client, 1, (started) => started < SCHEDULES);
 });
 
-async function violationOf(shape: string, ...steps: string[]): Promise<Error | undefined> {
-  const { violation } = await runSteps(redis.client, simulatedScripts(), parseShape(shape), steps);
-  return violation;
-}
-
 describe('the simulation', () => {
   test.each(SEEDS)(
     'does the same again for the same seed, and for the same steps (%d)',
@@ -52,19 +47,6 @@ describe('the simulation', () => {
       steps,
     );
     expect(outcome).toMatchObject({ steps: ['ask A c1 wait', 'tick A'], violation: undefined });
-  });
-
-  test("measures a wait by its replica's clock", async () => {
-    const violation = await violationOf(
-      'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
-      'rules A max=2 queue=5',
-      ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
-      'ask A c6 wait limit=9390',
-      ...['tick A', 'run A', 'answer A'],
-      // B has a lower maximum, so c6 no longer comes in time.
-      'ask B c7 wait',
-    );
-    expect(violation).toBeUndefined();
   });
 
   test('can write and read the shape of every world', () => {
