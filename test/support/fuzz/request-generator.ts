@@ -188,6 +188,12 @@ export class RequestGenerator {
     return this.#frameRight({ ...this.#releaseTarget(key, requestId), statuses });
   }
 
+  /** What a vendor says remains of a key's own limit, by a caller that may say it. */
+  report(key: string, remaining: number): ModelledRequest {
+    const ask = this.#reportTarget(key, `remaining=${remaining}`);
+    return this.#frameRight({ ...ask, statuses: [200] });
+  }
+
   metrics(): ModelledRequest {
     return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
   }

@@ -12,6 +12,7 @@ import {
   pileUp,
   pipeline,
   queue,
+  report,
   type Session,
 } from './scenarios.js';
 import { trespass } from './declared-scenarios.js';
@@ -35,7 +36,7 @@ const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
-  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
+  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, report, pileUp, abandoned, oddTarget,
   manyChecks, manyChecks, noCall, bodyParameters,
 ]; // prettier-ignore
 /** For a service with rules and tokens. */

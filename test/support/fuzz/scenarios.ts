@@ -100,6 +100,27 @@ export async function queue(session: Session): Promise<void> {
   }
 }
 
+/** No more is approved than a vendor says remains of a limit, and a release gives none of it back. */
+export async function report(session: Session): Promise<void> {
+  const { random, requests, target } = session;
+  const key = requests.freshKey();
+  const maximum = 9;
+  const check = requests.check(key, `maxRequests=${maximum}`);
+  const [before, said] = [random.whole(1, 3), random.whole(0, maximum + 1)];
+  let approved: string | undefined;
+  for (let left = before; left > 0; left -= 1) approved = await soleAnswer(session, check);
+  const remaining = Math.min(said, maximum - before);
+  const answer = await answerOf(session, requests.report(key, said));
+  const { remaining: answered } = (answer && parse(answer.body)) ?? {};
+  if (answered !== remaining) session.violated(`a report of ${said} is answered`, key, answer);
+  if (said < maximum - before && random.chance(0.5)) {
+    await answerOf(session, requests.release(key, approved ?? '', [200]));
+    target.keys.released(key);
+  }
+  for (let left = remaining; left > 0; left -= 1) await soleAnswer(session, requests.check(key));
+  await answerOf(session, requests.check(key, '', [429]));
+}
+
 /** Answers pile up behind a waiting check until Node stops reading: a disconnect must still be noticed. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
