@@ -5,7 +5,6 @@ import { endEverythingAfterwards } from '../support/chaos/end-everything.js';
 import { expectNoViolations, say } from '../support/chaos/expect-no-violations.js';
 import type { RoundReport } from '../support/chaos/round-report.js';
 import { runChaos } from '../support/chaos/run-chaos.js';
-import { summaryText } from '../support/chaos/summary.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 /** Time besides the faults: for starts, the last answers, the end of keys, and failovers. */
@@ -33,5 +32,4 @@ const reports: RoundReport[] = [];
 afterAll(() => {
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(reports, undefined, 2)}\n`);
-  say(summaryText(reports));
 });

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 
 import { endEverythingAfterwards } from '../support/chaos/end-everything.js';
 import { say } from '../support/chaos/expect-no-violations.js';
-import { expectRecovered, matrixText } from '../support/chaos/recovery/matrix-report.js';
+import { expectRecovered } from '../support/chaos/recovery/matrix-report.js';
 import { recoveryOptions } from '../support/chaos/recovery/recovery-options.js';
 import { type MatrixReport, runMatrix } from '../support/chaos/recovery/run-matrix.js';
 
@@ -31,5 +31,4 @@ const reports: MatrixReport[] = [];
 afterAll(() => {
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(new URL('recovery.json', RESULTS), `${JSON.stringify(reports, undefined, 2)}\n`);
-  say(reports.map(matrixText).join('\n\n'));
 });

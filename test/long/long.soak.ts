@@ -4,7 +4,6 @@ import { chaosOptions } from '../support/chaos/chaos-options.js';
 import { endEverythingAfterwards } from '../support/chaos/end-everything.js';
 import { say } from '../support/chaos/expect-no-violations.js';
 import { runSoak } from '../support/chaos/soak/run-soak.js';
-import { samplesText } from '../support/chaos/soak/sample.js';
 
 const RESULTS = new URL('./results/', import.meta.url);
 const OTHER_TIMEOUT_MILLIS = 300_000;
@@ -19,7 +18,6 @@ test(
     const report = await runSoak(seed, seconds);
     mkdirSync(RESULTS, { recursive: true });
     writeFileSync(new URL('soak.json', RESULTS), `${JSON.stringify(report, undefined, 2)}\n`);
-    say(`${report.requests} requests\n${samplesText(report.samples)}`);
     expect(report.violations).toEqual([]);
   },
   seconds * 1000 + OTHER_TIMEOUT_MILLIS,

@@ -50,11 +50,11 @@ export interface UnreadFlood {
   stop(): Promise<void>;
 }
 
-export async function floodUnread(url: string, headers: () => Headers): Promise<UnreadFlood> {
+export async function floodUnread(url: string): Promise<UnreadFlood> {
   const memory = async (): Promise<number> =>
-    (await scrape(url, headers())).value('process_resident_memory_bytes');
+    (await scrape(url)).value('process_resident_memory_bytes');
   const before = await memory();
-  const texts = largeRequests(headers()).map((text) => text.repeat(REQUESTS));
+  const texts = largeRequests({}).map((text) => text.repeat(REQUESTS));
   const sockets = await Promise.all(
     Array.from({ length: CONNECTIONS }, (_, i) => sendOnly(url, texts[i % texts.length]!)),
   );

@@ -42,7 +42,7 @@ afterEach(killReplicas);
 function declared(refusesStrangers: boolean): [Record<string, string>, Declared] {
   const name = uniqueKey();
   const [tokens, rules] = [join(folder, `${name}.tokens`), join(folder, `${name}.rules`)];
-  const goesBy = { callers: CALLERS, refusesStrangers, rulesFile: rules };
+  const goesBy = { callers: CALLERS, refusesStrangers };
   writeFileSync(tokens, tokensText(goesBy));
   writeFileSync(rules, rulesText());
   const settings = {

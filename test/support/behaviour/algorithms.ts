@@ -1,6 +1,6 @@
 import { type Algorithm, FIXED_WINDOW, type LimitState } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
-import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import type { DeclaredLimits } from '../limits.js';
 import type { WatchedCheck } from '../watched-check.js';
 import { type KeyUnderTest, useKey } from './use-key.js';
 
@@ -95,13 +95,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(2);
     });
 
-    test('with few steps have room again a window and a step later', async () => {
-      key.use({ name: 'sliding_window', steps: 2 }, 1);
-      await approve();
-      await expectRoomAt(1500);
-      await expectRoomAt(3000);
-    });
-
     test('give back what is released to the step in which it was approved', async () => {
       key.use(SLIDING, 3);
       await approve({ hits: 2 });
@@ -114,17 +107,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await at(1100);
       expect(await used()).toBe(1);
       await at(1200);
-      expect(await used()).toBe(0);
-    });
-
-    test('know an approval for as long as it counts', async () => {
-      key.use(SLIDING, 3);
-      const [first, second] = [await approve(), await approve()];
-      await at(1099);
-      expect(await release(first)).toBe(true);
-      await at(1100);
-      expect(await release(second)).toBe(false);
-      expect(await amend(second, 3)).toBeUndefined();
       expect(await used()).toBe(0);
     });
 
@@ -151,36 +133,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       const next = await approve({ holdMillis: 2000 });
       await expectRoomAt(5000);
       expect(await release(next)).toBe(false);
-    });
-
-    test('that keep what is released count held and released approvals in their steps alone', async () => {
-      const starts: FurtherLimit = {
-        name: 'starts',
-        windowMillis: WINDOW,
-        maximum: 2,
-        algorithm: SLIDING,
-        counts: 'requests',
-        keepsReleased: true,
-      };
-      key.use(FIXED_WINDOW, 20);
-      await key.change({ ...limitsOf(FIXED_WINDOW, 20), further: [starts] });
-      await approve({ holdMillis: 5000, hits: 3 });
-      await release(await approve());
-      expect(await key.inspect()).toMatchObject({ limits: [{ used: 3 }, { used: 2 }] });
-      await expectRoomAt(1100);
-      expect(await key.inspect()).toMatchObject({ limits: [{ used: 4 }, { used: 1 }] });
-    });
-
-    test('count on in a longer window that comes into force while somebody waits', async () => {
-      await key.change({ ...limitsOf(SLIDING, 2), windowMillis: 10 });
-      await approve();
-      const waiter = await wait({ hits: 2 });
-      await key.change(limitsOf(SLIDING, 2));
-      waiter.disconnect();
-      await key.harness.quiet();
-      // By the shorter window, the key would be idle.
-      await at(500);
-      expect(await used()).toBe(1);
     });
 
     test('serve waiters in their order when steps end', async () => {
@@ -219,42 +171,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(approvedOf(waiters)).toEqual([true, true, true, false, false]);
       await at(3300);
       expect(approvedOf(waiters)).toEqual([true, true, true, true, true]);
-    });
-    test('expect the turn of a wait after all that is above a lowered maximum', async () => {
-      key.use(SLIDING, 4);
-      await approve({ hits: 2 });
-      await at(150);
-      await approve({ hits: 2 });
-      const late = { canWait: true, maxRequests: 1, maxWaitMillis: 1049 };
-      expect(await check(late)).toMatchObject({ reason: 'turn_too_late', turnMillis: 1050 });
-      const waiter = await wait({ maxWaitMillis: 1050 });
-      await at(1199);
-      expect(waiter.settled).toBeUndefined();
-      await at(1200);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-    });
-
-    test('serve a waiter with more hits than a lowered maximum when nothing counts', async () => {
-      key.use(SLIDING, 4);
-      await approve();
-      await at(150);
-      await approve({ hits: 3 });
-      const waiter = await wait({ hits: 4 });
-      await check({ maxRequests: 2 });
-      await at(1199);
-      expect(waiter.settled).toBeUndefined();
-      await at(1200);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-      expect(await used()).toBe(4);
-    });
-
-    test('are forgotten with a key that is idle', async () => {
-      key.use(SLIDING, 2);
-      await approve();
-      await at(3999);
-      expect(await used()).toBe(0);
-      await at(4000);
-      expect(await key.inspect()).toBeUndefined();
     });
   });
 
@@ -325,19 +241,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(approvedOf(waiters)).toEqual([true, true, true]);
     });
 
-    test('serve waiters whose times are fractions of a millisecond', async () => {
-      key.use(bucket(1), 30);
-      await approve();
-      const waiters = [await wait(), await wait(), await wait()];
-      await at(33);
-      expect(approvedOf(waiters)).toEqual([false, false, false]);
-      // Redis's clock in this test has whole milliseconds, so that a replica asks up to three times.
-      await at(35);
-      expect(approvedOf(waiters)).toEqual([true, false, false]);
-      await at(102);
-      expect(approvedOf(waiters)).toEqual([true, true, true]);
-    });
-
     test('give back what has not drained of an approval that is released', async () => {
       key.use(bucket(2), 10);
       const id = await approve();
@@ -349,28 +252,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await expectRoomAt(150);
     });
 
-    test('approve nothing sooner for a release of what has drained', async () => {
-      key.use(bucket(1), 10);
-      const first = await approve();
-      await at(100);
-      const second = await approve();
-      expect(await release(first)).toBe(true);
-      await at(201);
-      expect(await release(second)).toBe(false);
-      await approve();
-      await expectRoomAt(301);
-    });
-
-    test('keep the pace after a release of what was approved before it was lowered', async () => {
-      key.use(bucket(1), 100);
-      const id = await approve();
-      await at(10);
-      expect(await outcome({ maxRequests: 10 })).toBe('approved');
-      await at(20);
-      expect(await release(id)).toBe(true);
-      await expectRoomAt(110);
-    });
-
     test('count corrections of hits: less by what has not drained, more from now on', async () => {
       key.use(bucket(5), 10);
       const id = await approve({ hits: 5 });
@@ -380,37 +261,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await amend(id, 8)).toEqual({});
       expect(await used()).toBe(8);
       await expectRoomAt(500);
-    });
-
-    test('give back no more than a correction has added, since the level has a bound', async () => {
-      key.use(bucket(2), 10);
-      await approve();
-      const id = await approve();
-      expect(await amend(id, 50)).toEqual({});
-      expect(await used()).toBe(12);
-      expect(await release(id)).toBe(true);
-      expect(await used()).toBe(1);
-    });
-
-    test('are not raised by the renewal of a hold that a correction could not add in full', async () => {
-      key.use(bucket(2), 10);
-      const id = await approve({ holdMillis: 10_000 });
-      expect(await amend(id, 50)).toMatchObject({ holdMillis: 10_000 });
-      await at(500);
-      expect(await used()).toBe(7);
-      const { limiter } = key.harness;
-      expect(await limiter.amend(key.key, id, { holdMillis: 5000 })).toEqual({ holdMillis: 5000 });
-      expect(await used()).toBe(7);
-    });
-
-    test('say when one more hit fits, also above their burst', async () => {
-      key.use(bucket(1), 10);
-      const id = await approve();
-      expect(await amend(id, 4)).toEqual({});
-      expect(await check()).toMatchObject({
-        quota: { limits: [{ remaining: 0, resetMillis: 400 }] },
-      });
-      await expectRoomAt(400);
     });
 
     test('take what a hold needs once', async () => {
@@ -430,34 +280,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await outcome({ hits: 2, maxRequests: 5 })).toBe('approved');
       await expectRoomAt(400);
       expect(await key.own()).toMatchObject({ maximum: 5, used: 5 });
-    });
-
-    test('keep what counts while the maximum is 0', async () => {
-      key.use(bucket(4), 10);
-      await approve({ hits: 4 });
-      expect(await check({ maxRequests: 0, canWait: true })).toMatchObject({
-        reason: 'queue_full',
-      });
-      await at(500);
-      expect(await check()).toMatchObject({ reason: 'limit_reached' });
-      expect(await outcome({ maxRequests: 10 })).toBe('denied');
-      await expectRoomAt(600);
-    });
-
-    test('serve a waiter with more hits than a lowered burst when they are empty', async () => {
-      key.use(bucket(5), 10);
-      await approve({ hits: 5 });
-      const waiter = await wait({ hits: 5 });
-      // The level is the new burst and the new maximum at most.
-      await check({ maxRequests: 2 });
-      expect(await used()).toBe(4);
-      await at(1999);
-      expect(waiter.settled).toBeUndefined();
-      await at(2000);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-      expect(await used()).toBe(4);
-      // At the maximum that the waiter came for, all five hits count.
-      expect(await outcome({ maxRequests: 5 })).toBe('denied');
     });
 
     test.each<[maxima: string, low: number]>([
@@ -495,33 +317,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       }
     });
 
-    test('drain what a lower maximum has cut off at the pace of the higher one', async () => {
-      key.use(bucket(5), 10);
-      const id = await approve({ hits: 5 });
-      expect(await amend(id, 15)).toEqual({});
-      const usedAt = async (millis: number, maxRequests: number): Promise<number | undefined> => {
-        await at(millis);
-        // As many hits as the burst fit into no bucket that is not empty.
-        expect(await outcome({ maxRequests, hits: Math.min(maxRequests, 5) })).toBe('denied');
-        return used();
-      };
-      expect(await usedAt(0, 1)).toBe(2);
-      expect(await usedAt(500, 10)).toBe(10);
-      expect(await usedAt(500, 1)).toBe(2);
-      expect(await usedAt(700, 2)).toBe(4);
-      expect(await usedAt(1200, 10)).toBe(3);
-      await at(1500);
-      expect(await outcome({ hits: 5 })).toBe('approved');
-    });
-
-    test('have nothing left of what a lower maximum has cut off two windows later', async () => {
-      key.use(bucket(5), 10);
-      expect(await amend(await approve({ hits: 5 }), 15)).toEqual({});
-      expect(await outcome({ maxRequests: 1 })).toBe('denied');
-      await at(2000);
-      expect(await outcome({ hits: 5, maxRequests: 10 })).toBe('approved');
-    });
-
     test('count releases and corrections at a lower maximum at the higher one as well', async () => {
       key.use(bucket(10), 10);
       expect(await amend(await approve({ hits: 10 }), 20)).toEqual({});
@@ -554,37 +349,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(50);
     });
 
-    test('keep a level that is above a burst which was lowered since', async () => {
-      key.use(bucket(5), 10);
-      const [first, second] = [await approve({ hits: 4 }), await approve()];
-      expect(await amend(first, 14)).toEqual({});
-      await key.change(limitsOf(bucket(1), 10));
-      expect(await outcome()).toBe('denied');
-      expect(await used()).toBe(15);
-      expect(await release(second)).toBe(true);
-      expect(await used()).toBe(14);
-      expect(await amend(first, 15)).toEqual({});
-      expect(await used()).toBe(14);
-      expect(await amend(first, 13)).toEqual({});
-      expect(await used()).toBe(13);
-    });
-
-    test('keep a level that a request allows when the rules change', async () => {
-      key.use(bucket(50), 10);
-      await approve({ hits: 50, maxRequests: 100 });
-      await key.change(limitsOf(bucket(60), 10));
-      expect(await outcome({ hits: 11 })).toBe('denied');
-      expect(await key.own()).toMatchObject({ algorithm: bucket(60), maximum: 100, used: 50 });
-    });
-
-    test('keep a level that the maximum of a request allows, whatever the rules of its check say', async () => {
-      key.use(bucket(50), 50);
-      await approve({ hits: 50 });
-      await key.change(limitsOf(bucket(50), 2));
-      expect(await outcome({ maxRequests: 20 })).toBe('denied');
-      expect(await used()).toBe(40);
-    });
-
     test('let waiters have 30 ms more at once after a pause, and no more than that', async () => {
       key.use(bucket(1), 100);
       await approve();
@@ -613,29 +377,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await at(2000);
       await approve();
       expect(await outcome()).toBe('denied');
-    });
-
-    test('let waiters have no more at once because the maximum changes', async () => {
-      key.use(bucket(1), 10);
-      await approve();
-      await key.harness.limiter.pause(key.key, 101);
-      const waiters = [await wait(), await wait()];
-      // The bucket is empty from now on.
-      await at(100);
-      expect(await outcome({ maxRequests: 20 })).toBe('denied');
-      await at(149);
-      expect(approvedOf(waiters)).toEqual([true, false]);
-      await at(150);
-      expect(approvedOf(waiters)).toEqual([true, true]);
-    });
-
-    test('are forgotten with a key that is idle', async () => {
-      key.use(bucket(1), 1);
-      await approve();
-      await at(3999);
-      expect(await used()).toBe(0);
-      await at(4000);
-      expect(await key.inspect()).toBeUndefined();
     });
   });
 
@@ -694,18 +435,6 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       },
     );
 
-    test('to fixed windows keeps what is held beyond them', async () => {
-      key.use(SLIDING, 2);
-      await approve({ holdMillis: 1500 });
-      await at(100);
-      await key.change(limitsOf(FIXED_WINDOW, 2));
-      await approve();
-      expect(await key.used()).toBe(2);
-      await at(1100);
-      await approve();
-      await key.expectRoomAt(1500);
-    });
-
     test('serves waiters who have room by the new one', async () => {
       key.use(SLIDING, 2);
       await approve({ hits: 2 });
@@ -743,12 +472,6 @@ export function describeExtremes(name: string, createHarness: HarnessFactory): v
       expect(await outcome({ hits: 1_000_001 })).toBe('denied');
       expect(await outcome({ hits: 1_000_000 })).toBe('approved');
       expect(await key.used()).toBe(BILLION);
-    });
-
-    test('a billion per second one by one', async () => {
-      await use(bucket(1), BILLION, WINDOW);
-      expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 0.001 }] } });
-      await expectRoomAt(1);
     });
 
     test('a billion per year one by one, each 31.6224 ms', async () => {

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-
 import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
 import { type Decision, isVerdict } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
@@ -80,15 +78,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         });
       });
 
-      test('that fits into the requests but not into the hits is denied', async () => {
-        await approve({ hits: 20 });
-        await harness.advance(1000);
-        await approve({ hits: 20 });
-        await harness.advance(1000);
-        expect(exceeded(await check({ hits: 11 }), 11)).toEqual(['tokens', 8000]);
-        expect(await outcome({ hits: 10 })).toBe('approved');
-      });
-
       test('that several deny is told of the one that has room last', async () => {
         for (let i = 0; i < 3; i += 1) await approve({ hits: 6 });
         expect(exceeded(await check({ hits: 3 }), 3)).toEqual(['minute', 60_000]);
@@ -153,15 +142,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await release(first)).toBe(false);
       });
 
-      test('is unknown when all windows of the approval are over', async () => {
-        const first = await approve();
-        await harness.advance(59_999);
-        await check();
-        await harness.advance(1);
-        expect(await release(first)).toBe(false);
-        expect(await approvedOf(MINUTE)).toBe(0);
-      });
-
       test('serves the waiters', async () => {
         const [first] = await Promise.all([approve(), approve(), approve()]);
         await harness.advance(1000);
@@ -169,19 +149,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await release(first)).toBe(true);
         expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
         expect(await approvedOf(MINUTE)).toBe(3);
-      });
-
-      test('of one that gives room in the limit that has it last lets waiters go with the others', async () => {
-        limits = { ...OWN, maxRequests: 1, further: [{ ...MINUTE, maximum: 2 }] };
-        const first = await approve();
-        await harness.advance(1000);
-        await approve();
-        const waiter = await wait();
-        expect(await release(first)).toBe(true);
-        await harness.advance(999);
-        expect(waiter.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       });
 
       test('gives nothing back to a limit that keeps what is released', async () => {
@@ -193,15 +160,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await harness.advance(1000);
         expect(await release(second)).toBe(false);
         expect(await approvedOf(STARTS)).toBe(2);
-      });
-
-      test('of an approval that nobody has got gives back to each limit', async () => {
-        await setFurther({ ...STARTS, maximum: 1 });
-        const first = await approve();
-        harness.limiter.giveBack(key, first);
-        await harness.quiet();
-        expect(await approvedOf(STARTS)).toBe(0);
-        expect(await outcome()).toBe('approved');
       });
     });
 
@@ -246,20 +204,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       });
 
-      test('at the head needs its hits in each, and is not overtaken', async () => {
-        await setFurther({ ...TOKENS, maximum: 10 });
-        await approve({ hits: 4 });
-        const waiter = await wait({ hits: 8 });
-        expect(await outcome()).toBe('denied');
-        const second = await wait();
-        await harness.advance(9999);
-        expect([waiter.settled, second.settled]).toEqual([undefined, undefined]);
-        await harness.advance(1);
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-        expect(await second.decision).toMatchObject({ outcome: 'approved' });
-        expect(await approvedOf(TOKENS)).toBe(9);
-      });
-
       test('is denied at once if its turn comes later than it can wait', async () => {
         await setFurther({ ...MINUTE, maximum: 1 });
         await approve();
@@ -270,17 +214,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(next).toMatchObject({ reason: 'turn_too_late', turnMillis: 120_000 });
         await harness.advance(60_000);
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-      });
-
-      test('learns what each limit has left when its wait ends', async () => {
-        const ids = [await approve(), await approve(), await approve()];
-        await release(ids[0] ?? '');
-        await approve();
-        const waiter = await wait({ maxWaitMillis: 500 });
-        await harness.advance(500);
-        const decision = await waiter.decision;
-        expect(decision).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
-        expect(exceeded(decision)).toEqual(['minute', 59_500]);
       });
     });
 
@@ -295,18 +228,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await release(held)).toBe(true);
         expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
         expect(await approvedOf(TOKENS)).toBe(4);
-      });
-
-      test('that lapses gives back what it took, one where requests count', async () => {
-        await setFurther({ ...MINUTE, maximum: 1 });
-        await approve({ hits: 2, holdMillis: 61_500 });
-        await harness.advance(60_000);
-        expect(await approvedOf(MINUTE)).toBe(1);
-        const waiter = await wait();
-        await harness.advance(1499);
-        expect(waiter.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
       });
 
       test('does not count in later windows of a limit that keeps what is released', async () => {
@@ -350,30 +271,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await approvedOf(MINUTE)).toBe(2);
       });
 
-      test('that add one let waiters wait for it', async () => {
-        await setFurther({ ...MINUTE, maximum: 1 });
-        await approve();
-        const waiter = await wait({ hits: 2 });
-        await setFurther({ ...TOKENS, maximum: 3 });
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-        const second = await wait({ hits: 2 });
-        await harness.advance(9999);
-        expect(second.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await second.decision).toMatchObject({ outcome: 'approved' });
-      });
-
-      test('keep the key until the window ends in which they approved a waiter', async () => {
-        await setFurther();
-        await harness.limiter.pause(key, 500);
-        const waiter = await wait();
-        await setFurther(MINUTE);
-        await harness.advance(500);
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-        await harness.advance(20_000);
-        expect(await approvedOf(MINUTE)).toBe(1);
-      });
-
       test('that change its window keep what was approved while that goes on', async () => {
         await approve();
         await setFurther({ ...MINUTE, windowMillis: 5000 });
@@ -389,44 +286,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await approvedOf(MINUTE)).toBe(2);
       });
 
-      test('that make its window so short that it is over count what was approved in the current one', async () => {
-        const first = await approve();
-        await harness.advance(8000);
-        await approve();
-        await approve();
-        // The windows of 3.5 s are those at 7 and at 10.5 s. The approval at 0 s counts as well: ids have no times.
-        await setFurther({ ...MINUTE, windowMillis: 3500, maximum: 4 });
-        expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
-        expect(await approvedOf(MINUTE)).toBe(4);
-        expect(await release(first)).toBe(true);
-        await harness.advance(2499);
-        expect(await approvedOf(MINUTE)).toBe(3);
-        await harness.advance(1);
-        expect(await approvedOf(MINUTE)).toBe(0);
-        await approve();
-        expect(await approvedOf(MINUTE)).toBe(1);
-      });
-
-      test('that make its window longer keep the key until the end of that window', async () => {
-        await setFurther({ ...MINUTE, windowMillis: 5000 });
-        await approve();
-        await setFurther({ ...MINUTE, windowMillis: 30_000 });
-        await harness.advance(1000);
-        // A call that keeps no key brings the rules.
-        expect(await release(randomUUID())).toBe(false);
-        await harness.advance(28_999);
-        expect(await approvedOf(MINUTE)).toBe(1);
-      });
-
-      test('keep no idle key for a window of its own limit in which only a hold counted', async () => {
-        await setFurther();
-        const held = await approve({ holdMillis: 5000 });
-        await harness.advance(4500);
-        limits = { ...OWN, further: [STARTS] };
-        expect(await release(held)).toBe(true);
-        expect(await inspect()).toBeUndefined();
-      });
-
       test('that change what it counts begin it again', async () => {
         await approve({ hits: 5 });
         await setFurther({ ...MINUTE, counts: 'hits', maximum: 10 });
@@ -440,20 +299,6 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await outcome()).toBe('approved');
         await harness.advance(1000);
         expect(exceeded(await check())).toEqual(['minute', 59_000]);
-      });
-
-      test('with another window of the key reach waiters at its boundary, though a limit is full', async () => {
-        await setFurther({ ...MINUTE, maximum: 1 });
-        await approve();
-        const waiter = await wait();
-        await harness.advance(300);
-        limits = { ...OWN, windowMillis: 500 };
-        harness.limiter.limitsChanged();
-        await harness.quiet();
-        await harness.advance(699);
-        expect(waiter.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       });
     });
 

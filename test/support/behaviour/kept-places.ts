@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { CheckRequest, Decision } from '../../../src/limiter/limiter.js';
-import type { Algorithm } from '../../../src/limiter/limits.js';
+import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { until } from '../until.js';
@@ -19,7 +18,7 @@ const BLOCKED = 25 * WINDOW;
 export function describeKeptPlaces(name: string, createHarness: HarnessFactory): void {
   describe(`kept places: ${name}`, () => {
     const subject = useKey(createHarness, LIMITS);
-    const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
+    const { harness, key, restart, check, approve, wait, release, inspect } = subject;
     let id: string;
     beforeEach(() => {
       id = randomUUID();
@@ -114,20 +113,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await last.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('is kept for the whole time again after each check of it', async () => {
-        await block();
-        let kept = await keep();
-        for (let again = 0; again < 3; again += 1) {
-          await leave(kept);
-          await harness.advance(KEEP - 1);
-          kept = comeBack();
-          await harness.quiet();
-          await harness.advance(KEEP);
-          expect(await waiting()).toBe(1);
-        }
-        expect(kept.settled).toBeUndefined();
-      });
-
       test('is kept for as long as the newest check says', async () => {
         await block();
         await leave(await keep());
@@ -147,13 +132,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await harness.quiet();
         later.disconnect();
         expect(await later.decision).toEqual({ outcome: 'withdrawn' });
-        await untilWaiting(0);
-      });
-
-      test('is withdrawn by a check that can not wait', async () => {
-        await block();
-        await leave(await keep());
-        expect(await check({ requestId: id })).toMatchObject({ reason: 'wait_expired' });
         await untilWaiting(0);
       });
 
@@ -177,35 +155,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await release(blocking);
         expect(await last.decision).toMatchObject({ outcome: 'approved' });
         await expectUnknown();
-      });
-
-      test('stays in a pause, and its turn comes when the pause is over', async () => {
-        await fill();
-        await leave(await keep());
-        await harness.limiter.pause(key, 1.5 * WINDOW);
-        await harness.advance(1.5 * WINDOW - 1);
-        expect(await waiting()).toBe(1);
-        const later = comeBack();
-        await harness.quiet();
-        expect(later.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await later.decision).toEqual(sameApproval());
-      });
-
-      test('gets the room that an override makes', async () => {
-        await fill();
-        await leave(await keep());
-        expect(await outcome({ maxRequests: 3 })).toBe('denied');
-        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 1, waiting: 0 });
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 0 });
-      });
-
-      test('gets the room that the overrides of a later check make', async () => {
-        await fill();
-        await leave(await keep());
-        expect(await comeBack({ maxRequests: 3 }).decision).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], held: 0, waiting: 0 });
       });
     });
 
@@ -270,28 +219,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(harness.unclaimed()).toBe(0);
         expect(await inspect()).toMatchObject({ held: 0, waiting: 0 });
       });
-
-      test('is approved at once if there is room', async () => {
-        expect(await comeBack({ answerMillis: 0 }).decision).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 0 });
-        await harness.advance(WINDOW);
-        expect(await used()).toBe(0);
-      });
-
-      test('is one of a chain that ends with the approval', async () => {
-        await fill();
-        const last = await wait();
-        await check({ maxRequests: 1 });
-        const outcomes: string[] = [];
-        for (let link = 0; link < 3; link += 1) {
-          const one = comeBack({ answerMillis: 3000 });
-          await harness.advance(3000);
-          outcomes.push((await one.decision).outcome);
-        }
-        expect(outcomes).toEqual(['waiting', 'waiting', 'approved']);
-        expect(await last.decision).toMatchObject({ outcome: 'approved' });
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0, waiting: 0 });
-      });
     });
 
     describe('a request that is approved while its caller is gone', () => {
@@ -322,16 +249,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await used()).toBe(0);
       });
 
-      test('exceeds no maximum when its caller comes', async () => {
-        await grant();
-        await harness.advance(WINDOW);
-        await approve();
-        expect(await outcome()).toBe('denied');
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 0 });
-        expect(await outcome()).toBe('denied');
-      });
-
       test('lapses after keepMillis, and is unknown then', async () => {
         await grant();
         await harness.advance(KEEP - 1);
@@ -339,18 +256,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await harness.advance(1);
         expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
         await expectUnknown();
-        expect(harness.unclaimed()).toBe(1);
-      });
-
-      test('makes room for those who wait when it lapses', async () => {
-        await grant();
-        await approve({ holdMillis: BLOCKED });
-        const last = await wait();
-        await harness.advance(KEEP - 1);
-        expect(last.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await last.decision).toMatchObject({ outcome: 'approved' });
-        expect(await used()).toBe(2);
         expect(harness.unclaimed()).toBe(1);
       });
 
@@ -365,14 +270,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(harness.unclaimed()).toBe(0);
       });
 
-      test('is released once its caller has got it', async () => {
-        await grant();
-        await check({ requestId: id });
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(0);
-        await expectConflict(check({ requestId: id }), 'used');
-      });
-
       test('is corrected only once its caller has got it', async () => {
         await grant();
         expect(await harness.limiter.amend(key, id, { hits: 2 })).toBeUndefined();
@@ -381,16 +278,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await check({ requestId: id });
         expect(await harness.limiter.amend(key, id, { hits: 2 })).toEqual({});
         expect(await used()).toBe(2);
-      });
-
-      test('takes all of its hits, before and after its caller comes', async () => {
-        await grant({ hits: 2 });
-        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 2 });
-        await expectConflict(comeBack().decision, 'other_hits');
-        expect(await comeBack({ hits: 2 }).decision).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], held: 0 });
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(0);
       });
 
       test('waits for no place among the holds of its key', async () => {
@@ -417,26 +304,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
         await expectConflict(comeBack({ holdMillis: HOLD }).decision, 'used');
         expect(harness.unclaimed()).toBe(0);
-      });
-
-      test('is held for its own time from its turn on if its caller is there', async () => {
-        await fill();
-        const kept = await keep({ holdMillis: HOLD });
-        await harness.advance(WINDOW);
-        expect(await kept.decision).toEqual(sameApproval());
-        expect(await harness.limiter.amend(key, id, {})).toEqual({ holdMillis: HOLD });
-        await harness.advance(HOLD - 1);
-        expect(await held()).toBe(1);
-        await harness.advance(1);
-        expect(await held()).toBe(0);
-      });
-
-      test('lapses after keepMillis if its caller does not come', async () => {
-        await grant({ holdMillis: 10 * HOLD });
-        await harness.advance(KEEP);
-        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
-        await expectUnknown();
-        expect(harness.unclaimed()).toBe(1);
       });
 
       test('waits for a place among the holds of its key', async () => {
@@ -479,15 +346,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await expectUnknown();
       });
 
-      test('ends after a check was told the place', async () => {
-        await block();
-        const kept = await keep({ maxWaitMillis: WINDOW, answerMillis: 1000 });
-        await harness.advance(1000);
-        expect(await kept.decision).toMatchObject({ outcome: 'waiting' });
-        await harness.advance(WINDOW - 1000);
-        await untilWaiting(0);
-      });
-
       test('is the one that the newest check says', async () => {
         await block();
         await leave(await keep({ maxWaitMillis: WINDOW }));
@@ -497,70 +355,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await waiting()).toBe(1);
         await harness.advance(1);
         expect(await later.decision).toMatchObject({ reason: 'wait_expired' });
-      });
-
-      test('is over if it is shorter than the request has waited', async () => {
-        await block();
-        await leave(await keep());
-        await harness.advance(WINDOW);
-        const later = await comeBack({ maxWaitMillis: WINDOW }).decision;
-        expect(later).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
-        await untilWaiting(0);
-      });
-
-      test('denies it at once if its turn can not come in time', async () => {
-        await fill();
-        const denied = await comeBack({ maxWaitMillis: WINDOW - 1 }).decision;
-        expect(denied).toMatchObject({ outcome: 'denied', reason: 'turn_too_late' });
-        expect(await waiting()).toBe(0);
-      });
-    });
-
-    const ALGORITHMS: [string, Algorithm][] = [
-      ['a sliding window', { name: 'sliding_window', steps: 4 }],
-      ['a token bucket', { name: 'token_bucket', burst: 2 }],
-    ];
-    describe.each(ALGORITHMS)('with %s', (_algorithm, algorithm) => {
-      beforeEach(() => restart({ ...LIMITS, algorithm }, {}));
-      const advanceUntil = (isDone: () => Promise<boolean>) =>
-        until(async () => {
-          await harness.advance(WINDOW / 4);
-          return isDone();
-        });
-      const granted = async (): Promise<void> => {
-        await fill();
-        await leave(await keep());
-        await advanceUntil(async () => (await waiting()) === 0);
-        expect(await held()).toBe(1);
-      };
-
-      test('an approval is kept for its caller, counts once, and is released', async () => {
-        await granted();
-        const before = await used();
-        expect(await comeBack().decision).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: before }], held: 0 });
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(before! - 1);
-        await expectConflict(check({ requestId: id }), 'used');
-      });
-
-      test('an approval whose caller does not come lapses', async () => {
-        await granted();
-        await harness.advance(KEEP);
-        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
-        await expectUnknown();
-        expect(harness.unclaimed()).toBe(1);
-      });
-
-      test('a place is taken over, and comes at its turn', async () => {
-        await fill();
-        await leave(await keep());
-        const last = await wait();
-        const later = comeBack();
-        await advanceUntil(() => Promise.resolve(later.settled !== undefined));
-        expect(await later.decision).toEqual(sameApproval());
-        await advanceUntil(() => Promise.resolve(last.settled !== undefined));
-        expect(await held()).toBe(0);
       });
     });
 
@@ -593,14 +387,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await usedOfEach()).toEqual([0, 4, 2, 4, 4]);
         expect(await release(id)).toBe(true);
         expect(await usedOfEach()).toEqual([0, 2, 2, 2, 4]);
-      });
-
-      test('each gives back an approval whose caller does not come', async () => {
-        await grant({ hits: 2 });
-        await harness.advance(KEEP);
-        await check({ hits: 2 });
-        expect(await usedOfEach()).toEqual([2, 4, 2, 4, 4]);
-        expect(harness.unclaimed()).toBe(1);
       });
     });
 
@@ -639,31 +425,6 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await release(id);
         await until(() => ended === 2);
       });
-    });
-
-    test('an approval of which two checks were told is given back by neither, since their caller may use it', async () => {
-      const claimOf = (decision: Decision): string => (decision as { claim: string }).claim;
-      const earlier = await comeBack().decision;
-      // Of a connection that has ended, if its replica was frozen.
-      const late = await comeBack().decision;
-      for (const decision of [earlier, late]) {
-        harness.limiter.giveBack(key, claimOf(decision));
-        await harness.quiet();
-      }
-      expect(await used()).toBe(1);
-      expect(await comeBack().decision).toEqual(sameApproval());
-      expect(await release(id)).toBe(true);
-      expect(await used()).toBe(0);
-    });
-
-    test('a check takes over a place here, although its caller has no place left', async () => {
-      await fill();
-      await leave(await keep());
-      const other = comeBack({ requestId: randomUUID(), noPlace: true });
-      await expect(other.decision).rejects.toMatchObject({ reason: 'too_many_waiters' });
-      const later = comeBack({ noPlace: true });
-      await harness.advance(WINDOW);
-      expect(await later.decision).toEqual(sameApproval());
     });
   });
 }

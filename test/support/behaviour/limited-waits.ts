@@ -74,33 +74,6 @@ export function describeLimitedWaits(name: string, createHarness: HarnessFactory
       expect(await third.decision).toMatchObject({ outcome: 'approved' });
     });
 
-    test('end together, and leave room in the queue', async () => {
-      await fill();
-      await check({ maxRequestsInQueue: 3 });
-      const waiting = [await wait(WINDOW), await wait(WINDOW), await wait(2 * WINDOW)];
-      await check({ maxRequests: 1 });
-      await harness.advance(WINDOW);
-      const [first, second] = await Promise.all(waiting.slice(0, 2).map((each) => each.decision));
-      expect(first).toMatchObject({ outcome: 'approved' });
-      expect(second).toEqual(denied('wait_expired'));
-      await until(async () => (await inspect())?.waiting === 1);
-      const [late, later] = [await wait(), await wait()];
-      await harness.advance(WINDOW);
-      expect(await waiting[2]!.decision).toMatchObject({ outcome: 'approved' });
-      expect([late.settled, later.settled]).toEqual([undefined, undefined]);
-    });
-
-    test('end sooner if an approval is released', async () => {
-      const given = await approve();
-      await check();
-      const waiting = await wait(WINDOW);
-      await release(given);
-      expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
-      // No timer is left that could end the wait again.
-      await harness.advance(WINDOW);
-      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], waiting: 0 });
-    });
-
     test('are denied for an estimate only where nothing was released in this window or the last', async () => {
       await check();
       const given = await approve();
@@ -124,16 +97,6 @@ export function describeLimitedWaits(name: string, createHarness: HarnessFactory
       await harness.advance(WINDOW / 2);
       await fill();
       expect(await ask(WINDOW / 2)).toEqual(denied('turn_too_late'));
-    });
-
-    test('are withdrawn if their caller disconnects', async () => {
-      await fill();
-      const waiting = await wait(WINDOW);
-      waiting.disconnect();
-      expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
-      await until(async () => (await inspect())?.waiting === 0);
-      await harness.advance(WINDOW);
-      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
     });
 
     test('report a full queue rather than a late turn, and a late turn rather than a lack of places', async () => {

@@ -2,7 +2,6 @@ import type { Decision, InstanceDetail, Quota } from '../../../src/limiter/limit
 import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits } from '../limits.js';
-import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';
 import { until } from '../until.js';
 import { startCheck, startWaiting } from '../watched-check.js';
@@ -21,15 +20,6 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
     describe('a key in detail', () => {
       const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
         harness.limiter.examine(key, mostQueued);
-
-      test('does not exist before its first check and after three windows without a check', async () => {
-        expect(await examine()).toBeUndefined();
-        await approve();
-        await harness.advance(4 * WINDOW - 1);
-        expect(await examine()).toMatchObject({ key, limits: [{ used: 0, millisToWindowEnd: 1 }] });
-        await harness.advance(1);
-        expect(await examine()).toBeUndefined();
-      });
 
       test('has the state, and the time to the end of the window', async () => {
         await fill();
@@ -112,15 +102,6 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         });
       });
 
-      test('an approval after a wait says how many approvals the new window has left', async () => {
-        await fill();
-        const waiting = await wait();
-        await harness.advance(WINDOW);
-        expect(await waiting.decision).toMatchObject({
-          quota: { limits: [{ maximum: 2, remaining: 1 }] },
-        });
-      });
-
       test('a check fails, and is not denied, if the key has as many ids as are stored', async () => {
         const small = await createHarness(LIMITS, { maxIdsPerKey: 1 });
         const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
@@ -191,10 +172,6 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         await harness.advance(WINDOW);
         expect(await waiters[2]!.decision).toMatchObject({ outcome: 'approved' });
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
-      });
-
-      test('a request that can wait is approved at once while there is room', async () => {
-        expect(await outcome({ canWait: true })).toBe('approved');
       });
 
       test('a later check does not overtake waiters', async () => {
@@ -320,14 +297,6 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         expect(second.settled).toBeUndefined();
         expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], waiting: 1 });
       });
-
-      test('also releases approvals from the queue', async () => {
-        const [first] = await fill();
-        const waiter = await wait();
-        await release(first!);
-        expect(await release(requestIdOf(await waiter.decision))).toBe(true);
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
-      });
     });
 
     describe('overrides', () => {
@@ -354,13 +323,6 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         const decisions = await Promise.all(waiters.map((waiter) => waiter.decision));
         expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
         expect(await inspect()).toMatchObject({ limits: [{ used: 4 }], waiting: 0 });
-      });
-
-      test('a waiter that a raised maximum serves is told what the check that raised it has left', async () => {
-        await fill();
-        const waiter = await wait();
-        expect(await outcome({ maxRequests: 5 })).toBe('approved');
-        expect(await waiter.decision).toMatchObject({ quota: { limits: [{ remaining: 1 }] } });
       });
 
       test('a lowered maximum revokes no approvals, and approves no more', async () => {

@@ -61,16 +61,6 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       expect(await second.decision).toMatchObject({ outcome: 'approved', waited: true });
     });
 
-    test('lets a check wait that could be approved otherwise', async () => {
-      await pause(1500);
-      const waiter = await startWaiting(harness.limiter, key);
-      await harness.advance(1500);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-      expect(await check({ canWait: true, maxWaitMillis: 0 })).toMatchObject({
-        outcome: 'approved',
-      });
-    });
-
     test('denies a wait at once that would end before', async () => {
       await pause(1500);
       const tooShort = await check({ canWait: true, maxWaitMillis: 1499 });
@@ -84,28 +74,6 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       await harness.quiet();
       expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       expect(await inspect()).toMatchObject({ pausedMillis: 0 });
-    });
-
-    test('that is ended while the window is full leaves waiters the next window', async () => {
-      await check();
-      await check();
-      await pause(60_000);
-      const waiter = await startWaiting(harness.limiter, key);
-      await pause(0);
-      await harness.quiet();
-      expect(waiter.settled).toBeUndefined();
-      await harness.advance(WINDOW);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
-    });
-
-    test('can be made shorter, of which waiters hear', async () => {
-      await pause(60_000);
-      const waiter = await startWaiting(harness.limiter, key);
-      await pause(300);
-      await harness.advance(299);
-      expect(waiter.settled).toBeUndefined();
-      await harness.advance(1);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
     });
 
     test('keeps its key for as long as it lasts', async () => {

@@ -13,7 +13,7 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
   describe(`a peek: ${name}`, () => {
     let limits = LIMITS;
     const key = useKey(createHarness, () => limits);
-    const { harness, check, approve, wait, inspect } = key;
+    const { harness, approve, wait, inspect } = key;
     beforeEach(() => {
       limits = LIMITS;
     });
@@ -51,14 +51,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       expect(await inspect()).toMatchObject({ limits: [{ used: 2 }], denied: 0 });
     });
 
-    test('of several hits is denied where fewer would fit', async () => {
-      await approve();
-      expect([await turn({ hits: 2 }), await turn()]).toEqual([
-        ['limit_reached', WINDOW],
-        'approved',
-      ]);
-    });
-
     test('of more hits than the maximum says so', async () => {
       expect(await peek({ hits: 3 })).toMatchObject({ outcome: 'denied', reason: 'too_many_hits' });
     });
@@ -85,19 +77,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       expect(await inspect()).toMatchObject({ waiting: 3, denied: 0 });
     });
 
-    test('says the turn by which a check that joined the queue is denied as too late', async () => {
-      await approve({ hits: 2 });
-      await wait();
-      await wait();
-      await harness.advance(250);
-      const late = await check({ canWait: true, maxWaitMillis: 0, hits: 2 });
-      expect(late).toMatchObject({ reason: 'turn_too_late' });
-      expect(await turn({ hits: 2 })).toEqual([
-        'limit_reached',
-        late.outcome === 'denied' && late.turnMillis,
-      ]);
-    });
-
     test('says that the key is paused, and until when', async () => {
       await harness.limiter.pause(key.key, 2500);
       expect(await peek()).toEqual({
@@ -108,15 +87,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       });
       await harness.advance(2500);
       expect(await turn()).toBe('approved');
-    });
-
-    test('counts held approvals until their holds lapse', async () => {
-      await approve({ hits: 2, holdMillis: 2500 });
-      await harness.advance(WINDOW);
-      expect(await turn()).toEqual(['limit_reached', 1500]);
-      await harness.advance(1500);
-      expect(await turn()).toBe('approved');
-      expect(await inspect()).toMatchObject({ held: 0 });
     });
 
     test('sees the limits of other rules, as a check would, and brings none of them into force', async () => {
@@ -130,34 +100,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
         limits: [{ maximum: 2, algorithm: { name: 'fixed_window' } }],
       });
       expect(await turn()).toBe('approved');
-    });
-
-    test('sees another algorithm and other further limits that take what counts over, and leaves their ids', async () => {
-      const minute = { name: 'minute', counts: 'hits', keepsReleased: false } as const;
-      const before: DeclaredLimits = {
-        ...LIMITS,
-        algorithm: { name: 'sliding_window', steps: 10 },
-        further: [{ ...minute, windowMillis: 60_000, maximum: 9 }],
-      };
-      limits = before;
-      const requestId = await approve({ hits: 2 });
-      limits = {
-        ...LIMITS,
-        algorithm: { name: 'token_bucket', burst: 2 },
-        further: [{ ...minute, name: 'hour', windowMillis: 3_600_000, maximum: 1 }],
-      };
-      expect(await peek()).toMatchObject({
-        turnMillis: WINDOW / 2,
-        quota: { limits: [{ remaining: 0 }, { name: 'hour', remaining: 1 }] },
-      });
-      limits = { ...LIMITS, maxRequests: 3 };
-      expect([await turn(), await turn({ hits: 2 })]).toEqual([
-        'approved',
-        ['limit_reached', WINDOW],
-      ]);
-      limits = before;
-      expect(await key.release(requestId)).toBe(true);
-      expect(await inspect()).toMatchObject({ limits: [{ used: 0 }, { name: 'minute', used: 0 }] });
     });
 
     test('of a key with several limits is denied by the one that is full, until it has room', async () => {
@@ -211,23 +153,6 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       await wait();
       expect(await turn()).toEqual(['limit_reached', 2300 + 2500]);
     });
-
-    test('counts what a vendor has reported, until its limit resets', async () => {
-      await approve();
-      await harness.limiter.reportRemaining(key.key, { remaining: 0, resetMillis: 600 });
-      expect(await turn()).toEqual(['limit_reached', 600]);
-      await harness.advance(600);
-      expect(await turn()).toBe('approved');
-      expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
-    });
-
-    test.each([[undefined], [{ name: 'token_bucket', burst: 1 } as const]])(
-      'at a maximum of 0 says when the limit may have room',
-      async (algorithm) => {
-        limits = { ...LIMITS, maxRequests: 0, algorithm };
-        expect(await turn()).toEqual(['limit_reached', WINDOW]);
-      },
-    );
 
     test('fails for ids that are kept, until a check would drop them', async () => {
       limits = { ...LIMITS, maxRequests: 5, algorithm: { name: 'sliding_window', steps: 2 } };

@@ -64,15 +64,6 @@ export function describeRefunds(name: string, createHarness: HarnessFactory): vo
       expect(await used()).toEqual([0]);
     });
 
-    test('ends with its window', async () => {
-      await approve({ hits: 8 });
-      await refund(8);
-      await harness.advance(WINDOW);
-      await approve({ hits: 10 });
-      expect(await outcome()).toBe('denied');
-      expect(await used()).toEqual([10]);
-    });
-
     test('of hits whose approvals are released as well counts once', async () => {
       const ids = [await approve({ hits: 4 }), await approve({ hits: 4 })];
       expect(await refund(6)).toBe(6);
@@ -81,15 +72,6 @@ export function describeRefunds(name: string, createHarness: HarnessFactory): vo
       await approve({ hits: 3 });
       expect(await release(ids[1]!)).toBe(true);
       expect(await used()).toEqual([0]);
-    });
-
-    test('and corrections of the same approval leave nothing below zero', async () => {
-      const id = await approve({ hits: 9 });
-      await refund(5);
-      await harness.limiter.amend(key, id, { hits: 1 });
-      expect(await used()).toEqual([0]);
-      await harness.limiter.amend(key, id, { hits: 6 });
-      expect(await used()).toEqual([5]);
     });
 
     test('leaves what a vendor counts', async () => {

@@ -96,37 +96,6 @@ export function describeReports(name: string, createHarness: HarnessFactory): vo
       expect(await used()).toBe(8);
     });
 
-    test('leaves the release of an approval that came after it', async () => {
-      await report(4);
-      const later = await approve({ hits: 2 });
-      expect(await used()).toBe(8);
-      expect(await release(later)).toBe(true);
-      expect(await used()).toBe(6);
-    });
-
-    test('holds back what is corrected downwards', async () => {
-      const first = await approve({ hits: 5 });
-      await report(4);
-      await harness.limiter.amend(key, first, { hits: 1 });
-      expect(await used()).toBe(6);
-    });
-
-    test('holds back a hold that lapses', async () => {
-      await approve({ hits: 3, holdMillis: 1000 });
-      await harness.advance(WINDOW);
-      await approve({ hits: 2, holdMillis: 1500 });
-      await report(2);
-      await harness.advance(500);
-      expect(await used()).toBe(8);
-    });
-
-    test('leaves held approvals as they are when it resets', async () => {
-      await approve({ hits: 3, holdMillis: 5000 });
-      await report(2, { resetMillis: 2500 });
-      await harness.advance(2500);
-      expect(await used()).toBe(3);
-    });
-
     test('that leaves less replaces another, and resets at its time', async () => {
       await report(5, { resetMillis: 3000 });
       await report(2, { resetMillis: 400 });
@@ -149,28 +118,12 @@ export function describeReports(name: string, createHarness: HarnessFactory): vo
       expect(await windowEnd()).toBe(3000);
     });
 
-    test('that resets sooner than another serves those who wait in time', async () => {
-      await report(0, { resetMillis: 3000 });
-      const waiter = await startWaiting(harness.limiter, key);
-      await report(0, { resetMillis: 1200 });
-      await harness.advance(1199);
-      expect(waiter.settled).toBeUndefined();
-      await harness.advance(1);
-      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
-    });
-
     test('tells who would wait too long for its reset', async () => {
       await report(0, { resetMillis: 3000 });
       expect(await check({ canWait: true, maxWaitMillis: 2999 })).toMatchObject({
         reason: 'turn_too_late',
         turnMillis: 3000,
       });
-    });
-
-    test('stays as it is if the maximum changes', async () => {
-      await report(4);
-      await check({ maxRequests: 20 });
-      expect(await inspect()).toMatchObject({ limits: [{ used: 7, maximum: 20 }] });
     });
 
     test('of a further limit counts in that limit alone', async () => {
@@ -212,19 +165,6 @@ export function describeReports(name: string, createHarness: HarnessFactory): vo
         algorithm: 'token_bucket',
       });
       expect(await inspect()).toBeUndefined();
-    });
-
-    test('is part of what counts if the limit gets another algorithm', async () => {
-      limits = { ...LIMITS, further: [TOKENS] };
-      await report(40, { limit: 'tokens' });
-      limits = {
-        ...LIMITS,
-        further: [{ ...TOKENS, algorithm: { name: 'sliding_window', steps: 10 } }],
-      };
-      harness.limiter.limitsChanged();
-      await harness.quiet();
-      await approve({ hits: 1 });
-      expect((await inspect())?.limits[1]).toMatchObject({ used: 61 });
     });
   });
 }

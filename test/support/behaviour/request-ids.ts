@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CheckRequest, Decision } from '../../../src/limiter/limiter.js';
-import type { Algorithm } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { uniqueKey } from '../unique-key.js';
@@ -84,13 +83,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         expect(await check({ requestId: id })).toEqual(sameApproval());
       });
 
-      test('that is approved gets the same approval while its key is paused', async () => {
-        await approve({ requestId: id });
-        await harness.limiter.pause(key, WINDOW);
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        expect(await outcome({ requestId: randomUUID() })).toBe('denied');
-      });
-
       test('that was released is rejected', async () => {
         await approve({ requestId: id });
         expect(await release(id)).toBe(true);
@@ -99,13 +91,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await expectConflict(check({ requestId: id, canWait: true }), 'used');
         expect(await used()).toBe(0);
         expect(await release(id)).toBe(false);
-      });
-
-      test('takes the overrides of each of its checks', async () => {
-        await approve({ requestId: id });
-        await check({ requestId: id, maxRequests: 1 });
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1, maximum: 1 }] });
-        expect(await outcome()).toBe('denied');
       });
 
       test('of another key is another request', async () => {
@@ -173,25 +158,11 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         });
       });
 
-      test('may be left out if they are the default', async () => {
-        await approve({ requestId: id, hits: 1 });
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        await expectConflict(check({ requestId: id, ...HELD[0] }), HELD[1]);
-      });
-
       test('stay what was asked for if the approval is corrected', async () => {
         await approve({ requestId: id });
         await harness.limiter.amend(key, id, { hits: 2 });
         expect(await check({ requestId: id })).toEqual(sameApproval());
         expect(await used()).toBe(2);
-      });
-
-      test('include all hits, which count once', async () => {
-        await approve({ requestId: id, hits: 2 });
-        expect(await check({ requestId: id, hits: 2 })).toEqual(sameApproval());
-        expect(await used()).toBe(2);
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(0);
       });
     });
 
@@ -217,26 +188,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await harness.advance(HOLD - 1);
         expect(await check({ requestId: id, holdMillis: HOLD })).toEqual(sameApproval());
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
-      });
-
-      test('with an id that Sluice has made counts once', async () => {
-        id = await approve({ holdMillis: HOLD });
-        expect(await check({ requestId: id, holdMillis: HOLD })).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
-        expect(await release(id)).toBe(true);
-        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
-      });
-
-      test('that was released late is rejected, although its key is idle', async () => {
-        await approve({ requestId: id, holdMillis: 10 * WINDOW });
-        await harness.advance(9 * WINDOW);
-        expect(await release(id)).toBe(true);
-        expect(await inspect()).toBeUndefined();
-        await harness.advance(WINDOW);
-        await expectConflict(check({ requestId: id, holdMillis: 10 * WINDOW }), 'used');
-        expect(await used()).toBe(0);
-        await approve({ requestId: randomUUID() });
-        expect(await used()).toBe(1);
       });
     });
 
@@ -264,45 +215,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
       });
 
-      test('takes it over as often as it comes, at any time', async () => {
-        const [held] = await fill();
-        await harness.limiter.pause(key, 6 * WINDOW);
-        let latest = await wait({ requestId: id });
-        const last = await wait();
-        for (let window = 0; window < 5; window += 1) {
-          await harness.advance(WINDOW);
-          latest = await takeOver(latest);
-        }
-        expect(await release(held!)).toBe(false);
-        expect(await waiting()).toBe(2);
-        await check({ maxRequests: 1 });
-        await harness.advance(WINDOW);
-        expect(await latest.decision).toEqual(sameApproval());
-        await harness.quiet();
-        expect(last.settled).toBeUndefined();
-        expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], waiting: 1 });
-      });
-
-      test('is approved by a release, and its approval is released', async () => {
-        const [given] = await fill();
-        const later = await takeOver(await wait({ requestId: id }));
-        await release(given!);
-        expect(await later.decision).toEqual(sameApproval());
-        expect(await used()).toBe(2);
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(1);
-        await expectConflict(check({ requestId: id }), 'used');
-      });
-
-      test('gets the approval if its own overrides make room', async () => {
-        await fill();
-        const earlier = await wait({ requestId: id });
-        expect(await begin({ maxRequests: 3 }).decision).toEqual(sameApproval());
-        expect(await inspect()).toMatchObject({ limits: [{ used: 3 }], waiting: 0 });
-        await harness.quiet();
-        expect(earlier.settled ?? earlier.failure).toBeDefined();
-      });
-
       test('waits for its own longest wait from then on', async () => {
         await approve({ holdMillis: 10 * WINDOW, hits: 2 });
         const earlier = await wait({ requestId: id, maxWaitMillis: WINDOW });
@@ -314,15 +226,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await harness.advance(1);
         expect(await later.decision).toMatchObject({ outcome: 'denied', reason: 'wait_expired' });
         await until(async () => (await waiting()) === 0);
-      });
-
-      test('waits on if only the earlier check had a longest wait', async () => {
-        await approve({ holdMillis: 2 * WINDOW, hits: 2 });
-        const later = await takeOver(await wait({ requestId: id, maxWaitMillis: WINDOW }));
-        await harness.advance(2 * WINDOW - 1);
-        expect(later.settled).toBeUndefined();
-        await harness.advance(1);
-        expect(await later.decision).toEqual(sameApproval());
       });
 
       test.each([
@@ -378,16 +281,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await harness.advance(WINDOW);
         expect(await again.decision).toEqual(sameApproval());
       });
-
-      test('withdraws the place, and the id may come with other terms', async () => {
-        await fill();
-        const waiter = await wait({ requestId: id });
-        waiter.disconnect();
-        await until(async () => (await waiting()) === 0);
-        await harness.advance(WINDOW);
-        expect(await check({ requestId: id, hits: 2 })).toEqual(sameApproval());
-        expect(await used()).toBe(2);
-      });
     });
 
     describe('an approval', () => {
@@ -417,44 +310,10 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         expect(await used()).toBe(1);
       });
 
-      test('of a waiter is given back by no check once a later one was told of it', async () => {
-        await fill();
-        const earlier = await wait({ requestId: id });
-        await harness.advance(WINDOW);
-        const granted = await earlier.decision;
-        const later = await check({ requestId: id });
-        for (const told of [granted, later]) {
-          await giveBack(told);
-          expect(await used()).toBe(1);
-        }
-      });
-
-      test('that is held is given back with its hold', async () => {
-        const decision = await check({ requestId: id, holdMillis: HOLD });
-        expect(await inspect()).toMatchObject({ held: 1 });
-        await giveBack(decision);
-        expect(await inspect()).toMatchObject({ limits: [{ used: 0 }], held: 0 });
-        expect(await check({ requestId: id, hits: 2 })).toEqual(sameApproval());
-      });
-
-      test('that was released is not given back', async () => {
-        const decision = await check({ requestId: id });
-        await release(id);
-        await giveBack(decision);
-        await expectConflict(check({ requestId: id }), 'used');
-      });
-
       test('that nobody has got is released as if there had been none', async () => {
         await approve({ requestId: id });
         expect(await harness.limiter.release(key, id, { isUnused: true })).toBe(true);
         expect(await used()).toBe(0);
-        await expectUnknown();
-      });
-
-      test('is given back after its window, and the id is unknown', async () => {
-        const decision = await check({ requestId: id });
-        await harness.advance(WINDOW);
-        await giveBack(decision);
         await expectUnknown();
       });
     });
@@ -472,19 +331,6 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         expect(await release(id)).toBe(false);
         await harness.advance(WINDOW);
         await expectUnknown();
-      });
-
-      test('ends its check, whose disconnect then changes nothing', async () => {
-        await fill();
-        const earlier = await wait({ requestId: id });
-        await release(id);
-        await expectConflict(earlier.decision, 'withdrawn');
-        const again = await wait({ requestId: id });
-        earlier.disconnect();
-        await harness.quiet();
-        expect(await waiting()).toBe(1);
-        await harness.advance(WINDOW);
-        expect(await again.decision).toEqual(sameApproval());
       });
     });
 
@@ -504,63 +350,12 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await expectUnknown();
       });
 
-      test('for three windows after its release, and then forgotten', async () => {
-        await approve({ requestId: id });
-        await release(id);
-        await harness.advance(3 * WINDOW - 1);
-        await expectConflict(check({ requestId: id }), 'used');
-        for (let window = 0; window < 6; window += 1) {
-          await harness.advance(WINDOW);
-          await approve();
-        }
-        await expectUnknown();
-      });
-
       test('no longer than its idle key', async () => {
         await approve({ requestId: id, hits: 2 });
         await harness.advance(8 * WINDOW);
         expect(await inspect()).toBeUndefined();
         expect(await check({ requestId: id })).toEqual(sameApproval());
         expect(await used()).toBe(1);
-      });
-    });
-
-    const ALGORITHMS: [string, Algorithm][] = [
-      ['a sliding window', { name: 'sliding_window', steps: 4 }],
-      ['a token bucket', { name: 'token_bucket', burst: 2 }],
-    ];
-    describe.each(ALGORITHMS)('of a key with %s', (_algorithm, algorithm) => {
-      beforeEach(() => restart({ ...LIMITS, algorithm }, {}));
-
-      test('an approval counts once, and is released once', async () => {
-        await approve({ requestId: id });
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        expect(await used()).toBe(1);
-        expect(await release(id)).toBe(true);
-        expect(await used()).toBe(0);
-        await expectConflict(check({ requestId: id }), 'used');
-        await harness.advance(2.5 * WINDOW);
-        await expectConflict(check({ requestId: id }), 'used');
-      });
-
-      test('an id that Sluice has made counts once', async () => {
-        id = await approve();
-        expect(await check({ requestId: id })).toEqual(sameApproval());
-        expect(await used()).toBe(1);
-      });
-
-      test('a place is taken over, and comes at its turn', async () => {
-        await fill();
-        const earlier = await wait({ requestId: id });
-        const last = await wait();
-        const later = await takeOver(earlier);
-        await check({ maxRequests: 1 });
-        await until(async () => {
-          await harness.advance(WINDOW / 4);
-          return later.settled !== undefined;
-        });
-        expect(await later.decision).toEqual(sameApproval());
-        expect(last.settled).toBeUndefined();
       });
     });
 

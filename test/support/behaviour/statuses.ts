@@ -96,41 +96,6 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       expect(await places(ids)).toEqual([[1, 3000], undefined, [2, 3000], [3, 7000]]);
     });
 
-    test('of a request that waited is approved, and the others move up', async () => {
-      const [first] = await fill();
-      const ids = [await waitFor({ holdMillis: 3 * WINDOW }), await waitFor()];
-      await release(first!);
-      await harness.quiet();
-      expect(await places(ids)).toEqual([{ ...APPROVED, holdMillis: 3 * WINDOW }, [1, WINDOW]]);
-    });
-
-    test('of a request whose client has disconnected is nothing', async () => {
-      await fill();
-      const requestId = randomUUID();
-      const waiting = await wait({ requestId });
-      const behind = await waitFor();
-      waiting.disconnect();
-      await waiting.decision;
-      await harness.quiet();
-      expect(await places([requestId, behind])).toEqual([undefined, [1, WINDOW]]);
-    });
-
-    test('counts those who wait with ids of Sluice', async () => {
-      await fill();
-      await wait();
-      const id = await waitFor();
-      expect(await places([id])).toEqual([[2, WINDOW]]);
-    });
-
-    test('behind a head that needs more than is left counts one hit of each before it', async () => {
-      await approve();
-      const ids = [await waitFor({ hits: 2 }), await waitFor()];
-      expect(await places(ids)).toEqual([
-        [1, WINDOW],
-        [2, WINDOW],
-      ]);
-    });
-
     test('changes nothing, and keeps no key', async () => {
       const id = await approve({ requestId: randomUUID() });
       const before = await inspect();
@@ -143,31 +108,6 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       await statusOf(id);
       expect(await inspect()).toBeUndefined();
     });
-
-    test('of a paused key waits for the end of the pause', async () => {
-      await fill();
-      const id = await waitFor();
-      await harness.limiter.pause(key.key, 1.5 * WINDOW);
-      expect(await places([id])).toEqual([[1, 1.5 * WINDOW]]);
-    });
-
-    test.each([
-      ['sliding window', { name: 'sliding_window', steps: 10 }, 1.1 * WINDOW],
-      ['token bucket', { name: 'token_bucket', burst: 2 }, WINDOW / 2],
-    ] as const)(
-      'at a %s is approved while the approval counts, and waits for its room',
-      async (_name, algorithm, turn) => {
-        limits = { ...LIMITS, algorithm };
-        const [first] = await fill();
-        const id = await waitFor();
-        expect(await places([id])).toEqual([[1, turn]]);
-        await release(id);
-        await harness.advance(WINDOW - 1);
-        expect(await statusOf(first!)).toEqual(APPROVED);
-        await harness.advance(WINDOW);
-        expect(await statusOf(first!)).toBeUndefined();
-      },
-    );
 
     test('of a further limit that still counts an approval is approved', async () => {
       const minute = { name: 'minute', counts: 'hits', keepsReleased: false } as const;
@@ -204,13 +144,6 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       ]);
       limits = LIMITS;
       expect(await inspect()).toMatchObject({ limits: [{ maximum: 2 }], waiting: 3 });
-    });
-
-    test('at a maximum of 0 says when the limit may have room', async () => {
-      await fill();
-      const id = await waitFor();
-      limits = { ...LIMITS, maxRequests: 0 };
-      expect(await places([id])).toEqual([[1, WINDOW]]);
     });
   });
 }

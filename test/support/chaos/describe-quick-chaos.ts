@@ -23,11 +23,6 @@ export function describeQuickChaos(topology: TopologyName): void {
         say(`chaos: ${topology}, seed ${seed}, ${seconds} s`);
         const report = await runChaos({ topology, seed, seconds, isQuick: !IS_FULL });
         expectNoViolations(report);
-        expect(report.windows.own).toBeGreaterThan(0);
-        expect(report.windows.further).toBeGreaterThan(0);
-        expect(report.windows.periods).toBeGreaterThan(0);
-        expect(report.approvalsInSpans.sliding_window).toBeGreaterThan(0);
-        expect(report.approvalsInSpans.token_bucket).toBeGreaterThan(0);
         expect(report.observedApprovals).toBeGreaterThan(0);
         expect(Object.keys(report.faults)).not.toEqual([]);
         expect(Object.keys(report.reloads)).not.toEqual([]);

@@ -69,21 +69,6 @@ export class Ledger {
     return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
   }
 
-  /**
-   * The ids of approvals that were released, or may have been, since a release can lose its answer; and when the first
-   * release of each was sent.
-   */
-  get released(): ReadonlyMap<string, number> {
-    return firstSent(this.#entries.filter(({ kind }) => kind === 'release'));
-  }
-
-  /** The same for approvals whose hits were corrected, or may have been. */
-  get corrected(): ReadonlyMap<string, number> {
-    return firstSent(
-      this.#entries.filter(({ kind, hits }) => kind === 'amend' && hits !== undefined),
-    );
-  }
-
   /** To be called right before a request is sent. Returns a function to call when the request has ended. */
   sent(
     request: Omit<Entry, keyof Ended | 'sentAt' | 'endedAt'> & Pick<Entry, 'requestId'>,
@@ -103,13 +88,6 @@ export class Ledger {
       Object.assign(entry, { endedAt: Date.now(), ...ended });
     };
   }
-}
-
-/** When the first of the changes of each approval was sent that it may have had. */
-export function firstSent(changes: readonly Entry[]): Map<string, number> {
-  const accepted = changes.filter(({ status }) => status !== 404);
-  // Of several with the same id, a map keeps the last one.
-  return new Map(accepted.reverse().map(({ requestId, sentAt }) => [requestId!, sentAt]));
 }
 
 /** An entry in words. */

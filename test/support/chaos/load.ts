@@ -1,4 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { begin, type PendingRequest, ratePath } from '../http-client.js';
@@ -26,8 +25,6 @@ interface LoadParts {
   readonly fleet: Pick<Fleet, 'indexes' | 'urlOf'>;
   readonly ledger: Ledger;
   readonly random: Random;
-  /** Of each request, as of now. */
-  readonly headers?: () => OutgoingHttpHeaders;
 }
 
 type Target = Pick<
@@ -213,7 +210,6 @@ export class Load {
       this.parts.fleet.urlOf(target.replica),
       'POST',
       ratePath(target.key) + query,
-      this.parts.headers?.(),
     );
     const disconnects =
       disconnectsAfterMillis === undefined
@@ -253,7 +249,7 @@ export class Load {
     ended: (ended: Ended) => void,
   ): Promise<void> {
     const url = this.parts.fleet.urlOf(replica);
-    const answer = await answerTo(begin(url, method, path, this.parts.headers?.()));
+    const answer = await answerTo(begin(url, method, path));
     ended(answer ? { outcome: 'answered', ...answer } : { outcome: 'cut' });
   }
 }

@@ -1,4 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 import { scrape } from '../prometheus-text.js';
@@ -23,16 +22,13 @@ export interface Reading {
 }
 
 /** Reads a replica after a garbage collection. */
-export async function read(
-  replica: ReplicaProcess,
-  headers?: OutgoingHttpHeaders,
-): Promise<Reading> {
+export async function read(replica: ReplicaProcess): Promise<Reading> {
   const before = collections(replica);
   replica.signal('SIGUSR2');
   await within(COLLECTED_WITHIN_MILLIS, 'a replica to collect garbage', () =>
     until(() => collections(replica) > before),
   );
-  const after = await scrape(replica.url, headers);
+  const after = await scrape(replica.url);
   return {
     heapBytes: after.value('nodejs_heap_size_used_bytes'),
     residentBytes: after.value('process_resident_memory_bytes'),

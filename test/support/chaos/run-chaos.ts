@@ -14,13 +14,9 @@ import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
-import { outOfPeriods } from './checks/periods.js';
-import { describeSpan, judgeSpansByRedis } from './checks/spans.js';
-import { describeOverfull, judgeByRedis, judgeFurtherByRedis } from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { SHORT_CALENDARS, SHORTEN_CALENDARS } from './declared/short-calendars.js';
-import { TokensFile } from './declared/tokens-file.js';
 import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
 import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
 import { replicaGetsCostlyBodies, replicaGetsUnreadAnswers } from './faults/replica-faults.js';
@@ -33,7 +29,7 @@ import { Load } from './load.js';
 import { RedisAccount } from '../monitor/redis-account.js';
 import { Random } from './random.js';
 import { READABLE, type Reading, read } from './replica-reading.js';
-import { type RoundReport, summarize } from './round-report.js';
+import { reportOf, type RoundReport } from './round-report.js';
 import { Standstills } from './standstills.js';
 import { WithheldTime } from './withheld-time.js';
 import { startTopology } from './topologies/start-topology.js';
@@ -78,8 +74,7 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
     highestMaximum: HIGHEST_MAXIMUM,
     rememberedMillis: leastMemoryMillis,
   });
-  const tokens = new TokensFile(folder);
-  const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
+  const rules = new RulesFile(folder, random.fork('rules'));
   const standstills = new Standstills();
   const ledger = new Ledger();
   let fleet: Fleet | undefined;
@@ -92,24 +87,28 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
       NODE_OPTIONS: `${READABLE.NODE_OPTIONS} --import ${SHORTEN_CALENDARS}`,
       ...topology.environmentOf(index),
       CONFIG_FILE: rules.path,
-      AUTH_TOKENS_FILE: tokens.path,
     }));
-    const before = await warmUp(fleet, random.fork('warm-up'), tokens);
-    const headers = tokens.client;
-    const load = new Load({ fleet, ledger, random: random.fork('load'), headers });
-    const { faults, reloads } = await haveFaults(topology, fleet, load, random, round.seconds, {
+    const before = await warmUp(fleet, random.fork('warm-up'));
+    const load = new Load({ fleet, ledger, random: random.fork('load') });
+    const { faults, reloads } = await haveFaults(
+      topology,
+      fleet,
+      load,
+      random,
+      round.seconds,
       rules,
-      tokens,
-    });
-    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, tokens, round.isQuick);
+    );
+    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, round.isQuick);
     await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
     const mayLog = ({ msg, time }: LogLine): boolean => {
       const at = Date.parse(String(time));
-      return NOT_RELOADED.test(String(msg)) && reloads.some((reload) => overlaps(reload, at, at));
+      return (
+        String(msg).startsWith(NOT_RELOADED) && reloads.some((reload) => overlaps(reload, at, at))
+      );
     };
     atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
     const evidence = { ledger, account, limits: rules.limits, faults, standstills, withheld };
-    const result = report(round, evidence, reloads, atTheEnd);
+    const result = reportOf(round, evidence, reloads, [...violationsIn(evidence), ...atTheEnd]);
     if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
   } finally {
@@ -119,37 +118,28 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
   }
 }
 
-interface Declared {
-  readonly rules: RulesFile;
-  readonly tokens: TokensFile;
-}
-
 interface Happened {
   readonly faults: readonly FaultRecord[];
   readonly reloads: readonly FaultRecord[];
 }
 
-/** Has faults happen, and rules and tokens change at the same time. */
+/** Has faults happen, and rules change at the same time. */
 async function haveFaults(
   topology: Topology,
   fleet: Fleet,
   load: Load,
   random: Random,
   seconds: number,
-  { rules, tokens }: Declared,
+  rules: RulesFile,
 ): Promise<Happened> {
   const run = (kinds: readonly FaultKind[], stream: string): Promise<FaultRecord[]> =>
     runFaults(kinds, random.fork(stream), seconds * 1000);
   const both = [
     run(
-      [
-        ...topology.faults(fleet),
-        replicaGetsCostlyBodies(fleet, tokens.client),
-        replicaGetsUnreadAnswers(fleet, tokens.observer),
-      ],
+      [...topology.faults(fleet), replicaGetsCostlyBodies(fleet), replicaGetsUnreadAnswers(fleet)],
       'faults',
     ),
-    run(declarationFaults(fleet, rules, tokens), 'reloads'),
+    run(declarationFaults(fleet, rules), 'reloads'),
   ];
   try {
     const [faults = [], reloads = []] = await Promise.all(both);
@@ -168,42 +158,30 @@ async function judgeTheEnd(
   fleet: Fleet,
   load: Load,
   before: ReadonlyMap<Member, Reading>,
-  { observer }: TokensFile,
   isQuick?: boolean,
 ): Promise<string[]> {
-  const stuck = await notRecovered(fleet, ALL_KEYS, observer());
+  const stuck = await notRecovered(fleet, ALL_KEYS);
   await endLoad(load);
-  return [
-    ...stuck,
-    ...(await leftovers(servers, isQuick)),
-    ...(await heldByVeterans(before, observer())),
-  ];
+  return [...stuck, ...(await leftovers(servers, isQuick)), ...(await heldByVeterans(before))];
 }
 
 /** What each replica holds when it has done all that it can do, and nothing has gone wrong. */
-async function warmUp(
-  fleet: Fleet,
-  random: Random,
-  { client, observer }: TokensFile,
-): Promise<Map<Member, Reading>> {
-  const load = new Load({ fleet, ledger: new Ledger(), random, headers: client });
+async function warmUp(fleet: Fleet, random: Random): Promise<Map<Member, Reading>> {
+  const load = new Load({ fleet, ledger: new Ledger(), random });
   await new Promise((resolve) => setTimeout(resolve, WARM_UP_MILLIS));
   await within(ANSWERED_WITHIN_MILLIS, 'the warm-up to end', () => load.stop());
   return new Map(
     await Promise.all(
-      fleet.living.map(async (member) => [member, await read(member.process, observer())] as const),
+      fleet.living.map(async (member) => [member, await read(member.process)] as const),
     ),
   );
 }
 
 /** Those that live on are the more interesting the more they have been through. */
-async function heldByVeterans(
-  before: ReadonlyMap<Member, Reading>,
-  headers: Readonly<Record<string, string>>,
-): Promise<string[]> {
+async function heldByVeterans(before: ReadonlyMap<Member, Reading>): Promise<string[]> {
   const veterans = [...before].filter(([{ wasKilled }]) => !wasKilled);
   const held = await Promise.all(
-    veterans.map(([member, reading]) => replicaLeftovers(member, reading, headers)),
+    veterans.map(([member, reading]) => replicaLeftovers(member, reading)),
   );
   return held.flat();
 }
@@ -217,39 +195,15 @@ async function endLoad(load: Load): Promise<void> {
   }
 }
 
-function report(
-  round: Round,
-  evidence: Evidence,
-  reloads: readonly FaultRecord[],
-  atTheEnd: readonly string[],
-): RoundReport {
-  const byRedis = judgeByRedis(evidence);
-  const further = judgeFurtherByRedis(evidence);
-  const overfull = [...byRedis.overfull, ...further.overfull];
-  const spans = judgeSpansByRedis(evidence);
-  return summarize(round, evidence, reloads, {
-    windows: {
-      own: byRedis.windows,
-      further: further.windows,
-      periods: byRedis.periods + further.periods,
-    },
-    approvalsInSpans: spans.approvals,
-    observedApprovals: evidence.account.judged,
-    excess: overfull.filter(({ forgotBy }) => forgotBy !== undefined),
-    excessInSpans: spans.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
-    violations: [
-      ...evidence.account.violations,
-      ...undeclaredLimits(evidence),
-      ...answersByOtherRules(evidence),
-      ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
-      ...spans.overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeSpan),
-      ...outOfPeriods(evidence),
-      ...overtakenInRedis(evidence),
-      ...lateAnswers(evidence),
-      ...lateNews(evidence),
-      ...wrongAnswers(evidence),
-      ...unfoundedApprovals(evidence),
-      ...atTheEnd,
-    ],
-  });
+function violationsIn(evidence: Evidence): string[] {
+  return [
+    ...evidence.account.violations,
+    ...undeclaredLimits(evidence),
+    ...answersByOtherRules(evidence),
+    ...overtakenInRedis(evidence),
+    ...lateAnswers(evidence),
+    ...lateNews(evidence),
+    ...wrongAnswers(evidence),
+    ...unfoundedApprovals(evidence),
+  ];
 }

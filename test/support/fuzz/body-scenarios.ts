@@ -1,5 +1,3 @@
-import { COSTLY_BODIES } from '../costly-bodies.js';
-import { flawsOf } from './answer-rules.js';
 import { expectStatus, type Session } from './scenarios.js';
 import { mightyHeaders } from './target.js';
 
@@ -31,49 +29,4 @@ export async function bodyParameters(session: Session): Promise<void> {
   const statuses = isMistaken ? [400] : [200];
   expectStatus(session, client, { statuses, checkOf: key, isHead: false }, index);
   await client.part(random.pick(['half-close', 'reset', 'destroy']));
-}
-
-/**
- * Bodies that cost much, on several connections. Requests on another connection are answered meanwhile; how many, depends
- * on the machine. `json-array.test.ts` shows that bodies are read in slices.
- */
-export async function costlyBodies(session: Session): Promise<void> {
-  const { random, target } = session;
-  const what = random.pick(Object.keys(COSTLY_BODIES));
-  const body = COSTLY_BODIES[what]!;
-  const headers = Object.entries(mightyHeaders(target)).map(
-    ([name, text]) => `${name}: ${text}\r\n`,
-  );
-  const bytes =
-    `POST /rate HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n${headers.join('')}` +
-    `Content-Length: ${body.length}\r\n\r\n${body}`;
-  const progress = { isAnswered: false };
-  const answered = Promise.all(
-    Array.from({ length: 3 }, async () => {
-      const client = await session.open();
-      client.sendWhole(bytes);
-      if (!(await client.answers(1))) session.violated(`no answer to ${what}`, '');
-      await client.part('destroy');
-      for (const response of client.reader.responses) {
-        session.saw(response.status);
-        for (const flaw of flawsOf(response)) session.violated(flaw, what, response);
-        if (![200, 400, 503].includes(response.status)) session.violated('not 200 or 400', what);
-      }
-    }),
-  ).finally(() => {
-    progress.isAnswered = true;
-  });
-  const other = await session.open();
-  for (let sent = 1; !progress.isAnswered; sent += 1) {
-    other.sendWhole('GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n');
-    if (!(await other.answers(sent))) {
-      session.violated('no answer beside costly bodies', what);
-      break;
-    }
-  }
-  await answered;
-  await other.part('destroy');
-  for (const response of other.reader.responses) {
-    if (response.status !== 200) session.violated('not 200 beside costly bodies', what, response);
-  }
 }

@@ -194,8 +194,6 @@ export interface Declared {
   readonly callers: readonly [Caller, ...Caller[]];
   /** Whether keys without a rule are rejected. */
   readonly refusesStrangers: boolean;
-  /** The path of the rules file. */
-  readonly rulesFile: string;
 }
 
 export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
@@ -210,8 +208,8 @@ export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
 /** The name of the rule for all sorts that have one. */
 export const KNOWN = 'known';
 
-/** The rules. The first applies to several sorts, and later ones override it. @param more rules after them */
-export function rulesText(...more: readonly object[]): string {
+/** The rules. The first applies to several sorts, and later ones override it. */
+export function rulesText(): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
     keys: [
@@ -244,7 +242,6 @@ export function rulesText(...more: readonly object[]): string {
           ...(limits || order ? [rule(markOf(sort), { ...limits, ...(order && { queue }) })] : []),
         ];
       }),
-      ...more,
     ],
   });
 }

@@ -66,15 +66,6 @@ export class RawClient {
     if (this.socket.writable) this.socket.write(bytes, 'latin1');
   }
 
-  /** Leaves the answers unread, which fill the buffers of the connection. */
-  stopReading(): void {
-    this.socket.pause();
-  }
-
-  goOnReading(): void {
-    this.socket.resume();
-  }
-
   get isClosed(): boolean {
     return this.#isClosed;
   }

@@ -188,27 +188,6 @@ export class RequestGenerator {
     return this.#frameRight({ ...this.#releaseTarget(key, requestId), statuses });
   }
 
-  /** A correction or a renewal. */
-  amendment(
-    key: string,
-    requestId: string,
-    query: string,
-    statuses: readonly number[],
-  ): ModelledRequest {
-    return this.#frameRight({
-      ...amendmentOf(this.#releaseTarget(key, requestId), query),
-      statuses,
-    });
-  }
-
-  /** A pause of a key, by a caller that may pause it. */
-  pause(key: string, millis: number): ModelledRequest {
-    return this.#frameRight({
-      ...this.#pauseTarget(key, `pauseMillis=${millis}`),
-      statuses: [200],
-    });
-  }
-
   /** What a vendor says remains of a key's own limit, by a caller that may say it. */
   report(key: string, remaining: number): ModelledRequest {
     const ask = this.#reportTarget(key, `remaining=${remaining}`);
@@ -247,12 +226,6 @@ export class RequestGenerator {
   /** A new key. @param sort how the rules treat it, if there are any */
   freshKey(sort: Sort = 'open'): string {
     return awkwardKey(this.#mark(sort), this.random);
-  }
-
-  /** A new key of no sort, with characters that a pattern takes as they are. */
-  unmarkedKey(): string {
-    this.#made += 1;
-    return `${this.name}-${this.#made}`;
   }
 
   #mark(sort: Sort): string {

@@ -1,17 +1,14 @@
 import { Random } from '../chaos/random.js';
 import { within } from '../chaos/within.js';
-import { bodyParameters, costlyBodies } from './body-scenarios.js';
+import { bodyParameters } from './body-scenarios.js';
 import { manyChecks, noCall } from './bulk-scenarios.js';
 import { RawClient } from './raw-client.js';
 import { RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
-import { moreRules } from './rules-scenarios.js';
 import {
   abandoned,
-  hold,
   mutation,
   oddTarget,
-  pause,
   pileUp,
   pipeline,
   queue,
@@ -20,7 +17,6 @@ import {
 } from './scenarios.js';
 import { trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
-import { unread } from './unread-scenarios.js';
 
 /** The numbers of a run, and its violations. */
 export interface FuzzReport {
@@ -40,11 +36,11 @@ const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
-  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pause, report, pileUp, abandoned, oddTarget,
-  manyChecks, manyChecks, noCall, bodyParameters, costlyBodies, unread,
+  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, report, pileUp, abandoned, oddTarget,
+  manyChecks, manyChecks, noCall, bodyParameters,
 ]; // prettier-ignore
 /** For a service with rules and tokens. */
-const DECLARED_SCENARIOS = [...SCENARIOS, trespass, moreRules, moreRules];
+const DECLARED_SCENARIOS = [...SCENARIOS, trespass];
 
 /** Sends requests that follow from the seed to the service for `seconds` at least, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {

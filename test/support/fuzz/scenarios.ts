@@ -5,7 +5,7 @@ import { mutate } from './mutator.js';
 import type { Parting, RawClient } from './raw-client.js';
 import type { ModelledRequest, RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
-import { mightyHeaders, stateOf, type Target, waitingFor } from './target.js';
+import { mightyHeaders, type Target, waitingFor } from './target.js';
 
 /** The tools of a scenario, and its reports. */
 export interface Session {
@@ -98,60 +98,6 @@ export async function queue(session: Session): Promise<void> {
     for (const response of client.reader.responses) expectSound(session, client.sent, response);
     if (client.reader.problem) session.violated(client.reader.problem, client.sent);
   }
-}
-
-/** A held approval is renewed and changed, as its answers say, and perhaps released. */
-export async function hold(session: Session): Promise<void> {
-  const { random, requests, target } = session;
-  const key = requests.freshKey();
-  let millis = 7_200_000;
-  const id = await soleAnswer(session, requests.check(key, `holdMillis=${millis}`));
-  if (id === undefined) return;
-  for (let left = random.whole(1, 5); left > 0; left -= 1) {
-    const hits = left > 1 ? random.pick([undefined, 0, 5]) : 1;
-    const longer = random.chance(0.5) ? random.whole(millis, 86_400_000) : undefined;
-    millis = longer ?? millis;
-    const given = Object.entries({ hits, holdMillis: longer }).filter(
-      ([, value]) => value !== undefined,
-    );
-    const query = given.map(([name, value]) => `${name}=${value}`).join('&');
-    const answer = await answerOf(session, requests.amendment(key, id, query, [200]));
-    const { hits: answered, holdMillis } = (answer && parse(answer.body)) ?? {};
-    if (answered !== hits || holdMillis !== millis) {
-      session.violated(`a renewal by ${query} is answered ${answer?.body}`, key, answer);
-    }
-  }
-  const { NumHeld: held } = await stateOf(target, key);
-  if (held !== 1) session.violated(`${held} held, not 1`, key);
-  if (random.chance(0.5)) return;
-  await answerOf(session, requests.release(key, id, [200]));
-  target.keys.released(key);
-  await answerOf(session, requests.amendment(key, id, '', [404]));
-}
-
-/** A paused key denies checks. A waiter keeps its place until the pause is ended, or ends. */
-export async function pause(session: Session): Promise<void> {
-  const { random, requests, target } = session;
-  const key = requests.freshKey();
-  if (random.chance(0.5)) await soleAnswer(session, requests.check(key));
-  const millis = random.whole(60_000, 86_400_000);
-  const answer = await answerOf(session, requests.pause(key, millis));
-  const { pauseMillis } = (answer && parse(answer.body)) ?? {};
-  if (pauseMillis !== millis) session.violated(`a pause of ${millis} is answered`, key, answer);
-  const denied = await answerOf(session, requests.check(key, '', [429]));
-  const seconds = Number(denied?.headers.get('retry-after'));
-  if (seconds * 1000 > millis + 1000 || seconds * 1000 < millis - 60_000) {
-    session.violated(`a pause of ${millis} denies for ${seconds} s`, key, denied);
-  }
-  const client = await session.open();
-  const waiting = requests.check(key, 'canWait=true');
-  await client.send(waiting.bytes, random);
-  await until(async () => (await waitingFor(target, key)) === 1);
-  const { PausedMillis: left = 0 } = await stateOf(target, key);
-  if (left <= 0 || left > millis) session.violated(`${left} left of a pause of ${millis}`, key);
-  await answerOf(session, requests.pause(key, random.pick([0, 1, 50])));
-  await expectAnswers(session, client, [waiting]);
-  await client.part(random.pick(PARTINGS));
 }
 
 /** No more is approved than a vendor says remains of a limit, and a release gives none of it back. */

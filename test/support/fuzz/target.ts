@@ -9,7 +9,6 @@ import { parsePrometheusText } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
 import type { Counts, KeyAccount } from './key-account.js';
 import { type Declared } from './declared.js';
-import { isOfRules } from './rules-log.js';
 
 const SETTLING_MILLIS = 60_000;
 /** A margin for timers and other short-lived handles. */
@@ -30,7 +29,6 @@ export interface Vitals {
   readonly startedAt: number;
   readonly handles: number;
   readonly waiting: number;
-  readonly residentBytes: number;
 }
 
 export async function vitals(target: Target): Promise<Vitals> {
@@ -40,7 +38,6 @@ export async function vitals(target: Target): Promise<Vitals> {
     startedAt: scrape.value('process_start_time_seconds'),
     handles: scrape.value('nodejs_active_handles_total'),
     waiting: scrape.value('ratelimit_waiting'),
-    residentBytes: scrape.value('process_resident_memory_bytes'),
   };
 }
 
@@ -69,8 +66,7 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
   if (store) flaws.push(...(await flawsOfNames(store, keys, existing)));
   if (replica.stderr !== '') flaws.push(`on stderr: ${replica.stderr}`);
   for (const line of replica.log) {
-    const isError = line.level === 'error' || line.level === 'fatal';
-    if (isError && !(target.declared && isOfRules(line))) flaws.push(JSON.stringify(line));
+    if (line.level === 'error' || line.level === 'fatal') flaws.push(JSON.stringify(line));
   }
   const { status, text } = await ask(target, '/rate/after-all-that~open~');
   if (status !== 200) flaws.push(`in the end a check is answered ${status} ${text}`);

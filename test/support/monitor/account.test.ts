@@ -125,19 +125,4 @@ describe('the account of a key', () => {
     expect(violations).toEqual([]);
     expect(approved.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
   });
-
-  test('tells by which limits and in which windows each request was approved', () => {
-    const ofDays = (maximum: number): Command =>
-      hasLimits(`500:${maximum}:0,=calendar:day.Europe.Berlin`);
-    follow(5, ofDays(3), approves('a'), ['hset', names.state, 'further', 'x=5:1,y=3:1']);
-    follow(9, ofDays(4), approves('b'));
-    follow(12, hasLimits('500:4:0'), approves('c'));
-    const [a, b, c] = approved.map(({ inForce }) => inForce.get(undefined)!);
-    expect([a!.limit.maximum, b!.limit.maximum]).toEqual([3, 4]);
-    expect([a!.countsSince, b!.countsSince, c!.countsSince]).toEqual([5, 5, 12]);
-    expect([...approved[0]!.limits]).toEqual([
-      ['x', 5],
-      ['y', 3],
-    ]);
-  });
 });

@@ -63,11 +63,6 @@ export class ApprovalLedger {
     return this.account.windows.get(this.key) ?? 0;
   }
 
-  /** What Redis has run that names a request. */
-  commandsOf(id: string): string[] {
-    return this.account.commands.filter((command) => command.includes(id));
-  }
-
   /** Resolves when everything up to now is recorded. */
   upToNow(): Promise<void> {
     return this.account.upToNow();

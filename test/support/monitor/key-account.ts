@@ -1,42 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import {
-  type ForEachLimit,
-  isSameAlgorithm,
-  type LimitInForce as Limit,
-} from '../../../src/limiter/limits.js';
+import type { ForEachLimit, LimitInForce as Limit } from '../../../src/limiter/limits.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { MonitoredCommand } from './server-monitor.js';
-
-/** A window by Redis's time. */
-export interface Window {
-  /** Its first millisecond since 1970; undefined until it is known. */
-  start: number | undefined;
-}
 
 /** An approval by a script, in Redis's own order. */
 export interface ObservedApproval {
   readonly id: string;
   /** When the script asked Redis for the time, by which it decides, if it has. */
   readonly at: number;
-  readonly window: Window;
-  /** The first millisecond of the window of each further limit, by its name, as far as it is known. */
-  readonly limits: ReadonlyMap<string, number>;
-  /** The limits by which it was approved, as far as they are known, by their names: the own limit has none. */
-  readonly inForce: ReadonlyMap<string | undefined, LimitInForce>;
   readonly isFromQueue: boolean;
-  /** It may be a renewal: a script held it while it was not known whose approvals are held. */
-  readonly mayBeRenewal: boolean;
-}
-
-/** A limit that a key has. */
-export interface LimitInForce {
-  readonly limit: Limit;
-  /** Since when the key has had a limit of this name, as far as it is known. What was approved before does not count. */
-  readonly since: number;
-  /** The same of a limit of this name that counts in the same way. */
-  readonly countsSince: number;
 }
 
 type Limits = ForEachLimit<Limit>;
@@ -63,8 +37,6 @@ export interface Snapshot {
   readonly limits: Limits | undefined;
   /** When a script gave the key these limits, in ms since 1970. */
   readonly limitsSince?: number;
-  /** When the windows of further limits began. */
-  readonly furtherStarts?: ReadonlyMap<string, number>;
   readonly approved: readonly string[];
   /** Approvals that are held. */
   readonly held?: readonly string[];
@@ -97,7 +69,6 @@ interface ApprovalUnderWay {
   readonly id: string;
   readonly at: number;
   readonly isHeld: boolean;
-  readonly mayBeRenewal: boolean;
 }
 
 /** Commands that change a key. */
@@ -113,12 +84,10 @@ const WRITES = new Set([
  */
 export class KeyAccount {
   #isKnown = false;
-  #window: Window = { start: undefined };
+  /** The first millisecond of the window by Redis's time, since 1970, once it is known. */
+  #windowStart: number | undefined;
   /** The limits in force on this server, if they are known. */
   #limits: Limits | undefined;
-  #inForce: ReadonlyMap<string | undefined, LimitInForce> = new Map();
-  /** When the windows of further limits began. */
-  #limitStarts: ReadonlyMap<string, number> = new Map();
   /** Approvals that are held, in whatever window they were given. */
   #held = new Set<string>();
   /** Approvals of this window that have not been released. */
@@ -166,9 +135,7 @@ export class KeyAccount {
     this.#tellApproved();
     this.#isKnown = false;
     this.#limits = undefined;
-    this.#inForce = new Map();
-    this.#window = { start: undefined };
-    this.#limitStarts = new Map();
+    this.#windowStart = undefined;
     this.#held.clear();
     this.#script = undefined;
     this.#remembered.clear();
@@ -177,17 +144,15 @@ export class KeyAccount {
   /** Adopts the state on the server at this point of its commands. */
   adopt(snapshot: Snapshot): void {
     const { start, limits, limitsSince, approved, approvedBefore, queue } = snapshot;
-    const { queueExpiresAt, held = [], furtherStarts = new Map<string, number>() } = snapshot;
+    const { queueExpiresAt, held = [] } = snapshot;
     this.#isKnown = true;
     this.#limits = limits;
     if (limits && limitsSince !== undefined) {
       this.events.onLimits({ at: limitsSince, limits, areOther: false });
     }
-    this.#inForce = inForceSince(Date.now(), limits ?? []);
-    this.#limitStarts = furtherStarts;
     this.#held = new Set(held);
-    if (start !== undefined && this.#window.start === undefined) {
-      this.#window.start = start;
+    if (start !== undefined && this.#windowStart === undefined) {
+      this.#windowStart = start;
       this.events.onWindow();
     }
     this.#approved = new Set(approved);
@@ -226,8 +191,6 @@ export class KeyAccount {
     else if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset')
       this.#onState(rest, this.#script.at ?? at);
-    else if (key === this.names.state && name === 'hdel' && rest.includes('further'))
-      this.#limitStarts = new Map();
     else if (key === this.names.holds) this.#onHolds(name, rest, at);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
     else if (key === this.names.waiting) this.#onWaiting(name, rest);
@@ -282,24 +245,15 @@ export class KeyAccount {
 
   #tellApproved(): void {
     const { approved = [], queued, listed, at: scriptAt } = this.#script ?? {};
-    for (const { id, at, mayBeRenewal } of approved) {
+    for (const { id, at } of approved) {
       const isFromQueue = queued?.has(id) === true || listed?.has(id) === true;
-      this.events.onApproved({
-        id,
-        at: scriptAt ?? at,
-        mayBeRenewal,
-        window: this.#window,
-        limits: this.#limitStarts,
-        inForce: this.#inForce,
-        isFromQueue,
-      });
+      this.events.onApproved({ id, at: scriptAt ?? at, isFromQueue });
     }
   }
 
   #onUnlink(keys: readonly string[]): void {
     if (keys.includes(this.names.requests)) this.#approved.clear();
     if (keys.includes(this.names.holds)) this.#held.clear();
-    if (keys.includes(this.names.state)) this.#limitStarts = new Map();
     if (keys.includes(this.names.waiting)) this.#forgetQueue();
   }
 
@@ -315,20 +269,18 @@ export class KeyAccount {
       return position === -1 ? undefined : fields[position + 1];
     };
     const [limits, start] = [value('limits'), value('start')];
-    const further = value('further');
-    if (further !== undefined) this.#limitStarts = startsIn(further);
     if (limits !== undefined) {
       this.#onLimits(limitsIn(limits).limits, at, value('born') !== undefined);
     }
-    if (start === undefined || this.#window.start === Number(start)) return;
-    if (this.#window.start !== undefined) this.#beginWindow();
-    this.#window.start = Number(start);
+    if (start === undefined || this.#windowStart === Number(start)) return;
+    if (this.#windowStart !== undefined) this.#beginWindow();
+    this.#windowStart = Number(start);
     this.events.onWindow();
   }
 
   /** The approvals of the script under way belong to the window that it begins. */
   #beginWindow(): void {
-    this.#window = { start: undefined };
+    this.#windowStart = undefined;
     const { approved = [] } = this.#script ?? {};
     this.#approved = new Set(approved.filter(({ isHeld }) => !isHeld).map(({ id }) => id));
   }
@@ -337,7 +289,6 @@ export class KeyAccount {
     const areOther = !isDeepStrictEqual(this.#limits, limits);
     this.#limits = limits;
     if (areOther) this.#rememberAtMost(this.bounds.rememberedMillis(limits[0]));
-    this.#inForce = inForceSince(at, limits, this.#inForce);
     // The limits from before the state was known may be outdated.
     if ((areOther || isNewKey) && this.#isKnown) this.events.onLimits({ at, limits, areOther });
   }
@@ -353,7 +304,7 @@ export class KeyAccount {
         if (this.#isKnown && this.#isRemembered(id, at)) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
         this.#remember(id, at);
-        this.#script?.approved.push({ id, at, isHeld: false, mayBeRenewal: false });
+        this.#script?.approved.push({ id, at, isHeld: false });
       }
     }
   }
@@ -363,7 +314,7 @@ export class KeyAccount {
     if (name === 'hdel') for (const each of args) this.#held.delete(each);
     if (name !== 'hset' || this.#held.has(id)) return;
     this.#held.add(id);
-    this.#script?.approved.push({ id, at, isHeld: true, mayBeRenewal: !this.#isKnown });
+    this.#script?.approved.push({ id, at, isHeld: true });
   }
 
   #onWaiting(name: string, args: readonly string[]): void {
@@ -414,7 +365,7 @@ export class KeyAccount {
     }
   }
 
-  /** Only the windows of a limit with fixed windows end what counts: see `judgeSpansByRedis` for the others. */
+  /** Only the windows of a limit with fixed windows end what counts. */
   #expectRoom(when: string, maximum: number, at?: number): void {
     const size = this.#approved.size + this.#held.size;
     const isFixed = this.#limits?.[0].algorithm.name === 'fixed_window';
@@ -428,25 +379,6 @@ export class KeyAccount {
   }
 }
 
-/** A limit goes on as long as limits have its name and its lanes, whatever its algorithm and its maximum become. */
-function inForceSince(
-  at: number,
-  limits: readonly Limit[],
-  before: ReadonlyMap<string | undefined, LimitInForce> = new Map(),
-): ReadonlyMap<string | undefined, LimitInForce> {
-  return new Map(
-    limits.map((limit) => {
-      const { name } = limit;
-      const ofName = before.get(name);
-      // With other lanes, it begins with nothing approved.
-      const goesOn = ofName && isDeepStrictEqual(ofName.limit.lanes, limit.lanes);
-      const { since = at, countsSince = at, limit: earlier } = goesOn ? ofName : {};
-      const isSame = earlier !== undefined && isSameAlgorithm(limit, earlier);
-      return [name, { limit, since, countsSince: isSame ? countsSince : at }];
-    }),
-  );
-}
-
 /** Reads the state of a key on a server. The last argument is a mark that shows the time in MONITOR. */
 export const SNAPSHOT_SCRIPT = `
 return {
@@ -456,7 +388,6 @@ return {
   redis.call('PEXPIRETIME', KEYS[3]),
   redis.call('SUNION', unpack(KEYS, 5)),
   redis.call('HGET', KEYS[1], 'limits') or '',
-  redis.call('HGET', KEYS[1], 'further') or '',
   redis.call('HKEYS', KEYS[4]),
   redis.call('HGET', KEYS[1], 'born') or '',
   redis.call('HGET', KEYS[1], 'changed') or '',
@@ -469,28 +400,17 @@ export function keysOfSnapshot(names: KeyNames): string[] {
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [
-    start,
-    approved,
-    waiting,
-    queueExpiresAt,
-    approvedBefore,
-    limits,
-    further,
-    held,
-    born,
-    changed,
-  ] = reply as [
-    ...[string, string[], string[], number, string[], string, string, string[]],
-    ...[born: string, changed: string],
-  ];
+  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits, held, born, changed] =
+    reply as [
+      ...[string, string[], string[], number, string[], string, string[]],
+      ...[born: string, changed: string],
+    ];
   const queue = waiting.flatMap((id, i) => (i % 2 === 0 ? [waiterIn(id, waiting[i + 1]!)] : []));
   return {
     start: start === '' ? undefined : Number(start),
     limits: limits === '' ? undefined : limitsIn(limits).limits,
     // A lost key that is made again has limits that came into force before.
     limitsSince: Math.max(Number(born), Number(changed)),
-    furtherStarts: startsIn(further),
     approved,
     held,
     approvedBefore,
@@ -508,11 +428,4 @@ function waiterIn(id: string, value: string): Waiter {
 /** @param entry of a queue with several lists: see lua/queue/entries.lua */
 function idOfEntry(entry: string): string {
   return /^\S+ \d+:([^@*~^]*)/.exec(entry)![1]!;
-}
-
-/** When windows began, from the field `further` of a state. */
-function startsIn(further: string): ReadonlyMap<string, number> {
-  return new Map(
-    [...further.matchAll(/([^=,]+)=(\d+):/g)].map(([, name = '', start]) => [name, Number(start)]),
-  );
 }

@@ -8,13 +8,13 @@ import type { WithheldTime } from '../withheld-time.js';
 /** What the checks judge a round by. */
 export interface Evidence {
   /** What the clients saw. */
-  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals' | 'released' | 'corrected'>;
+  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals'>;
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,
     'violations' | 'approvals' | 'tickets' | 'lists' | 'wasWatched' | 'judged' | 'limits'
   >;
-  readonly limits: Pick<LimitsInForce, 'highest' | 'allows' | 'declares' | 'isChangingIn'>;
+  readonly limits: Pick<LimitsInForce, 'allows' | 'declares' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];
   readonly standstills: Pick<Standstills, 'millisWithin' | 'longestWithin'>;
   readonly withheld: Pick<WithheldTime, 'mostWithin'>;

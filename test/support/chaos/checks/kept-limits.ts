@@ -1,6 +1,4 @@
-import type { ObservedLimits } from '../../monitor/key-account.js';
 import { lossesIn, overlaps } from '../faults/fault.js';
-import { limitOf } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 /**
@@ -9,48 +7,18 @@ import type { Evidence } from './evidence.js';
  */
 const KEPT_MILLIS = 60_000;
 
-/** The greatest maximum that a limit of a key may have had at any time of a span, by its rules or kept from older ones. */
-export function highestMaximum(
-  evidence: Evidence,
-  key: string,
-  name: string | undefined,
-  from: number,
-  to: number,
-): number {
-  return Math.max(
-    evidence.limits.highest(limitOf(key, name), from, to),
-    ...keptMaxima(evidence, key, from, to, name),
-  );
-}
-
 /**
- * The maxima that a key may have kept like that at any time of a span.
- * @param name of a further limit whose maxima they are; undefined: those of the key
+ * The maxima of its own limit that a key may have kept like that at any time of a span. A server that was silent runs the
+ * calls that came to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
  */
 export function keptMaxima(
-  evidence: Evidence,
-  key: string,
-  from: number,
-  to: number,
-  name?: string,
-): number[] {
-  return keptLimits(evidence, key, from, to).flatMap(
-    (limits) => limits.find((each) => each.name === name)?.maximum ?? [],
-  );
-}
-
-/**
- * The limits that a key may have kept like that at any time of a span. A server that was silent runs the calls that came
- * to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
- */
-export function keptLimits(
   { account, limits: declared, faults }: Evidence,
   key: string,
   from: number,
   to: number,
-): ObservedLimits['limits'][] {
+): number[] {
   const ofKey = account.limits.filter((limits) => limits.key === key);
-  return ofKey.flatMap(({ at, limits }) => {
+  return ofKey.flatMap(({ at, limits: [own] }) => {
     // Most limits are of other times. Their faults need not be looked at.
     if (at > to || at + KEPT_MILLIS < from) return [];
     const sure = ofKey.filter(
@@ -60,6 +28,6 @@ export function keptLimits(
     if (until < from) return [];
     const silences = faults.filter((fault) => fault.silencesRedis && overlaps(fault, at, at));
     const sentFrom = Math.min(at, ...silences.map(({ beganAt }) => beganAt));
-    return declared.isChangingIn(sentFrom, at) ? [limits] : [];
+    return declared.isChangingIn(sentFrom, at) ? [own.maximum] : [];
   });
 }

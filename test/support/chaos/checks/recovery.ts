@@ -1,5 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
-
 import { ratePath, send } from '../../http-client.js';
 import type { Fleet } from '../fleet.js';
 import { lastWithin, within } from '../within.js';
@@ -12,7 +10,6 @@ const ANSWERED_WITHIN_MILLIS = 5_000;
 export async function notRecovered(
   fleet: Pick<Fleet, 'indexes' | 'urlOf'>,
   keys: readonly string[],
-  headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
   const asked = fleet.indexes.flatMap((index) => keys.map((key) => ({ index, key })));
   const results = await Promise.all(
@@ -20,7 +17,7 @@ export async function notRecovered(
       lastWithin(
         RECOVERED_WITHIN_MILLIS,
         async () => {
-          const problem = await problemOf(fleet.urlOf(index), key, headers);
+          const problem = await problemOf(fleet.urlOf(index), key);
           return problem && `replica ${index} does not decide about ${key}: ${problem}`;
         },
         (problem) => problem === undefined,
@@ -30,14 +27,10 @@ export async function notRecovered(
   return results.filter((problem) => problem !== undefined);
 }
 
-async function problemOf(
-  url: string,
-  key: string,
-  headers: OutgoingHttpHeaders,
-): Promise<string | undefined> {
+async function problemOf(url: string, key: string): Promise<string | undefined> {
   try {
     const { status, text } = await within(ANSWERED_WITHIN_MILLIS, 'an answer', () =>
-      send(url, 'POST', ratePath(key), headers),
+      send(url, 'POST', ratePath(key)),
     );
     return status === 200 || status === 429 ? undefined : text;
   } catch (error) {

@@ -1,5 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
-
 import type { Member } from '../fleet.js';
 import type { Reading } from '../replica-reading.js';
 import { lastWithin } from '../within.js';
@@ -16,11 +14,10 @@ const MORE_HEAP_BYTES = 6 * 1024 * 1024;
 export async function replicaLeftovers(
   { index, process }: Member,
   before: Reading,
-  headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
   return lastWithin(
     SETTLED_WITHIN_MILLIS,
-    async () => compare(`replica ${index}`, before, await read(process, headers)),
+    async () => compare(`replica ${index}`, before, await read(process)),
     (violations) => violations.length === 0,
   );
 }

@@ -1,7 +1,7 @@
-import { type LimitInForce, ownLimit } from '../../../../src/limiter/limits.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
 import { type DeclaredLimits, LimitsInForce } from '../declared/limits-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
-import { type Approval, type Entry, firstSent, isApproval } from '../ledger.js';
+import { type Approval, type Entry, isApproval } from '../ledger.js';
 import { MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
@@ -29,32 +29,9 @@ export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
   return { name: 'fault', target: 'target', beganAt: 0, endedAt: 10_000, ...fields };
 }
 
-/** That Redis approved a request from the queue, in the window from 0. */
-export function observed(
-  id: string,
-  at: number,
-  {
-    isFromQueue = true,
-    starts = {},
-    limits = [ownLimit(WINDOW_MILLIS, MAX_REQUESTS)],
-    start = 0,
-  }: Observed = {},
-): readonly [string, ObservedApproval[]] {
-  const inWindows = {
-    window: { start },
-    limits: new Map<string, number>(Object.entries(starts)),
-    inForce: new Map(limits.map((limit) => [limit.name, { limit, since: 0, countsSince: 0 }])),
-  };
-  return [id, [{ id, at, isFromQueue, mayBeRenewal: false, ...inWindows }]];
-}
-
-interface Observed {
-  readonly isFromQueue?: boolean;
-  /** When the window of each further limit began. */
-  readonly starts?: Readonly<Record<string, number>>;
-  readonly limits?: readonly LimitInForce[];
-  /** When the window of the key began. */
-  readonly start?: number;
+/** That Redis approved a request from the queue. */
+export function observed(id: string, at: number): readonly [string, ObservedApproval[]] {
+  return [id, [{ id, at, isFromQueue: true }]];
 }
 
 interface Sample {
@@ -84,15 +61,11 @@ export function evidenceOf(sample: Sample): Evidence {
     withheldMillis = 0,
     limits = { key: ownLimit(WINDOW_MILLIS, MAX_REQUESTS) },
   } = sample;
-  const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
-  const corrected = entries.filter(({ kind, hits }) => kind === 'amend' && hits !== undefined);
   return {
     ledger: {
       entries,
       pending: entries.filter(({ outcome }) => outcome === 'pending'),
       approvals: entries.filter(isApproval) as Approval[],
-      released: firstSent(released),
-      corrected: firstSent(corrected),
     },
     account: {
       violations: [],

@@ -33,14 +33,9 @@ export class LimitsInForce {
     };
   }
 
-  /** The greatest maximum that a limit may have had at any time of a span. */
-  highest(name: string, from: number, to: number): number {
-    return Math.max(0, ...this.#maximaOf(name, from, to));
-  }
-
   /** Whether a limit may have had this maximum at any time of a span. */
   allows(name: string, maximum: number, from: number, to: number): boolean {
-    return this.#maximaOf(name, from, to).includes(maximum);
+    return this.#in(from, to).some(({ limits }) => limits[name]?.maximum === maximum);
   }
 
   /** Whether a limit may have been the same as this one at any time of a span. */
@@ -51,10 +46,6 @@ export class LimitsInForce {
   /** Whether some replicas may have gone by other rules than others at any time of a span. */
   isChangingIn(from: number, to: number): boolean {
     return this.#in(from, to).length > 1;
-  }
-
-  #maximaOf(name: string, from: number, to: number): number[] {
-    return this.#in(from, to).map(({ limits }) => limits[name]?.maximum ?? 0);
   }
 
   #in(from: number, to: number): Generation[] {

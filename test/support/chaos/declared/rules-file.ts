@@ -34,11 +34,7 @@ export class RulesFile {
   #drawn = 0;
   #declared: DeclaredLimits;
 
-  constructor(
-    folder: string,
-    random: Random,
-    private readonly headers: () => Readonly<Record<string, string>>,
-  ) {
+  constructor(folder: string, random: Random) {
     this.path = join(folder, 'rules');
     const first = drawRules(random, this.nextNumber());
     this.#declared = first.limits;
@@ -88,7 +84,7 @@ export class RulesFile {
       let last = '';
       const isDecided = async (): Promise<boolean> => {
         index = (index + 1) % fleet.size;
-        const asked = send(fleet.urlOf(index), 'POST', ratePath(key), this.headers());
+        const asked = send(fleet.urlOf(index), 'POST', ratePath(key));
         const { status, text } = await asked.catch((error: unknown) => ({
           status: undefined,
           text: String(error),

@@ -12,22 +12,20 @@ import {
   drawRulesWithZero,
 } from '../declared/rules-text.js';
 import type { RulesFile } from '../declared/rules-file.js';
-import type { TokensFile } from '../declared/tokens-file.js';
 import type { Fleet, Member } from '../fleet.js';
 import { WINDOW_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
 import { type FaultKind, nothingToMend } from './fault.js';
 
 /** The line of a replica that has found a file broken begins so. */
-export const NOT_RELOADED = /^(rules|tokens) not reloaded, the last good ones stay in use/;
+export const NOT_RELOADED = 'rules not reloaded, the last good ones stay in use';
 
-/** What happens to the files of rules and tokens while replicas serve by them. */
-export function declarationFaults(fleet: Fleet, rules: RulesFile, tokens: TokensFile): FaultKind[] {
+/** What happens to the file of rules while replicas serve by it. */
+export function declarationFaults(fleet: Fleet, rules: RulesFile): FaultKind[] {
   return [
     rulesAreReplaced(fleet, rules),
     rulesAreOverwritten(fleet, rules),
     rulesAreBroken(fleet, rules),
-    tokensAreRotated(fleet, tokens),
   ];
 }
 
@@ -108,35 +106,6 @@ function rulesAreBroken(fleet: Fleet, rules: RulesFile): FaultKind {
   };
 }
 
-function tokensAreRotated(fleet: Fleet, tokens: TokensFile): FaultKind {
-  return {
-    name: 'tokens rotated',
-    draw: (random) => {
-      const isTorn = random.chance(0.5);
-      const part = random.next();
-      const millis = random.whole(0, 1500);
-      return {
-        target: isTorn ? `the file torn for ${millis} ms before` : '',
-        scope: 'tokens',
-        millis: 0,
-        begin: () =>
-          tokens.rotate(
-            fleet,
-            isTorn
-              ? // Never nothing, not even while it is written: tokens of which nothing is left at two looks in a row are revoked.
-                async (text) => {
-                  const length = 1 + Math.floor(part * (text.length - 1));
-                  await replaceFile(tokens.path, text.slice(0, length));
-                  await delay(millis);
-                }
-              : undefined,
-          ),
-        end: nothingToMend,
-      };
-    },
-  };
-}
-
 function replaceRules(
   fleet: Fleet,
   rules: RulesFile,
@@ -154,8 +123,7 @@ function describe({ limits }: DeclaredRules): string {
 
 function hasSaidSo({ process }: Member, since: number): boolean {
   return process.log.some(
-    ({ msg, time }) =>
-      NOT_RELOADED.exec(String(msg))?.[1] === 'rules' && Date.parse(String(time)) >= since,
+    ({ msg, time }) => String(msg).startsWith(NOT_RELOADED) && Date.parse(String(time)) >= since,
   );
 }
 

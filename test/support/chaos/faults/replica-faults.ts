@@ -1,5 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
-
 import { type Flood, floodWithBodies } from '../../costly-bodies.js';
 import { floodUnread } from '../../unread-answers.js';
 import type { Fleet } from '../fleet.js';
@@ -64,19 +62,13 @@ export function replicaStandsStill(fleet: Fleet): FaultKind {
 }
 
 /** A client sends a replica the most costly bodies, which must harm nobody. */
-export function replicaGetsCostlyBodies(
-  fleet: Fleet,
-  headers: () => OutgoingHttpHeaders,
-): FaultKind {
-  return flooded(fleet, 'costly bodies to a replica', (url) => floodWithBodies(url, headers, 4));
+export function replicaGetsCostlyBodies(fleet: Fleet): FaultKind {
+  return flooded(fleet, 'costly bodies to a replica', (url) => floodWithBodies(url, 4));
 }
 
 /** Clients send a replica many requests with large answers, and read nothing. */
-export function replicaGetsUnreadAnswers(
-  fleet: Fleet,
-  headers: () => Readonly<Record<string, string>>,
-): FaultKind {
-  return flooded(fleet, 'unread answers of a replica', (url) => floodUnread(url, headers));
+export function replicaGetsUnreadAnswers(fleet: Fleet): FaultKind {
+  return flooded(fleet, 'unread answers of a replica', floodUnread);
 }
 
 function flooded(

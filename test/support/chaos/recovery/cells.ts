@@ -23,8 +23,6 @@ export const FAULT_NAMES = [
   'late',
   'flush',
   'flush-stalled',
-  'full',
-  'unread-log',
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
 

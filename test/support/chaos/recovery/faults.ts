@@ -1,13 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { forgetScripts } from '../../forget-scripts.js';
-import type { ReplicaProcess } from '../../replica-process.js';
 import type { Random } from '../random.js';
 import type { FaultName } from './cells.js';
-import { fullStore } from './full-store.js';
 import type { Network } from './network.js';
 import type { Store } from './stores/store.js';
-import { unreadLog } from './unread-log.js';
 
 const LATE_MILLIS = 600;
 const LATE_SHARE = 0.9;
@@ -17,22 +14,10 @@ const FLUSH_STALLED_MILLIS = 900;
 /** What Redis may have forgotten of what it had answered: the last writes, or all. */
 export type Loss = 'unreplicated' | 'memory';
 
-/** The replica that a fault happens to, and where to say what it does wrong meanwhile. */
-export interface Affected {
-  readonly replica: ReplicaProcess;
-  readonly violated: (what: string) => void;
-}
-
 export interface Fault {
   readonly loses?: Loss;
-  /** What the replica is set to for it. */
-  readonly settings?: Readonly<Record<string, string>>;
-  /** What is done before the load asks all at once. */
-  prepare?(affected: Affected): Promise<void>;
   /** Resolves at the end of the fault: every server serves as before, and a new primary takes writes. */
-  happen(affected: Affected): Promise<void>;
-  /** What happens right before the replica is asked to end. */
-  happenAtTheEnd?(affected: Affected): Promise<void>;
+  happen(): Promise<void>;
 }
 
 export interface FaultParts {
@@ -75,14 +60,12 @@ const FAULTS: Readonly<Record<FaultName, (parts: FaultParts) => Fault>> = {
   'flush-stalled': (parts) => {
     const standstill = stall(FLUSH_STALLED_MILLIS)(parts);
     return {
-      happen: async (affected) => {
+      happen: async () => {
         await Promise.all(parts.store.servers.map(forgetScripts));
-        await standstill.happen(affected);
+        await standstill.happen();
       },
     };
   },
-  full: fullStore,
-  'unread-log': unreadLog,
 };
 
 /** All servers stand still and go on, as when their machine does. */

@@ -15,6 +15,4 @@ export const FULL_CELLS: readonly Cell[] = [
   { load: 'bulk', fault: 'flush', keys: 5000 },
   { load: 'bulk', fault: 'flush-stalled', keys: 2000 },
   { load: 'turning', fault: 'stall-800', keys: 12 },
-  { load: 'releases', fault: 'full', keys: 2000 },
-  { load: 'plain', fault: 'unread-log', keys: 1000 },
 ];

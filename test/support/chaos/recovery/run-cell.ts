@@ -12,7 +12,7 @@ import { Approvals } from './approvals.js';
 import { Caller } from './caller.js';
 import { type Cell, nameOf } from './cells.js';
 import { Clients } from './clients.js';
-import { type Affected, type Fault, faultNamed } from './faults.js';
+import { type Fault, faultNamed } from './faults.js';
 import { LONGER_THAN_A_CELL, type LoadParts } from './loads/load.js';
 import { LOADS } from './loads/loads.js';
 import { Network } from './network.js';
@@ -86,7 +86,6 @@ export async function runCell(
       GRPC_KEY_TEMPLATE: '{values}',
       ...store.settings,
       ...network.environment,
-      ...fault.settings,
     });
     const trial = new Trial(cell, store, fault, replica, random, cell.keys ?? drawn, standstills);
     const report = await trial.run();
@@ -106,7 +105,6 @@ class Trial {
   readonly #requests: Requests;
   readonly #keys: readonly string[];
   readonly #violations: string[] = [];
-  readonly #affected: Affected;
   /** How much slower this machine is, for what else it has to do. */
   #slowness = 1;
   #probes = 0;
@@ -125,7 +123,6 @@ class Trial {
     this.#keys = Array.from({ length: keyCount }, (_, i) => `${cell.load}-${i}`);
     this.#caller = new Caller(replica.url);
     this.#requests = new Requests(this.#caller, this.#approvals);
-    this.#affected = { replica, violated: (what) => this.#violations.push(what) };
   }
 
   async run(): Promise<CellReport> {
@@ -142,7 +139,6 @@ class Trial {
     this.#slowness = Math.min(Math.max(1, slowness), MOST_SLOWNESS);
     this.#clients.slowDown(this.#slowness);
 
-    await this.fault.prepare?.(this.#affected);
     await this.#untilBeforeTurn();
     await this.#meet(random.whole(0, MOST_AHEAD_MILLIS));
     const endedAt = Date.now();
@@ -177,10 +173,10 @@ class Trial {
     if (this.#turnedAt === undefined) {
       this.#clients.surge();
       await delay(millis);
-      await this.fault.happen(this.#affected);
+      await this.fault.happen();
       return;
     }
-    const happening = this.fault.happen(this.#affected);
+    const happening = this.fault.happen();
     await delay(millis);
     this.#clients.surge();
     await happening;
@@ -328,7 +324,6 @@ class Trial {
       this.#violations.push(...misbehaviour([member], []));
       return;
     }
-    await this.fault.happenAtTheEnd?.(this.#affected);
     try {
       const code = await within(this.#within(ENDED_WITHIN_MILLIS), 'the end', () =>
         this.replica.kill('SIGTERM'),

@@ -1,14 +1,10 @@
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import type { FaultRecord } from '../faults/fault.js';
 import { wrongAnswers } from './checks/answers.js';
-import { approvedTwice, wrongGrants } from './checks/grants.js';
-import { overfull, unserved } from './checks/limits.js';
-import { brokenOrder } from './checks/order.js';
+import { wrongGrants } from './checks/grants.js';
 import { lostPlaces, lostTurns } from './checks/places.js';
 import {
-  approved,
   confirmed,
-  ended,
   evidenceOf,
   fault,
   granted,
@@ -23,12 +19,11 @@ import {
 import { KeyHistory, type Run } from './key-history.js';
 import type { Visit } from './visits.js';
 
-const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `id ${i}`);
 const arrival = run(100, joined('a', 10), owned('a'));
 
 test('what a script did is known from its commands', () => {
   const names = new KeyNaming('sluice:').namesOf('key');
-  const { state, waiting, holds, requests, records } = names;
+  const { waiting, holds, requests, records } = names;
   const history = new KeyHistory(names);
   const script = (at: number, ...commands: readonly string[]): Run => {
     for (const command of commands) {
@@ -58,51 +53,6 @@ test('what a script did is known from its commands', () => {
   expect(whatOf(1500, `hdel ${holds} a`, `sadd ${requests} a`)).toEqual(['lapsed', 'approved']);
   expect(whatOf(1600, `hset ${waiting} b 20`, `pexpireat ${waiting} 5000`)).toEqual(['joined']);
   expect(history.expired(5001)?.happenings).toEqual([{ id: 'b', what: 'withdrawn' }]);
-  expect(script(6000, `hset ${state} limits 1000:10:400 start 6000`).windowStart).toBe(6000);
-});
-
-describe('more than the maximum is found', () => {
-  const full = run(100, ...ids(10).map(approved));
-  const another = 'fixed: 11 counted at 200, and not 10';
-
-  test('in a fixed window, less what ended, and with what is held', () => {
-    const found = (...runs: readonly Run[]): string[] => overfull(evidenceOf({ runs }));
-    expect(found(full)).toEqual([]);
-    expect(found(full, run(200, approved('one more')))).toEqual([another]);
-    expect(found(full, run(200, ended('id 5'), approved('one more')))).toEqual([]);
-    const next = { ...run(1100, ...ids(10).map(approved)), windowStart: 1100 };
-    const held = { id: 'held', what: 'approved' as const, hold: { lapsesAt: 3000, millis: 2900 } };
-    expect(found(run(100, approved('before')), next)).toEqual([]);
-    expect(found(run(100, held), next)).toHaveLength(1);
-  });
-
-  test('by the hits', () => {
-    const runs = [run(200, ...ids(8).map(approved), granted('several', 1200))];
-    const terms = [termsOf('several', { hits: 3 })];
-    expect(overfull(evidenceOf({ runs, terms }))).toEqual([another]);
-  });
-
-  test.each([
-    // A bucket drains one hit in 100 ms, and its queue is served up to 31 ms early.
-    ['sliding', 10, 1090, 1100],
-    ['bucket', 4, 160, 200],
-  ])('in a span of %s', (key, count, tooEarly, inTime) => {
-    const after = (at: number): string[] => {
-      const runs = [run(100, ...ids(count).map(approved)), run(at, approved('a'))];
-      return overfull(evidenceOf({ runs: runs.map((each) => ({ ...each, key })) }));
-    };
-    expect(after(tooEarly)).toHaveLength(1);
-    expect(after(inTime)).toEqual([]);
-  });
-});
-
-test('a waiter at the head is found that is not served although there is room', () => {
-  const waits = run(100, ...ids(10).map(approved), joined('a', 10), joined('b', 20));
-  const runs = [{ ...waits, windowStart: 100 }, run(1200), run(2600), run(2700)];
-  expect(unserved(evidenceOf({ runs }))).toEqual([]);
-  expect(unserved(evidenceOf({ runs: [...runs, run(2800), run(2900)] }))).toEqual([
-    'fixed: a waited at the head from 1200 to 2800 with room for it',
-  ]);
 });
 
 describe('an answer', () => {
@@ -143,30 +93,6 @@ describe('an answer', () => {
 
   test('has to come', () => {
     expect(wrong({ outcome: 'pending', endedAt: undefined })).toHaveLength(1);
-  });
-});
-
-describe('waiters', () => {
-  const waits = [run(1, joined('first', 10)), run(2, joined('second', 20))];
-
-  test('are served in the order of arrival, the earlier ones that are put back included', () => {
-    const both = [run(3, granted('first', 1003)), run(4, granted('second', 1004))];
-    expect(brokenOrder({ runs: [...waits, ...both] })).toEqual([]);
-    const putBack = [run(3, withdrawn('first')), run(4, joined('first', 10))];
-    expect(brokenOrder({ runs: [...waits, ...putBack, run(5, granted('second', 1005))] })).toEqual([
-      'fixed: second (ticket 20) overtook first at 5',
-    ]);
-  });
-
-  test('are passed by no newcomer', () => {
-    expect(brokenOrder({ runs: [...waits, run(3, approved('newcomer'))] })).toEqual([
-      'fixed: newcomer was approved at once while first,second waited at 3',
-    ]);
-  });
-
-  test('have tickets in the order of arrival', () => {
-    const runs = [run(1, joined('first', 10)), run(2, joined('second', 10))];
-    expect(brokenOrder({ runs })).toHaveLength(1);
   });
 });
 
@@ -236,12 +162,4 @@ test('a grant is wrong that is held for another time, or confirmed after its end
   expect(wrong(5000, run(100, granted('a', 1100)), run(1110, confirmed('a')))).toHaveLength(1);
   expect(wrong(1390, run(1000, granted('a', 2000)), run(1900, confirmed('a')))).toHaveLength(1);
   expect(wrong(1400, run(1000, granted('a', 2000)), run(1900, confirmed('a')))).toEqual([]);
-});
-
-test('a second approval of a request is one too many while the first is remembered', () => {
-  const twice = (at: number, ...between: readonly Run[]): string[] =>
-    approvedTwice({ runs: [run(0, approved('a')), ...between, run(at, granted('a', at + 1000))] });
-  expect(twice(2900)).toHaveLength(1);
-  expect(twice(3000)).toEqual([]);
-  expect(twice(2000, run(8, ended('a')))).toEqual([]);
 });

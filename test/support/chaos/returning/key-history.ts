@@ -33,8 +33,6 @@ export interface Run {
   readonly key: string;
   /** When it asked Redis for the time, by which it decides, in milliseconds since 1970. */
   readonly at: number;
-  /** The start of the key's window after it, if the script has written it. */
-  readonly windowStart?: number | undefined;
   readonly happenings: readonly Happening[];
 }
 
@@ -60,7 +58,6 @@ export class KeyHistory {
   #happenings: Happening[] = [];
   /** Waiters that the script under way has approved. */
   #leaving = new Set<string>();
-  #windowStart: number | undefined;
 
   constructor(private readonly names: KeyNames) {}
 
@@ -69,9 +66,8 @@ export class KeyHistory {
    * @param at when the script asked for the time
    */
   follow({ name, args: [key = '', ...args] }: MonitoredCommand, at: number): void {
-    const { state, waiting, holds, requests, records, outcomes } = this.names;
+    const { waiting, holds, requests, records, outcomes } = this.names;
     if (name === 'unlink') this.#onUnlink([key, ...args], at);
-    else if (key === state && name === 'hset') this.#onState(args);
     else if (key === waiting) this.#onWaiting(name, args);
     else if (key === holds) this.#onHolds(name, args, at);
     else if (key === requests) this.#onRequests(name, args);
@@ -80,15 +76,9 @@ export class KeyHistory {
 
   /** What the commands since the last call have done, which were those of one script. */
   endOfScript(at: number): Run {
-    const run = {
-      key: this.names.key,
-      at,
-      windowStart: this.#windowStart,
-      happenings: this.#happenings,
-    };
+    const run = { key: this.names.key, at, happenings: this.#happenings };
     this.#happenings = [];
     this.#leaving = new Set();
-    this.#windowStart = undefined;
     return run;
   }
 
@@ -108,11 +98,6 @@ export class KeyHistory {
     if (names.includes(this.names.holds)) {
       for (const id of [...this.#held.keys()]) this.#endHold(id, at);
     }
-  }
-
-  #onState(fields: readonly string[]): void {
-    const index = fields.findIndex((field, i) => i % 2 === 0 && field === 'start');
-    if (index !== -1) this.#windowStart = Number(fields[index + 1]);
   }
 
   #onWaiting(name: string, args: readonly string[]): void {

@@ -14,7 +14,7 @@ export interface ReturningKey {
 
 export const WINDOW_MILLIS = 1000;
 
-export const FIXED = { name: 'fixed_window', calendar: undefined } as const;
+const FIXED = { name: 'fixed_window', calendar: undefined } as const;
 
 /** Each algorithm, for single hits and for several with holds. The maxima are so low that clients wait on a busy machine as well. */
 export const RETURNING_KEYS: readonly ReturningKey[] = [

@@ -71,14 +71,14 @@ async function runOn(
     const faults = await runFaults(kinds, random.fork('faults'), round.seconds * 1000);
     await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => clients.stop());
     const atTheEnd = [
-      ...(await notRecovered(fleet, KEYS, {})),
+      ...(await notRecovered(fleet, KEYS)),
       ...(await stillWaiting(fleet)),
       ...(await leftovers([redis], round.isQuick)),
       ...misbehaviour(fleet.members, await fleet.stop()),
     ];
     await account.upToNow();
     const evidence = {
-      ...{ keys: RETURNING_KEYS, runs: account.runs, faults },
+      ...{ runs: account.runs, faults },
       ...{ visits: visits.all, terms: visits.terms },
       lateMillis: (from: number, to: number) => standstills.millisWithin(from, to),
       longestStandstill: (from: number, to: number) => standstills.longestWithin(from, to),

@@ -1,11 +1,9 @@
 import type { FaultRecord } from '../../faults/fault.js';
 import type { Happening, Run } from '../key-history.js';
-import type { ReturningKey } from '../keys.js';
 import type { Terms, Visit } from '../visits.js';
 
 /** What a round is judged by. */
 export interface Evidence {
-  readonly keys: readonly ReturningKey[];
   /** What the scripts did, in Redis's order. */
   readonly runs: readonly Run[];
   /** What the clients saw, in the order in which they sent it. */

@@ -1,16 +1,10 @@
 import { overlaps } from '../../faults/fault.js';
-import { WINDOW_MILLIS } from '../keys.js';
 import { type Evidence, happeningsById, visitsById } from './evidence.js';
 
 /** Clients and Redis round times to milliseconds. */
 const ROUNDING_MILLIS = 2;
 /** By then a replica that is well has noticed that a connection has ended. */
 const NOTICED_WITHIN_MILLIS = 500;
-
-/** For so long at the least the outcome of a request is remembered after its last change: docs/reliability.md. */
-const MEMORY_MILLIS = 3 * WINDOW_MILLIS - ROUNDING_MILLIS;
-const APPROVES = new Set(['granted', 'served', 'approved']);
-const CHANGES = new Set(['confirmed', 'owned']);
 
 type Judged = Pick<Evidence, 'runs' | 'visits' | 'terms' | 'faults' | 'lateMillis'>;
 
@@ -50,22 +44,6 @@ export function wrongGrants(evidence: Judged): string[] {
         },
       );
       return isForSomebody ? [] : violates('was confirmed for nobody');
-    });
-  });
-}
-
-/** Describes requests that were approved twice while Redis still remembered the first approval. */
-export function approvedTwice({ runs }: Pick<Evidence, 'runs'>): string[] {
-  return [...happeningsById(runs)].flatMap(([id, happenings]) => {
-    let rememberedUntil = -Infinity;
-    return happenings.flatMap((happening) => {
-      const { what, at } = happening;
-      const isSecond = APPROVES.has(what) && at < rememberedUntil;
-      const isKnown = rememberedUntil > at;
-      if (APPROVES.has(what) || (isKnown && CHANGES.has(what)))
-        rememberedUntil = at + MEMORY_MILLIS;
-      if (what === 'lapsed' || what === 'ended') rememberedUntil = -Infinity;
-      return isSecond ? [`${id} was approved a second time at ${at}`] : [];
     });
   });
 }

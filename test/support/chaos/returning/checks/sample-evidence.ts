@@ -1,17 +1,7 @@
 import type { FaultRecord } from '../../faults/fault.js';
 import type { Happening, Run } from '../key-history.js';
-import { FIXED, type ReturningKey } from '../keys.js';
 import type { Terms, Visit } from '../visits.js';
 import type { Evidence } from './evidence.js';
-
-/** A key of each algorithm. */
-const KEYS: readonly ReturningKey[] = (
-  [
-    ['fixed', FIXED],
-    ['sliding', { name: 'sliding_window', steps: 10 }],
-    ['bucket', { name: 'token_bucket', burst: 4 }],
-  ] as const
-).map(([key, algorithm]) => ({ key, algorithm, maximum: 10, mostHits: 3, hasHolds: true }));
 
 /** The terms of a request of the key `fixed`, as a test wants them. */
 export function termsOf(id: string, fields: Partial<Terms> = {}): Terms {
@@ -68,19 +58,15 @@ export const lapsed = (id: string, lapsesAt: number, millis = 1000): Happening =
 interface Sample {
   readonly runs: readonly Run[];
   readonly visits?: readonly Visit[];
-  /** Of requests without visits. */
-  readonly terms?: readonly Terms[];
   readonly faults?: readonly FaultRecord[];
 }
 
 /** Evidence on a machine that never stood still. */
-export function evidenceOf({ runs, visits = [], terms = [], faults = [] }: Sample): Evidence {
-  const all = [...terms, ...visits.map((each) => each.terms)];
+export function evidenceOf({ runs, visits = [], faults = [] }: Sample): Evidence {
   return {
-    keys: KEYS,
     runs,
     visits,
-    terms: new Map(all.map((each) => [each.id, each])),
+    terms: new Map(visits.map(({ terms }) => [terms.id, terms])),
     faults,
     lateMillis: () => 0,
     longestStandstill: () => 0,
