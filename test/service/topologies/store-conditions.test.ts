@@ -51,22 +51,6 @@ const CONDITIONS: Condition[] = [
     },
     end: (server) => server.command('SCRIPT', 'KILL'),
   },
-  {
-    name: 'hangs',
-    begin: (server) => {
-      server.signal('SIGSTOP');
-      return Promise.resolve();
-    },
-    end: (server) => {
-      server.signal('SIGCONT');
-      return Promise.resolve();
-    },
-  },
-  {
-    name: 'is down',
-    begin: (server) => server.kill(),
-    end: (server) => server.restart({ withData: true }),
-  },
 ];
 
 describeWithRedisProgram('a service whose Redis', () => {
