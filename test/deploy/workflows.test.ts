@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { actionlint, describeWithActionlint } from './actionlint.js';
 import { readManifest, readText, ROOT } from './repository-files.js';
-import { readWorkflow, requiredBy, stepsOf, type Workflow, WORKFLOWS } from './workflow.js';
+import { readWorkflow, requiredBy, stepsOf, WORKFLOWS } from './workflow.js';
 
 /** A script of the project in a command. Other commands, such as `npm ci`, are npm's own. */
 const NPM_SCRIPT = /\bnpm (?:run )?(test|(?<=run )[\w:-]+)\b/g;
@@ -17,12 +17,6 @@ const COMMIT = /^[\w-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 const ci = readWorkflow('.github/workflows/ci.yml');
 const long = readWorkflow('.github/workflows/long.yml');
 const release = readWorkflow('.github/workflows/release.yml');
-
-function inputsOf(workflow: Workflow, action: string): Readonly<Record<string, unknown>> {
-  const step = stepsOf(workflow).find(({ uses = '' }) => uses.startsWith(`${action}@`));
-  if (step?.with === undefined) throw new Error(`no step gives inputs to ${action}`);
-  return step.with;
-}
 
 describeWithActionlint('actionlint', () => {
   const folder = useTemporaryFolder();
@@ -75,13 +69,6 @@ describe.each(WORKFLOWS)('%s', (path) => {
     const folders = readText(path).match(TEST_FOLDER) ?? [];
     expect(folders.filter((folder) => !existsSync(ROOT + folder))).toEqual([]);
   });
-});
-
-test('an action has the same commit in all workflows', () => {
-  const uses = WORKFLOWS.flatMap((path) => [...readText(path).matchAll(/uses: (?!\.\/)(.*)/g)]);
-  const commits = new Set(uses.map(([, use]) => use));
-  const actions = new Set(uses.map(([, use]) => use!.split('@')[0]));
-  expect(commits.size).toBe(actions.size);
 });
 
 test('workflows that call each other do not wait for each other', () => {
@@ -158,18 +145,6 @@ describe('a release', () => {
     expect(status).toBe(code);
   });
 
-  test('has an image for two platforms, with its SBOM and provenance', () => {
-    expect(inputsOf(release, 'docker/build-push-action')).toMatchObject({
-      platforms: 'linux/amd64,linux/arm64',
-      push: true,
-      sbom: true,
-      provenance: 'mode=max',
-    });
-    expect(inputsOf(release, 'docker/metadata-action')).toMatchObject({
-      images: 'ghcr.io/${{ github.repository }}',
-    });
-  });
-
   test('has a chart with the image that is pushed', () => {
     const step = release.jobs.chart!.steps!.find(({ name = '' }) => name.includes('image'))!;
     cpSync(`${ROOT}deploy`, join(folder, 'deploy'), { recursive: true });
@@ -185,19 +160,6 @@ describe('a release', () => {
     });
   });
 
-  test.each([
-    ['image', 'ghcr.io/${{ github.repository }}'],
-    ['chart', 'ghcr.io/${{ github.repository_owner }}/charts/sluice'],
-  ])('signs the provenance of its %s', (job, name) => {
-    const steps = release.jobs[job]!.steps!;
-    const attest = steps.findIndex(({ uses = '' }) => uses.startsWith('actions/attest@'));
-    expect(steps[attest]!.with).toMatchObject({
-      'subject-name': name,
-      'subject-digest': '${{ steps.push.outputs.digest }}',
-    });
-    expect(steps.findIndex(({ id }) => id === 'push')).toBeLessThan(attest);
-  });
-
   test('takes the digest of the chart from what helm prints', () => {
     const step = release.jobs.chart!.steps!.find(({ id }) => id === 'push')!;
     const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
@@ -208,36 +170,6 @@ describe('a release', () => {
       env: { ...process.env, ...own },
     });
     expect(readFileSync(GITHUB_OUTPUT, 'utf8')).toBe(`digest=${digest}\n`);
-  });
-
-  test('publishes the npm packages of the service and of the client with their provenance', () => {
-    const { steps, permissions, strategy, environment } = release.jobs.npm!;
-    // The token belongs to the environment, whose rules protect it.
-    expect(environment).toBe('npm');
-    expect(strategy?.matrix).toEqual({ folder: ['.', 'clients/node'] });
-    const { run } = steps!.find((step) => step.run?.startsWith('npm publish '))!;
-    expect(run).toContain(' --provenance ');
-    // .npmrc disables scripts, but without prepack there is nothing to publish.
-    expect(run).toContain(' --ignore-scripts=false ');
-    expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' });
-  });
-
-  test('gives each job only the write permissions that it needs', () => {
-    const permissions = Object.entries(release.jobs).map(([name, job]) => [name, job.permissions]);
-    const pushing = {
-      contents: 'read',
-      packages: 'write',
-      'id-token': 'write',
-      attestations: 'write',
-    };
-    expect(Object.fromEntries(permissions)).toEqual({
-      version: { contents: 'read' },
-      test: { contents: 'read' },
-      'last-night': { actions: 'read', contents: 'read' },
-      image: pushing,
-      chart: pushing,
-      npm: { contents: 'read', 'id-token': 'write' },
-    });
   });
 
   test('gives the token of npm to the job with the protected environment only', () => {

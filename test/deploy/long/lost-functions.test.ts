@@ -111,25 +111,6 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
     });
   });
 
-  test('and whose replica takes over loses no waiter and no approval', async () => {
-    await underLoad({ replicas }, async (load) => {
-      const waited = await waitFor(replicas, uniqueKey(), WAITERS);
-      const [successor] = await cluster.replicasOf(await primaryOfKey(waited.key));
-      await load.endure({
-        happen: async () => {
-          await countAgain(cluster.nodes);
-          await whileForgetting(cluster.nodes, () => cluster.failover(successor!));
-        },
-      });
-      expect(await primaryOfKey(waited.key)).toBe(successor);
-      await serveInTurn(replicas[1]!.url, waited);
-      await load.decide(SOME);
-      await expectExact(load, primaryOf);
-      await load.probe();
-      await expectKnown(await cluster.primaries());
-    });
-  });
-
   test('and is killed loses no waiter, and no approval that was replicated', async () => {
     await underLoad({ replicas }, async (load) => {
       const waited = await waitFor(replicas, uniqueKey(), WAITERS);

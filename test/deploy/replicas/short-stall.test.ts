@@ -10,7 +10,6 @@ import { forgetScripts, textsSent } from '../../support/forget-scripts.js';
 import { hasCaughtUp } from '../../support/has-caught-up.js';
 import { send } from '../../support/http-client.js';
 import { STORE_DOWN } from '../../support/outage.js';
-import { scrape } from '../../support/prometheus-text.js';
 import { requestRate, waitingCount } from '../../support/rate-client.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { asLimiterUser } from '../../support/redis-user.js';
@@ -21,8 +20,6 @@ import { until } from '../../support/until.js';
 const naming = new KeyNaming('sluice:');
 const ONE_HOUR = '3600000';
 const IN_A_ROW = 20;
-/** More keys than are settled at a time. */
-const MANY = 200;
 /** For tests that are not about time limits: a busy machine may be slow. */
 const PATIENT = { STORE_TIMEOUT_MILLIS: '30000' };
 
@@ -70,37 +67,7 @@ describeWithRedisProgram('a replica', () => {
 
   const isDown = (): Promise<unknown> => until(() => hasLogged(STORE_DOWN));
 
-  test('recovers from a short stall of Redis under bulk requests, and gives back undelivered approvals', async () => {
-    const keys = Array.from({ length: extent(5, 19) }, () =>
-      Array.from({ length: 1000 }, () => uniqueKey()),
-    );
-    await checkMany(shared.url, [{ key: uniqueKey() }]);
-
-    redis.signal('SIGSTOP');
-    const answers = await Promise.all(
-      keys.map((some) =>
-        checkMany(
-          shared.url,
-          some.map((key) => ({ key })),
-        ),
-      ),
-    );
-    expect(new Set(answers.flat().map(({ status }) => status))).toEqual(new Set([503]));
-    redis.signal('SIGCONT');
-
-    await answersAgain(shared);
-    await hasCaughtUp(shared);
-    expect(hasLogged('redis connection lost')).toBe(false);
-    // One script for checks, and one for withdrawals.
-    expect((await textsSent(redis)).texts).toBeLessThanOrEqual(2);
-    const approved = await Promise.all(
-      keys.map(async ([key]) => (await debugState(shared.url, key!)).NumApprovedThisWindow ?? 0),
-    );
-    expect(approved).toEqual(keys.map(() => 0));
-  });
-
   describe('sends no check again for which nobody waits any more', () => {
-    const WINDOW_MILLIS = 5000;
     const CHECKS = 12;
     let client: Redis;
     beforeEach(() => {
@@ -131,28 +98,6 @@ describeWithRedisProgram('a replica', () => {
       };
     }
 
-    test('after a stall over the end of a window', async () => {
-      const replica = await start({ WINDOW_MILLIS: `${WINDOW_MILLIS}`, MAX_REQUESTS: '3' });
-      await (
-        await waitElsewhere(replica)
-      )();
-      const key = uniqueKey();
-      const { state, requests } = naming.namesOf(key);
-      // The replica learns when the window ends. So it sends no more names than a check in mid-window needs.
-      for (let i = 0; i < 2; i += 1) await requestRate(replica.url, key).answer;
-      const end = Number(await client.hget(state, 'start')) + WINDOW_MILLIS;
-      await until(() => Date.now() >= end - 60);
-      redis.signal('SIGSTOP');
-      await expectUnanswered(replica, { key });
-      await until(() => Date.now() >= end);
-      redis.signal('SIGCONT');
-
-      await answersAgain(replica);
-      await hasCaughtUp(replica);
-      const { requestId } = await requestRate(replica.url, key).answer;
-      expect(await client.smembers(requests)).toEqual([requestId]);
-    });
-
     test('when Redis has got the scripts that it had forgotten', async () => {
       const key = uniqueKey();
       await answersAgain(shared);
@@ -169,35 +114,6 @@ describeWithRedisProgram('a replica', () => {
       const { requestId } = await requestRate(shared.url, key, 'holdMillis=1000').answer;
       expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
     });
-  });
-
-  test('settles the waiters of many keys after a stall, and all of them go on waiting', async () => {
-    const keys = Array.from({ length: MANY }, () => uniqueKey());
-    await checkMany(
-      shared.url,
-      keys.map((key) => ({ key, maxRequests: 1 })),
-    );
-    const requests = keys.map((key) => requestRate(shared.url, key, 'canWait=true'));
-    await until(async () => (await scrape(shared.url)).value('ratelimit_waiting') === MANY);
-    await hasCaughtUp(shared);
-
-    redis.signal('SIGSTOP');
-    // The leases of the waiters can not be renewed.
-    await isDown();
-    await until(async () => {
-      const all = await scrape(shared.url);
-      return all.value('ratelimit_store_catch_up_pending', { kind: 'settle' }) === MANY;
-    });
-    redis.signal('SIGCONT');
-
-    await answersAgain(shared);
-    await hasCaughtUp(shared);
-    expect(await waitingCount(shared.url, keys[0]!)).toBe(1);
-    expect(await waitingCount(shared.url, keys.at(-1)!)).toBe(1);
-    for (const request of requests) request.disconnect();
-    await until(async () => (await scrape(shared.url)).value('ratelimit_waiting') === 0);
-    await hasCaughtUp(shared);
-    expect(await waitingCount(shared.url, keys[0]!)).toBe(0);
   });
 
   test('keeps a connection with late replies', async () => {
