@@ -2,23 +2,10 @@ import { existsSync, readdirSync } from 'node:fs';
 
 import { readData, ROOT } from './repository-files.js';
 
-interface Schedule {
-  readonly interval: string;
-}
-
 interface Update {
   readonly 'package-ecosystem': string;
   readonly directory?: string;
   readonly directories?: readonly string[];
-  readonly schedule?: Schedule;
-  /** The group that combines updates of several ecosystems in one request, with its schedule. */
-  readonly 'multi-ecosystem-group'?: string;
-  readonly patterns?: readonly string[];
-  readonly ignore?: readonly {
-    readonly 'dependency-name': string;
-    readonly 'update-types': readonly string[];
-  }[];
-  readonly groups?: Readonly<Record<string, { readonly patterns: readonly string[] }>>;
 }
 
 /** By ecosystem: each folder of the update bot must have one of these files. */
@@ -42,7 +29,6 @@ function foldersWith(file: string, folder = '/'): string[] {
 describe('the update bot', () => {
   const { version, updates } = readData('.github/dependabot.yml') as {
     readonly version: number;
-    readonly 'multi-ecosystem-groups': Readonly<Record<string, { readonly schedule: Schedule }>>;
     readonly updates: readonly Update[];
   };
   const foldersOf = ({ directory, directories }: Update) => directories ?? [directory ?? ''];

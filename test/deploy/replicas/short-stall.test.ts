@@ -1,5 +1,3 @@
-import type { Redis } from 'ioredis';
-
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
@@ -67,53 +65,32 @@ describeWithRedisProgram('a replica', () => {
 
   const isDown = (): Promise<unknown> => until(() => hasLogged(STORE_DOWN));
 
-  describe('sends no check again for which nobody waits any more', () => {
-    const CHECKS = 12;
-    let client: Redis;
-    beforeEach(() => {
-      client = redis.connect();
-    });
-    afterEach(() => {
-      client.disconnect();
-    });
+  test('sends no check again for which nobody waits any more, when Redis has got the scripts that it had forgotten', async () => {
+    const client = redis.connect();
+    const key = uniqueKey();
+    await answersAgain(shared);
+    // A waiter whose disconnect gives Redis the script that withdraws.
+    const other = uniqueKey();
+    await requestRate(shared.url, other, 'maxRequests=1').answer;
+    const waiting = requestRate(shared.url, other, 'canWait=true');
+    await until(async () => (await waitingCount(shared.url, other)) === 1);
+    await forgetScripts(redis);
+    waiting.disconnect();
+    await until(async () => (await waitingCount(shared.url, other)) === 0);
+    await hasCaughtUp(shared);
+    // The check reaches Redis in time, and again with its script when it is too late.
+    for (const direction of [link.toServer, link.toClient]) direction.delay(200);
+    // All in one call: after several failed calls, withdrawals would wait until Redis is known to be up again.
+    const elements = Array.from({ length: 12 }, () => ({ key, holdMillis: 86_400_000 }));
+    const statuses = (await checkMany(shared.url, elements)).map(({ status }) => status);
+    expect(statuses).toEqual(elements.map(() => 503));
+    for (const direction of [link.toServer, link.toClient]) direction.pass();
 
-    /** All in one call: after several failed calls, withdrawals would wait until Redis is known to be up again. */
-    const expectUnanswered = async (replica: ReplicaProcess, element: object): Promise<void> => {
-      const elements = Array.from({ length: CHECKS }, () => element);
-      const statuses = (await checkMany(replica.url, elements)).map(({ status }) => status);
-      expect(statuses).toEqual(elements.map(() => 503));
-    };
-
-    /** A waiter whose disconnect gives Redis the script that withdraws. */
-    async function waitElsewhere(replica: ReplicaProcess): Promise<() => Promise<void>> {
-      const key = uniqueKey();
-      const waiter = requestRate(replica.url, key, 'maxRequests=1');
-      await waiter.answer;
-      const waiting = requestRate(replica.url, key, 'canWait=true');
-      await until(async () => (await waitingCount(replica.url, key)) === 1);
-      return async () => {
-        waiting.disconnect();
-        await until(async () => (await waitingCount(replica.url, key)) === 0);
-        await hasCaughtUp(replica);
-      };
-    }
-
-    test('when Redis has got the scripts that it had forgotten', async () => {
-      const key = uniqueKey();
-      await answersAgain(shared);
-      const withdraw = await waitElsewhere(shared);
-      await forgetScripts(redis);
-      await withdraw();
-      // The check reaches Redis in time, and again with its script when it is too late.
-      for (const direction of [link.toServer, link.toClient]) direction.delay(200);
-      await expectUnanswered(shared, { key, holdMillis: 86_400_000 });
-      for (const direction of [link.toServer, link.toClient]) direction.pass();
-
-      await answersAgain(shared);
-      await hasCaughtUp(shared);
-      const { requestId } = await requestRate(shared.url, key, 'holdMillis=1000').answer;
-      expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
-    });
+    await answersAgain(shared);
+    await hasCaughtUp(shared);
+    const { requestId } = await requestRate(shared.url, key, 'holdMillis=1000').answer;
+    expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
+    client.disconnect();
   });
 
   test('keeps a connection with late replies', async () => {
