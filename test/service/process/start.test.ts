@@ -87,19 +87,6 @@ describe('a replica that can not start', () => {
     },
   );
 
-  test.each(['AUTH_TOKENS_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'])(
-    'because the file of %s is missing says so in one line',
-    async (name) => {
-      const settings = name.startsWith('TLS') ? tls.settings : {};
-      const path = join(folder, uniqueKey());
-
-      await expectOneLine(
-        { ...settings, [name]: path },
-        `${name}: got "${path}" (ENOENT), takes a file to read`,
-      );
-    },
-  );
-
   describe('because a port is taken', () => {
     let other: Server;
     let port: string;

@@ -261,31 +261,6 @@ describe('a replica on Redis that stops', () => {
     }
   });
 
-  test('removes only its own waiters, and the others move up', async () => {
-    const [stopping, staying] = await Promise.all([start(), start()]);
-    const key = uniqueKey();
-    const holder = await approve(stopping.url, key);
-    const order = [stopping, staying, stopping, staying];
-    const waiting = [];
-    for (const [i, { url }] of order.entries()) {
-      waiting.push(begin(url, 'POST', `/rate/${key}?canWait=true`));
-      await untilWaiting(url, key, i + 1);
-    }
-    const [leavingId, stayingId] = await queueOf(key);
-    expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
-    expect(await stopping.kill('SIGTERM')).toBe(0);
-
-    expect((await waiting[0]!.answer).status).toBe(503);
-    expect((await waiting[2]!.answer).status).toBe(503);
-    expect(await queueOf(key)).toEqual([stayingId, stayingId]);
-    expect(await leasesOf(key)).toEqual([stayingId]);
-
-    expect((await send(staying.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
-    expect((await waiting[1]!.answer).status).toBe(200);
-    expect(await queueOf(key)).toEqual([stayingId]);
-    waiting[3]!.disconnect();
-  });
-
   test('answers requests in flight', async () => {
     const replica = await start({ SHUTDOWN_GRACE_MILLIS: '3600000' });
     await approve(replica.url, uniqueKey());

@@ -46,36 +46,6 @@ describe('when a replica dies', () => {
       return Number.parseInt(lease!) < Number(seconds) * 1000;
     });
 
-  test('its waiters are passed over without using capacity, and the others keep their order', async () => {
-    const dying = await startAnother();
-    const key = keyOf('three-an-hour');
-    const approved = await Promise.all(
-      Array.from({ length: 3 }, () => requestRate(living[0]!.url, key).answer),
-    );
-    const ledger = await ApprovalLedger.open(redis.client, key, 3);
-    const dead = [];
-    const alive = [];
-    for (let i = 0; i < 5; i += 1) {
-      dead.push(requestRate(dying.url, key, 'canWait=true'));
-      await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 1);
-      alive.push(requestRate(living[i % 2]!.url, key, 'canWait=true'));
-      await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 2);
-    }
-    await dying.kill('SIGKILL');
-    await leaseLapsed(dying, key);
-    expect(await waitingCount(living[0]!.url, key)).toBe(5);
-
-    for (const [i, { requestId }] of approved.entries()) {
-      await fetch(`${living[0]!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
-      expect(await alive[i]!.answer).toMatchObject({ status: 200 });
-    }
-    await ledger.close();
-    expect(ledger.violations).toEqual([]);
-    expect(ledger.inWindow).toBe(3);
-    expect(await waitingCount(living[0]!.url, key)).toBe(2);
-    for (const request of alive) request.disconnect();
-  });
-
   test('every other waiter is served in order, even if half of the queue dies with it', async () => {
     const dying = await startAnother();
     const key = keyOf('two-in-150');

@@ -144,20 +144,6 @@ describe('waiters on three replicas', () => {
     expect(ledger.served).toEqual(ledger.joined);
   });
 
-  test('get an approval whose message was lost', async () => {
-    const [holder, other] = replicas;
-    const key = uniqueKey();
-    const { requestId } = await requestRate(other!.url, key).answer;
-    const waiter = requestRate(holder!.url, key, 'canWait=true');
-    const channel = naming.namesOf(key).wakeChannel;
-    await until(async () => (await redis.client.pubsub('NUMSUB', channel))[1] === 1);
-    await Promise.all([
-      killSubscriberConnections(redis.client),
-      fetch(`${other!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' }),
-    ]);
-    expect(await waiter.answer).toMatchObject({ status: 200 });
-  });
-
   test('are put back in the order of their arrival if Redis loses its data', async () => {
     const key = keyOf('five-in-5000');
     const names = naming.namesOf(key);
