@@ -51,6 +51,17 @@ const CONDITIONS: Condition[] = [
     },
     end: (server) => server.command('SCRIPT', 'KILL'),
   },
+  {
+    name: 'hangs',
+    begin: (server) => {
+      server.signal('SIGSTOP');
+      return Promise.resolve();
+    },
+    end: (server) => {
+      server.signal('SIGCONT');
+      return Promise.resolve();
+    },
+  },
 ];
 
 describeWithRedisProgram('a service whose Redis', () => {

@@ -235,18 +235,6 @@ test("the README's row of gRPC has the figures of the benchmarks", () => {
   expect(row?.slice(1)).toEqual(Object.values(PROGRAMS).map(cpuOf));
 });
 
-test("each row of the README's table has its sources, and each program is named there", () => {
-  const rows = tableRows('README.md', COLUMNS).map(([first = '']) => first);
-  const compared = rows.filter((row) => !/^decisions\/s|^CPU of/.test(row));
-  const [, ...sections] = readPage('docs/comparison.md').split(/^## /m);
-  const titles = sections.map((text) => text.slice(0, text.indexOf('\n')).toLowerCase());
-  expect(titles).toEqual(compared.map((row) => row.replace(/:.*| of a key/, '')));
-  for (const text of sections) {
-    const named = Object.keys(PROGRAMS).filter((program) => text.includes(`**${program}**`));
-    expect(named).toEqual(Object.keys(PROGRAMS));
-  }
-});
-
 /** The headers of an error, as the page writes them. */
 function headersOf(code: ErrorCode): string {
   const { retryAfter } = errorRow(code);
