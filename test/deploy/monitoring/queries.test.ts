@@ -61,6 +61,8 @@ describe.each([
     expect(selectors.length).toBeGreaterThan(0);
     expect(selectors.flatMap(missingOf)).toEqual([]);
     expect(unknownGroupings(expr)).toEqual([]);
+    // Without the buckets there would be no result.
+    if (expr.includes('histogram_quantile')) expect(groupingsIn(expr)).toContain('le');
   });
 });
 
@@ -111,6 +113,16 @@ describe('the dashboard', () => {
       new Set(['${datasource}']),
     );
   });
+
+  test.each(dashboard.templating.list.filter(({ type }) => type === 'query'))(
+    'takes the values of its variable $name from an existing label',
+    ({ query }) => {
+      const text = typeof query === 'string' ? query : query.query;
+      const [, selector = '', label = ''] = /^label_values\((.+), (\w+)\)$/.exec(text)!;
+      expect(selectorsIn(selector).flatMap(missingOf)).toEqual([]);
+      expect(OF_THE_TARGET).toContain(label);
+    },
+  );
 
   test('shows every metric of Sluice', () => {
     const shown = panelQueries.flatMap(({ expr }) => selectorsIn(expr)).map(({ metric }) => metric);
