@@ -11,7 +11,8 @@ import { readWorkflow, requiredBy, stepsOf, WORKFLOWS } from './workflow.js';
 
 /** A script of the project in a command. Other commands, such as `npm ci`, are npm's own. */
 const NPM_SCRIPT = /\bnpm (?:run )?(test|(?<=run )[\w:-]+)\b/g;
-const TEST_FOLDER = /\btest\/[\w/-]+/g;
+/** A folder, or a file without its ending. */
+const TESTS = /\btest\/[\w/-]+/g;
 const COMMIT = /^[\w-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 
 const ci = readWorkflow('.github/workflows/ci.yml');
@@ -66,8 +67,10 @@ describe.each(WORKFLOWS)('%s', (path) => {
     const runs = stepsOf(workflow).map(({ run = '' }) => run);
     const named = runs.flatMap((run) => [...run.matchAll(NPM_SCRIPT)].map(([, name = '']) => name));
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
-    const folders = readText(path).match(TEST_FOLDER) ?? [];
-    expect(folders.filter((folder) => !existsSync(ROOT + folder))).toEqual([]);
+    const tests = readText(path).match(TESTS) ?? [];
+    const isThere = (name: string): boolean =>
+      existsSync(ROOT + name) || existsSync(`${ROOT}${name}.test.ts`);
+    expect(tests.filter((name) => !isThere(name))).toEqual([]);
   });
 });
 
