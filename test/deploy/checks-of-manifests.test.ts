@@ -41,28 +41,10 @@ const configMap = (data: Readonly<Record<string, string>>): KubernetesObject => 
   data,
 });
 
-describe('the check by schema', () => {
-  test('finds nothing wrong with valid objects', () => {
-    expect(schemaErrors([deployment(), configMap({ PORT: '1' })])).toEqual([]);
-  });
-
-  test.each<[string, KubernetesObject, RegExp]>([
-    ['an unknown field', deployment({ imagee: 'x' }), /"imagee"' does not exist/],
-    [
-      'an unknown field deep inside',
-      deployment({ livenessProbe: { httpGett: {} } }),
-      /"httpGett"' does not exist/,
-    ],
-    ['a value of another type', deployment({}, { replicas: '3' }), /replicas must be integer/],
-    ['a missing field', deployment({}, { selector: undefined }), /must have required property/],
-    [
-      'a setting that is not a text',
-      configMap({ PORT: 1 as unknown as string }),
-      /PORT must be string/,
-    ],
-  ])('finds %s', (_what, object, message) => {
-    expect(schemaErrors([object]).join('\n')).toMatch(message);
-  });
+test('the check by schema finds an unknown field deep inside, and nothing in valid objects', () => {
+  const unknown = schemaErrors([deployment({ livenessProbe: { httpGett: {} } })]);
+  expect(unknown.join('\n')).toMatch(/"httpGett"' does not exist/);
+  expect(schemaErrors([deployment(), configMap({ PORT: '1' })])).toEqual([]);
 });
 
 describe('the check of settings', () => {

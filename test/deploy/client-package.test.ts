@@ -83,18 +83,6 @@ describe('the package of the Node client in an empty folder', () => {
     expect(stdout).toMatch(/^Usage:\n {2}sluice-client run KEY /);
   });
 
-  test('has the version and the licence of the service', () => {
-    const versionIn = (path: string) =>
-      (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
-
-    expect(versionIn(installed('sluice-client/package.json'))).toBe(
-      versionIn(join(ROOT, 'package.json')),
-    );
-    expect(readFileSync(installed('sluice-client/LICENSE'), 'utf8')).toBe(
-      readFileSync(join(ROOT, 'LICENSE'), 'utf8'),
-    );
-  });
-
   test('runs the example of its README, which checks, waits and releases', async () => {
     const readme = readFileSync(installed('sluice-client/README.md'), 'utf8');
     const [, example = ''] = /^```javascript\n([\s\S]*?)^```$/m.exec(readme) ?? [];

@@ -67,29 +67,6 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
     expect(args.slice(args.indexOf('>$(SLUICE_PASSWORD)') + 1)).toEqual(rules);
   });
 
-  test('has both passwords in a Secret, and a change of the Secret rolls all pods', () => {
-    const { metadata, data } = theOne(objects, 'Secret') as unknown as {
-      metadata: { name: string };
-      data: Readonly<Record<string, string>>;
-    };
-    const plain = Object.entries(data).map(([key, value]) => [
-      key,
-      Buffer.from(value, 'base64').toString(),
-    ]);
-
-    expect(metadata.name).toMatch(/^sluice-redis-[a-z0-9]{10}$/);
-    expect(Object.fromEntries(plain)).toMatchObject({ username: 'sluice' });
-    const { secretName, items } = filesOfReplicas();
-    const asked = [
-      ...redis().env.map(({ valueFrom }) => valueFrom.secretKeyRef),
-      ...items.map(({ key }) => ({ name: secretName, key })),
-    ];
-    for (const { name, key } of asked) {
-      expect(name).toBe(metadata.name);
-      expect(Object.keys(data)).toContain(key);
-    }
-  });
-
   test('accepts connections only from the replicas, and opens none', () => {
     const policy = objects.find(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'sluice-redis',

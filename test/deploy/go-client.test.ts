@@ -72,17 +72,6 @@ testWithGo(
 );
 
 testWithGo(
-  'the Go client is formatted, and go vet finds nothing in it',
-  async () => {
-    const root = await output(go, ['env', 'GOROOT'], CLIENT);
-
-    expect(await output(join(root.trim(), 'bin/gofmt'), ['-l', '.'], CLIENT)).toBe('');
-    expect(await output(go, ['vet', './...'], CLIENT)).toBe('');
-  },
-  TIMEOUT_MILLIS,
-);
-
-testWithGo(
   "a module takes the Go client as its page says, and runs the page's examples",
   async () => {
     const [replica] = await startReplicas(1);

@@ -18,7 +18,7 @@ import {
   templateChart,
 } from './rendered-objects.js';
 import { schemaErrors } from './schema-check.js';
-import { settingsErrors, settingsIn, unusedVolumes } from './settings-check.js';
+import { settingsErrors, settingsIn } from './settings-check.js';
 
 interface Deployment {
   readonly metadata: { readonly name: string };
@@ -382,18 +382,6 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     expect(selectors).toEqual(Array.from({ length: 7 }, () => own));
   });
 
-  test('is not selected by the objects of an overlay, if it has another name', async () => {
-    const { labels } = await podTemplate({ nameOverride: 'limits' }).then(
-      ({ metadata }) => metadata,
-    );
-    const selectors = (await renderOverlay('prod')).flatMap(selectorsIn) as Labels[];
-
-    expect(selectors.length).toBeGreaterThan(0);
-    for (const selector of selectors) expect(labels).not.toMatchObject(selector);
-    const named = await renderChart({ nameOverride: 'limits' }, { release: 'limits' });
-    expect(theOne(named, 'Service').metadata.name).toBe('limits');
-  });
-
   test('scales by the metrics on docs/deploy.md', async () => {
     const [, text = ''] = /^```yaml\n(- type: Pods\n[^]*?)^```$/m.exec(readText('docs/deploy.md'))!;
     const metrics = parse(text) as readonly unknown[];
@@ -458,12 +446,6 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     expect(ingress).toEqual([
       { from: [{ namespaceSelector: {} }], ports: [{ protocol: 'TCP', port: 'http' }] },
     ]);
-  });
-
-  test("installs the autoscaler's minimum of replicas", async () => {
-    const objects = await renderChart({ autoscaling: { minReplicas: 5 } });
-
-    expect(deployment(objects).spec.replicas).toBe(5);
   });
 
   test.each([
@@ -571,18 +553,6 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     expect(spec.containers).toMatchObject([{ image: `sluice@${DIGEST}` }]);
   });
 
-  test('takes the authority of Redis from a ConfigMap', async () => {
-    const objects = await renderChart({
-      settings: { REDIS_URL: 'rediss://a', REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt' },
-      mountedConfigMaps: [
-        { name: 'redis-ca', configMapName: 'our-ca', mountPath: '/etc/sluice/redis-ca' },
-      ],
-    });
-
-    expect(settingsErrors(objects)).toEqual([]);
-    expect(unusedVolumes(objects)).toEqual([]);
-  });
-
   describe('the notes', () => {
     // Helm shows its notes only with a cluster, so this test makes an object of them.
     const notesWith = async (values: object): Promise<string> => {
@@ -657,17 +627,5 @@ describeWithDeployTools(['helm', 'helm4'], 'Helm 4', () => {
 
     expect(made.length).toBeGreaterThan(5);
     expect(made).toEqual(await renderChart(values, options));
-  });
-
-  test('rejects values as Helm 3 does', async () => {
-    const wrong = { settings: { MAX_REQUESTS: 5 } };
-    const [three, four] = await Promise.all([
-      templateChart(wrong),
-      templateChart(wrong, { program: 'helm4' }),
-    ]);
-
-    expect(three.code).toBe(1);
-    expect(four.code).toBe(1);
-    expect(four.stderr).toContain('MAX_REQUESTS');
   });
 });

@@ -50,12 +50,6 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
       );
     });
 
-    test('says how its pods are replaced', () => {
-      expect(theOne(objects, 'Deployment').spec).toMatchObject({
-        strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
-      });
-    });
-
     test('runs every container without rights, on images with a version', () => {
       for (const spec of podSpecs()) {
         expect(spec).toMatchObject({
@@ -70,17 +64,6 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
             capabilities: { drop: ['ALL'] },
           });
         }
-      }
-    });
-
-    test('labels every object as Kubernetes recommends', () => {
-      for (const { metadata } of objects) {
-        expect(metadata.labels).toMatchObject({
-          'app.kubernetes.io/name': expect.any(String) as string,
-          'app.kubernetes.io/component': expect.any(String) as string,
-          'app.kubernetes.io/part-of': 'sluice',
-          'app.kubernetes.io/managed-by': 'kustomize',
-        });
       }
     });
   });

@@ -44,23 +44,6 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     });
   });
 
-  test('bounds what one caller can do to a key, or with many keys', () => {
-    const {
-      MAX_HOLD_MILLIS: hold,
-      WINDOW_MILLIS_CEILING: window,
-      ...settings
-    } = settingsIn(objects);
-
-    // The longest of the program is a day for holds, and a year for windows.
-    expect(Number(hold)).toBeLessThanOrEqual(10 * 60_000);
-    expect(Number(window)).toBeLessThanOrEqual(86_400_000);
-    expect(settings).toMatchObject({
-      UNKNOWN_KEYS: 'deny',
-      MAX_REQUESTS_CEILING: '100000',
-      MAX_REQUESTS_IN_QUEUE_CEILING: '10000',
-    });
-  });
-
   test('lets only the group of the pods read Secrets', () => {
     const { securityContext, volumes } = (
       theOne(objects, 'Deployment').spec as {
@@ -132,12 +115,6 @@ describeWithDeployTools(['kustomize'], 'deploy/gateways/envoy.yaml', () => {
       expect(readText(page)).toContain(`\`${name}:${port}\``);
     }
   });
-});
-
-test('no page applies what `kubectl create` has made, since kubectl warns of that', () => {
-  for (const page of ['docs/deploy.md', 'docs/security.md', 'docs/rules.md']) {
-    expect(readText(page)).not.toMatch(/kubectl apply (-f|--filename) -/);
-  }
 });
 
 describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {

@@ -86,23 +86,6 @@ export function describeForeignPages(open: Open): void {
       await untilListed(foreign, ['job']);
     });
 
-    test('are rejected if their name resolves to the address of the service', async () => {
-      app = await start(LOGGED);
-      const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
-      const { port } = new URL(app.url);
-
-      expect((await foreign.goto(`http://${EVIL}:${port}/ui`))?.status()).toBe(403);
-    });
-
-    test('may send checks if ALLOWED_ORIGINS has their origin', async () => {
-      app = await start({ ...LOGGED, ALLOWED_ORIGINS: `http://${EVIL}:${pagePort}` });
-      const { page: named } = await open(`http://${EVIL}:${pagePort}`);
-
-      // No answer allows the page to read it.
-      expect(await attempt(named, app.url)).toEqual(['refused', 'refused', 'refused']);
-      expect((await keys()).sort()).toEqual(['cors', 'form', 'get', 'image', 'post', 'try']);
-    });
-
     // The remaining risk in docs/security.md: the browser does not mark these requests.
     test('can count only with GET if the service has a name and no TLS', async () => {
       app = await start({ ...LOGGED, ALLOWED_HOSTS: SLUICE });

@@ -98,10 +98,6 @@ function givingUpAfter(time: string): Replacements {
   return [[' timeout: 3600s', ` timeout: ${time}`]];
 }
 
-function servedUrls(): string[] {
-  return app.served.map(({ url }) => url);
-}
-
 // `npm test` says if Envoy is missing.
 const describeWithEnvoy = envoy().program === '' ? describe.skip : describe;
 
@@ -161,23 +157,6 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await send(url, 'GET', '/reports/1', OF_BROWSER)).text).toBe('served');
   });
 
-  test('lets requests wait, and serves them in order', async () => {
-    await restartSluice({ MAX_REQUESTS: '2' });
-    const url = await start(envoy());
-    const ids = [await approve(sluice.url, WAITING), await approve(sluice.url, WAITING)];
-    const first = begin(url, 'GET', '/reports/first');
-    await untilWaiting(sluice.url, WAITING, 1);
-    const second = begin(url, 'GET', '/reports/second');
-    await untilWaiting(sluice.url, WAITING, 2);
-    expect(app.served).toEqual([]);
-
-    await send(sluice.url, 'DELETE', `${ratePath(WAITING)}/${ids[0]!}`);
-    expect((await first.answer).text).toBe('served');
-    expect(servedUrls()).toEqual(['/reports/first']);
-    await send(sluice.url, 'DELETE', `${ratePath(WAITING)}/${ids[1]!}`);
-    expect((await second.answer).text).toBe('served');
-  });
-
   test.each([
     ['without a body', requestText('GET', '/reports/1')],
     ['with a body', `${requestText('POST', '/reports/1', { 'Content-Length': '7' })}content`],
@@ -207,22 +186,6 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(refused.headers['retry-after']).toMatch(TEN_MINUTES);
   });
 
-  test('denies a request before Envoy gives up if its turn comes later than estimated', async () => {
-    await restartSluice({ WINDOW_MILLIS: '6000', MAX_REQUESTS: '2' });
-    const url = await start(envoy(givingUpAfter('9s')));
-    await approve(sluice.url, WAITING);
-    await approve(sluice.url, WAITING);
-    const first = begin(url, 'GET', '/reports/first');
-    await untilWaiting(sluice.url, WAITING, 1);
-    const second = begin(url, 'GET', '/reports/second');
-    await untilWaiting(sluice.url, WAITING, 2);
-    // The next window has room for only one.
-    await send(sluice.url, 'POST', `${ratePath(WAITING)}?maxRequests=1`);
-
-    expect((await first.answer).status).toBe(200);
-    expect((await second.answer).status).toBe(429);
-  });
-
   test('lets more requests wait at once than one connection to Sluice accepts', async () => {
     await restartSluice({ MAX_REQUESTS: String(MANY) });
     const url = await start(envoy());
@@ -235,17 +198,6 @@ describeWithEnvoy('Envoy as a gateway', () => {
     for (const id of ids) await send(sluice.url, 'DELETE', `${ratePath(WAITING)}/${id}`);
     const answers = await Promise.all(waiting.map(({ answer }) => answer));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  });
-
-  test('passes on a 503 if Sluice has no room for a waiter', async () => {
-    await restartSluice({ MAX_WAITERS: '0' });
-    const url = await start(envoy());
-    await send(url, 'GET', '/reports/1');
-    const refused = await send(url, 'GET', '/reports/1');
-
-    expect(refused.status).toBe(503);
-    expect(refused.headers['retry-after']).toBe('1');
-    expect(app.served).toHaveLength(1);
   });
 
   test('sends its token to Sluice, and passes no request without one', async () => {

@@ -118,16 +118,6 @@ export function describeGateway({ gateway, keys, keyOf, ...features }: Case): vo
       expect(arrived).toEqual([]);
     });
 
-    test('does not let a request choose how long it waits', async () => {
-      const url = await start(gateway);
-      await send(sluice.url, 'POST', ratePath(keys.waiting));
-      const waiting = begin(url, 'GET', '/reports/1', { Prefer: 'wait=0' });
-      await untilWaiting(sluice.url, keys.waiting, 1);
-      waiting.disconnect();
-
-      expect(app.served).toEqual([]);
-    });
-
     test('tells a denied client when to come back, and does not ask the app', async () => {
       const url = await start(gateway);
       await send(url, 'GET', '/');

@@ -17,16 +17,10 @@ export interface Outcome {
   readonly types?: Readonly<Record<string, string>>;
 }
 
-/** A call with one outcome, or several over time. */
+/** A call. */
 export interface Call {
-  readonly outcomes: readonly Outcome[];
-  /** Resolves with the first outcome. */
+  /** Resolves when it has ended. */
   readonly outcome: () => Promise<Outcome>;
-}
-
-export interface CallOptions {
-  /** In seconds. */
-  readonly timeout?: number;
 }
 
 const running = new Set<ChildProcess>();
@@ -49,9 +43,9 @@ export class PythonClient {
   }
 
   /** Asks whether descriptors are within their limits. */
-  shouldRateLimit(request: unknown, options: CallOptions = {}): Call {
+  shouldRateLimit(request: unknown): Call {
     const what = { service: SERVICE, method: 'ShouldRateLimit', request };
-    return this.#begin({ do: 'ask', ...what, ...options });
+    return this.#begin({ do: 'ask', ...what });
   }
 
   /** Asks for the names of all services. */
@@ -64,22 +58,11 @@ export class PythonClient {
     return this.#begin({ do: 'types', message });
   }
 
-  /** Asks whether a service serves, once. */
-  check(service: string): Call {
-    return this.#begin({ do: 'check', service });
-  }
-
-  /** Watches whether a service serves. */
-  watch(service: string): Call {
-    return this.#begin({ do: 'watch', service });
-  }
-
   #begin(command: Readonly<Record<string, unknown>>): Call {
     const outcomes: Outcome[] = [];
     const id = this.#calls.push(outcomes) - 1;
     this.#process.stdin!.write(`${JSON.stringify({ id, ...command })}\n`);
     return {
-      outcomes,
       outcome: () =>
         until(() => {
           if (this.#process.exitCode === null) return outcomes[0];

@@ -11,7 +11,6 @@ import grpc
 from google.protobuf import json_format
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
@@ -19,7 +18,6 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 channel = grpc.insecure_channel(sys.argv[1])
 reflected = ProtoReflectionDescriptorDatabase(channel)
 descriptors = DescriptorPool(reflected)
-health = health_pb2_grpc.HealthStub(channel)
 printing = threading.Lock()
 
 
@@ -40,7 +38,7 @@ def outcome(call):
     return {"code": "OK", "reply": as_json(call.result())}
 
 
-def ask(call_id, service, method, request, timeout=None):
+def ask(call_id, service, method, request):
     """Calls a method, known by its name, with a request in JSON."""
     described = descriptors.FindServiceByName(service).FindMethodByName(method)
     ask_for = channel.unary_unary(
@@ -49,7 +47,7 @@ def ask(call_id, service, method, request, timeout=None):
         response_deserializer=GetMessageClass(described.output_type).FromString,
     )
     message = json_format.ParseDict(request, GetMessageClass(described.input_type)())
-    call = ask_for.future(message, timeout=timeout)
+    call = ask_for.future(message)
     call.add_done_callback(lambda done: tell(call_id, **outcome(done)))
 
 
@@ -64,26 +62,7 @@ def types(call_id, message):
     tell(call_id, types={name: type.full_name for name, type in found.items() if type})
 
 
-def check(call_id, service):
-    request = health_pb2.HealthCheckRequest(service=service)
-    call = health.Check.future(request)
-    call.add_done_callback(lambda done: tell(call_id, **outcome(done)))
-
-
-def watch(call_id, service):
-    """Tells every change of the health."""
-
-    def follow():
-        try:
-            for change in health.Watch(health_pb2.HealthCheckRequest(service=service)):
-                tell(call_id, reply=as_json(change))
-        except grpc.RpcError as error:
-            tell(call_id, code=error.code().name)
-
-    threading.Thread(target=follow, daemon=True).start()
-
-
-ACTIONS = {action.__name__: action for action in (ask, services, types, check, watch)}
+ACTIONS = {action.__name__: action for action in (ask, services, types)}
 
 for line in sys.stdin:
     command = json.loads(line)

@@ -8,7 +8,6 @@ import {
   countAgain,
   expectExact,
   expectKnown,
-  forgetInTurn,
   LOST,
   replicated,
   SOME,
@@ -38,19 +37,6 @@ describeWithRedisProgram(`with Sentinels, a primary that loses its ${LOST}`, () 
   afterAll(async () => {
     await killReplicas();
     await setup.stop();
-  });
-
-  test('under load gives exactly the maximum, and serves waiters in order', async () => {
-    await underLoad({ replicas }, async (load) => {
-      const waited = await waitFor(replicas, uniqueKey(), WAITERS);
-      const primary = await setup.primary();
-      await countAgain([primary]);
-      const serving = serveInTurn(replicas[1]!.url, waited);
-      await forgetInTurn([primary], load);
-      expect(await serving).toEqual(new Set([200]));
-      await expectExact(load, primaryOf);
-      await expectKnown([primary]);
-    });
   });
 
   test.each([
@@ -95,39 +81,6 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
     expect(replicas.map(({ stderr }) => stderr)).toEqual(['', '']);
     await killReplicas();
     await cluster.stop();
-  });
-
-  test('under load gives exactly the maximum, and serves waiters in order', async () => {
-    await underLoad({ replicas }, async (load) => {
-      const waited = await waitFor(replicas, uniqueKey(), WAITERS);
-      const primaries = await cluster.primaries();
-      await countAgain(primaries);
-      const serving = serveInTurn(replicas[1]!.url, waited);
-      await forgetInTurn(primaries, load);
-      expect(await serving).toEqual(new Set([200]));
-      await expectExact(load, primaryOf);
-      await load.probe();
-      await expectKnown(primaries);
-    });
-  });
-
-  test('and whose replica takes over loses no waiter and no approval', async () => {
-    await underLoad({ replicas }, async (load) => {
-      const waited = await waitFor(replicas, uniqueKey(), WAITERS);
-      const [successor] = await cluster.replicasOf(await primaryOfKey(waited.key));
-      await load.endure({
-        happen: async () => {
-          await countAgain(cluster.nodes);
-          await whileForgetting(cluster.nodes, () => cluster.failover(successor!));
-        },
-      });
-      expect(await primaryOfKey(waited.key)).toBe(successor);
-      await serveInTurn(replicas[1]!.url, waited);
-      await load.decide(SOME);
-      await expectExact(load, primaryOf);
-      await load.probe();
-      await expectKnown(await cluster.primaries());
-    });
   });
 
   test('and is killed loses no waiter, and no approval that was replicated', async () => {

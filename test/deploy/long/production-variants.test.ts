@@ -22,7 +22,6 @@ interface Variant {
 }
 
 const KUSTOMIZATION = 'prod/kustomization.yaml';
-const MONITOR = 'prod-monitored/servicemonitor.yaml';
 const MODE = '- REDIS_MODE=cluster\n';
 const URLS = /- REDIS_URL=(.*)\n/.exec(readText(`k8s/overlays/${KUSTOMIZATION}`))![1]!;
 
@@ -139,46 +138,5 @@ describeWithDeployTools(['kustomize'], 'the overlay prod for', () => {
     expect(settingsErrors(objects)).toEqual([]);
     expect(unusedVolumes(objects)).toEqual([]);
     expect(secretsIn(objects)).toEqual([]);
-  });
-});
-
-describeWithDeployTools(['kustomize'], 'the overlay prod-monitored', () => {
-  const TLS_CONFIG: Replacements = [
-    [
-      '      scheme: https\n      tlsConfig:\n        serverName: sluice\n' +
-        '        ca:\n          secret:\n            name: sluice-tls\n            key: ca.crt\n',
-      '',
-    ],
-  ];
-  const AUTHORIZATION: Replacements = [
-    [
-      '      authorization:\n        credentials:\n          name: sluice-scrape-token\n          key: token\n',
-      '',
-    ],
-  ];
-  const CA: Replacements = [
-    ['        ca:\n          secret:\n            name: sluice-tls\n            key: ca.crt\n', ''],
-  ];
-
-  /** How Prometheus asks. */
-  const endpoint = async (changes: Readonly<Record<string, Replacements>>) => {
-    const objects = await renderChanged('prod-monitored', changes);
-    expect(settingsErrors(objects)).toEqual([]);
-    return theOne(objects, 'ServiceMonitor').spec as { endpoints: readonly object[] };
-  };
-
-  test('asks over HTTP without TLS, and without a token if there are none', async () => {
-    const changes = { [KUSTOMIZATION]: PLAIN, [MONITOR]: [...TLS_CONFIG, ...AUTHORIZATION] };
-
-    expect((await endpoint(changes)).endpoints).toEqual([
-      { port: 'admin', path: '/metrics', interval: '15s' },
-    ]);
-  });
-
-  test("trusts the system's authorities if the authority is a public one", async () => {
-    expect((await endpoint({ [MONITOR]: CA })).endpoints).toMatchObject([
-      { scheme: 'https', tlsConfig: { serverName: 'sluice' } },
-    ]);
-    expect(JSON.stringify(await endpoint({ [MONITOR]: CA }))).not.toContain('ca.crt');
   });
 });

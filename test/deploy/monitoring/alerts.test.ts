@@ -7,8 +7,7 @@ import { stringify } from 'yaml';
 import { provided } from '../../support/provided.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { ROOT } from '../repository-files.js';
-import { describeWithPrometheus } from './prometheus.js';
-import { alerts, RULES_FILE } from './shipped-queries.js';
+import { alerts, panelQueries, RULES_FILE } from './shipped-queries.js';
 
 type Values = Readonly<Record<string, string>>;
 
@@ -108,6 +107,10 @@ const FOREIGN = 'nodejs_eventloop_lag_p99_seconds{job="app",namespace="shop",pod
 
 const folder = useTemporaryFolder();
 
+const promtool = provided('SLUICE_TEST_PROMTOOL');
+// `npm test` says if promtool is missing.
+const describeWithPromtool = promtool === '' ? describe.skip : describe;
+
 function without(values: Values, name: string): Values {
   return Object.fromEntries(Object.entries(values).filter(([series]) => series !== name));
 }
@@ -138,10 +141,10 @@ function expectFiring(series: readonly object[], labels: readonly string[]): voi
   const test = { interval: '1m', input_series: series, promql_expr_test: [firing] };
   writeFileSync(file, stringify({ rule_files: [join(ROOT, RULES_FILE)], tests: [test] }));
   // promtool fails and says why if other alerts fire.
-  execFileSync(provided('SLUICE_TEST_PROMTOOL'), ['test', 'rules', file], { stdio: 'pipe' });
+  execFileSync(promtool, ['test', 'rules', file], { stdio: 'pipe' });
 }
 
-describeWithPrometheus('beside other installations, an alert', () => {
+describeWithPromtool('beside other installations, an alert', () => {
   const neighbours = [
     ...NEIGHBOURS.flatMap((target) => asInput(OF_NEIGHBOUR, target)),
     { series: FOREIGN, values: '5x40' },
@@ -167,8 +170,27 @@ describeWithPrometheus('beside other installations, an alert', () => {
   });
 });
 
-describeWithPrometheus('without any installation', () => {
+describeWithPromtool('without any installation', () => {
   test('SluiceGone fires', () => {
     expectFiring([{ series: FOREIGN, values: '0x40' }], ['{alertname="SluiceGone"}']);
+  });
+});
+
+describeWithPromtool('promtool finds nothing wrong', () => {
+  const check = (file: string): string =>
+    execFileSync(promtool, ['check', 'rules', file], { encoding: 'utf8' });
+
+  test('with the alerts', () => {
+    expect(check(join(ROOT, RULES_FILE))).toContain(`SUCCESS: ${alerts.length} rules found`);
+  });
+
+  test('with the queries of the dashboard, as rules', () => {
+    const file = join(folder, 'dashboard.yml');
+    const rules = panelQueries.map(({ expr }, i) => ({
+      record: `query:${i}`,
+      expr: expr.replaceAll('$__rate_interval', '1m'),
+    }));
+    writeFileSync(file, stringify({ groups: [{ name: 'dashboard', rules }] }));
+    expect(check(file)).toContain(`SUCCESS: ${rules.length} rules found`);
   });
 });

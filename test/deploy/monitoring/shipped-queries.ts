@@ -17,7 +17,6 @@ export interface Alert {
 export interface PanelQuery {
   readonly panel: string;
   readonly expr: string;
-  readonly legend: string;
 }
 
 /** A variable of the dashboard. */
@@ -29,17 +28,10 @@ export interface Variable {
 }
 
 interface Panel {
-  readonly id: number;
   readonly title: string;
   readonly type: string;
-  readonly gridPos: {
-    readonly x: number;
-    readonly y: number;
-    readonly w: number;
-    readonly h: number;
-  };
   readonly datasource?: { readonly uid: string };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  readonly targets?: readonly { readonly expr: string }[];
 }
 
 /** The dashboard file that Grafana reads. */
@@ -51,8 +43,7 @@ export interface Dashboard {
 export const dashboard = JSON.parse(readText(DASHBOARD_FILE)) as Dashboard;
 
 export const panelQueries: readonly PanelQuery[] = dashboard.panels.flatMap(
-  ({ title, targets = [] }) =>
-    targets.map(({ expr, legendFormat }) => ({ panel: title, expr, legend: legendFormat })),
+  ({ title, targets = [] }) => targets.map(({ expr }) => ({ panel: title, expr })),
 );
 
 export const alerts: readonly Alert[] = (

@@ -83,21 +83,6 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect(Object.keys(Instances)).toEqual(expect.arrayContaining(keys));
   });
 
-  test('waiters go on waiting in their order when a replica takes over', async () => {
-    const [primary] = await cluster.primaries();
-    const key = await keyOn(primary!);
-    const approved = await approve(first.url, key, '?maxRequests=1');
-    const waiters = await waitInTurn([first, second], key, 2);
-    const [successor] = await cluster.replicasOf(primary!);
-    await cluster.failover(successor!);
-
-    await release(key, approved);
-    const served = await waiters[0]!.answer;
-    expect(served.status).toBe(200);
-    await release(key, served.requestId!);
-    expect((await waiters[1]!.answer).status).toBe(200);
-  });
-
   test('a primary that dies does not affect other shards, and its waiters are served in order', async () => {
     const [dying, ...living] = await cluster.primaries();
     const key = await keyOn(dying!);

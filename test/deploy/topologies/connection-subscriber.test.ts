@@ -79,12 +79,6 @@ test('a closed subscriber pings no more', () => {
   jest.useRealTimers();
 });
 
-test('a channel is subscribed as soon as there is a connection', async () => {
-  connections.subscriber.subscribe(channel);
-  await recorder.untilSubscribed(channel);
-  expect(await subscribersOf(channel)).toBe(1);
-});
-
 test('messages arrive from the moment when the subscription is reported', async () => {
   await subscribe(channel, other);
   await redis.client.publish(channel, 'first');

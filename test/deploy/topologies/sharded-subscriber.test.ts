@@ -302,14 +302,6 @@ describe('when a connection is cut', () => {
 });
 
 describe('when the subscriber is closed', () => {
-  test('all connections are closed', async () => {
-    await subscribe(onA, onB);
-    subscriber.close();
-    await untilConnections('a', 0);
-    await untilConnections('b', 0);
-    expect(refreshes).toBe(0);
-  });
-
   test('no more connections are made', async () => {
     const received = async (): Promise<number> =>
       Number(/total_connections_received:(\d+)/.exec(await a.client.info('stats'))![1]);

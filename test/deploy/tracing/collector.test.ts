@@ -165,15 +165,4 @@ describe('whether OpenTelemetry is loaded', () => {
       ]);
     },
   );
-
-  test('requests are traced if another variable is invalid or has no effect, and a log line says so', async () => {
-    const variables = { OTEL_TRACES_SAMPLER: 'sometimes', OTEL_TRACE_SAMPLER: 'always_on' };
-    const { replica } = await loadedBy({ ...tracedTo(receiver()), ...variables }, folder);
-
-    expect(replica.log.filter(({ level }) => level === 'warn')).toEqual([
-      expect.objectContaining({ variable: 'OTEL_TRACES_SAMPLER' }),
-      expect.objectContaining({ variables: ['OTEL_TRACE_SAMPLER'] }),
-    ]);
-    expect(receiver().spans.map(({ name }) => name)).toEqual(['check']);
-  });
 });

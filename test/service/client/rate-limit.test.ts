@@ -96,16 +96,6 @@ test('requests can wait for their turn', async () => {
   expect(await answer).toMatchObject({ status: 200 });
 });
 
-test('a wait with a limit is denied if its turn comes too late', async () => {
-  const { url, handled } = await limited({ wait: true, maxWaitMillis: 1000 });
-  const key = uniqueKey();
-  await client.check(key);
-
-  const answer = await send(url, 'GET', `/?key=${key}`);
-  expect([answer.status, answer.headers['retry-after']]).toEqual([429, '3600']);
-  expect(handled).toEqual([]);
-});
-
 test('a request whose client disconnects while waiting gives its place up, and is not handled', async () => {
   const { url, handled } = await limited({ wait: true });
   const key = uniqueKey();

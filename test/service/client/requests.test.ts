@@ -146,14 +146,6 @@ test('a rejection or denial concerns one element of a call only', async () => {
   expect(full).toMatchObject({ value: { approved: false, retryAfterSeconds: 7 } });
 });
 
-test('an address with a path is put before `/rate`', async () => {
-  const server = await serve(answered);
-
-  await new SluiceClient(`${server.url}/limits/`).check('a');
-
-  expect(server.calls[0]!.path).toBe('/limits/rate');
-});
-
 test.each([{ maxCalls: 0 }, { timeoutMillis: NaN }])(
   'an invalid number is rejected: %p',
   (given) => {
@@ -474,16 +466,4 @@ test.each<[string, unknown, Error]>([
   ]) {
     await expect(asked).rejects.toThrow(error);
   }
-});
-
-test('a lane that Sluice does not know rejects, and the error names the lanes', async () => {
-  const message = 'lane must be one of interactive, batch';
-  const server = await serve((call) => {
-    call.fail(400, message);
-  });
-
-  const asked = new SluiceClient(server.url).wait('a', { lane: 'bulk' });
-
-  await expect(asked).rejects.toMatchObject({ status: 400, message });
-  expect(server.calls).toHaveLength(1);
 });

@@ -59,28 +59,6 @@ describe('a permit', () => {
     expect(await client.check(key)).toMatchObject({ approved: true });
   });
 
-  test('is had by at most two at a time, however long the work takes', async () => {
-    const key = uniqueKey();
-    let atWork = 0;
-    let most = 0;
-    let done = 0;
-    const work = async (_signal: AbortSignal, requestId: string) => {
-      atWork += 1;
-      most = Math.max(most, atWork);
-      await holds.untilProlonged(key, requestId, 5 * WINDOW_MILLIS);
-      done += 1;
-      atWork -= 1;
-    };
-
-    await Promise.all(
-      Array.from({ length: 6 }, (_, i) =>
-        clients[i % 2]!.withPermit(key, work, { maxRequests: 2, holdMillis: HOLD_MILLIS }),
-      ),
-    );
-
-    expect({ done, most }).toEqual({ done: 6, most: 2 });
-  });
-
   test('is held for 30 s by default', async () => {
     const key = uniqueKey();
     let lapsesAt: number | undefined;
@@ -92,19 +70,6 @@ describe('a permit', () => {
 
     expect(lapsesAt).toBeGreaterThanOrEqual(askedAt + 30_000);
     expect(lapsesAt).toBeLessThanOrEqual((await redisMillis()) + 30_000);
-  });
-
-  test('ends with its window if holds are turned off', async () => {
-    const key = uniqueKey();
-
-    await client.withPermit(
-      key,
-      async () => {
-        expect(await state(key)).not.toHaveProperty('NumHeld');
-        await until(async () => (await state(key)).NumApprovedThisWindow !== 1);
-      },
-      { maxRequests: 1, holdMillis: false },
-    );
   });
 
   test('of a key that forbids holds is rejected, unless holds are turned off', async () => {
@@ -271,24 +236,6 @@ function notingFetch(): { methods: string[]; fetch: typeof fetch } {
   };
   return { methods, fetch: noting };
 }
-
-test('the permit of a worker that is killed is free once its hold lapses, and not before', async () => {
-  const key = uniqueKey();
-  const worker = await startWorker(replicas[0].url, key, 'goes on for ever');
-  const long = 60_000;
-  const waiting = client.wait(key, { holdMillis: long });
-  await untilWaiting(replicas[0].url, key, 1);
-  const lapsesAt = await holds.untilProlonged(key, worker.requestId, HOLD_MILLIS);
-
-  worker.kill('SIGKILL');
-
-  expect(await worker.ended).toBe('SIGKILL');
-  const decision = await waiting;
-  if (!decision.approved) throw new Error('denied');
-  const grantedAt = (await holds.lapsesAt(key, decision.requestId))! - long;
-  expect(grantedAt).toBeGreaterThanOrEqual(lapsesAt);
-  expect(await holds.lapsesAt(key, worker.requestId)).toBeUndefined();
-});
 
 test('a worker that was suspended for longer than its hold loses its permit', async () => {
   const key = uniqueKey();

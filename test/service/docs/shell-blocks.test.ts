@@ -7,28 +7,6 @@ import { describePages, PAGES, PAGES_OF_RULES } from '../../support/docs/run-pag
 import { portsSetBy, shellBlocks } from '../../support/docs/shell-blocks.js';
 import { ShellSession } from '../../support/docs/shell-session.js';
 
-test('the pages with commands are known', () => {
-  expect(PAGES.map(({ page }) => page).sort()).toEqual([
-    'README.md',
-    'docs/api.md',
-    'docs/assistants.md',
-    'docs/client.md',
-    'docs/command-line.md',
-    'docs/configuration.md',
-    'docs/dashboard.md',
-    'docs/envoy-ratelimit.md',
-    'docs/languages.md',
-    'docs/operations.md',
-    'docs/recipes.md',
-    'docs/redis.md',
-    'docs/replicas.md',
-    'docs/rules.md',
-    'docs/security.md',
-    'docs/tracing.md',
-    'docs/troubleshooting.md',
-  ]);
-});
-
 test('each page starts its programs on ports of its own, none of which is a usual one', () => {
   const ports = PAGES.flatMap(({ blocks }) => [...new Set(portsSetBy(blocks))]);
   expect(ports.filter((port, i) => ports.indexOf(port) !== i)).toEqual([]);

@@ -87,32 +87,6 @@ describe('a replica that can not start', () => {
     },
   );
 
-  test.each(['AUTH_TOKENS_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'])(
-    'because the file of %s is missing says so in one line',
-    async (name) => {
-      const settings = name.startsWith('TLS') ? tls.settings : {};
-      const path = join(folder, uniqueKey());
-
-      await expectOneLine(
-        { ...settings, [name]: path },
-        `${name}: got "${path}" (ENOENT), takes a file to read`,
-      );
-    },
-  );
-
-  test('because of a wrong token says so in one line, and does not show it', async () => {
-    const path = await tokenFile(folder, {
-      name: 'billing',
-      token: 'too-short',
-      scopes: ['check'],
-    });
-
-    await expectOneLine(
-      { AUTH_TOKENS_FILE: path },
-      `AUTH_TOKENS_FILE: got "${path}" ([0].token must have at least 16 characters), takes a JSON list of tokens`,
-    );
-  });
-
   describe('because a port is taken', () => {
     let other: Server;
     let port: string;

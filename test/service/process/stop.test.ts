@@ -261,61 +261,6 @@ describe('a replica on Redis that stops', () => {
     }
   });
 
-  test('removes only its own waiters, and the others move up', async () => {
-    const [stopping, staying] = await Promise.all([start(), start()]);
-    const key = uniqueKey();
-    const holder = await approve(stopping.url, key);
-    const order = [stopping, staying, stopping, staying];
-    const waiting = [];
-    for (const [i, { url }] of order.entries()) {
-      waiting.push(begin(url, 'POST', `/rate/${key}?canWait=true`));
-      await untilWaiting(url, key, i + 1);
-    }
-    const [leavingId, stayingId] = await queueOf(key);
-    expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
-    expect(await stopping.kill('SIGTERM')).toBe(0);
-
-    expect((await waiting[0]!.answer).status).toBe(503);
-    expect((await waiting[2]!.answer).status).toBe(503);
-    expect(await queueOf(key)).toEqual([stayingId, stayingId]);
-    expect(await leasesOf(key)).toEqual([stayingId]);
-
-    expect((await send(staying.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
-    expect((await waiting[1]!.answer).status).toBe(200);
-    expect(await queueOf(key)).toEqual([stayingId]);
-    waiting[3]!.disconnect();
-  });
-
-  test("leaves the leader's role to another replica with waiters", async () => {
-    const [stopping, staying] = await Promise.all([start(), start()]);
-    const key = uniqueKey();
-    await approve(stopping.url, key);
-    begin(stopping.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(stopping.url, key, 1);
-    // Otherwise the other replica may be the first to volunteer.
-    await until(async () => (await leaderOf(key)) !== null);
-    const waiting = begin(staying.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(staying.url, key, 2);
-    const [leavingId, stayingId] = await queueOf(key);
-    await until(async () => (await leaderOf(key))?.startsWith(leavingId!));
-    expect(await stopping.kill('SIGTERM')).toBe(0);
-
-    await until(async () => (await leaderOf(key))?.startsWith(stayingId!));
-    waiting.disconnect();
-  });
-
-  test('closes its connections to Redis', async () => {
-    const replica = await start();
-    await approve(replica.url, uniqueKey());
-    const clients = async (): Promise<number> =>
-      String(await redis.client.client('LIST')).match(/ name=sluice:/g)?.length ?? 0;
-    // One for commands and one to subscribe with. The replica serves before the second is open.
-    await until(async () => (await clients()) === 2);
-    await replica.kill('SIGTERM');
-
-    await until(async () => (await clients()) === 0);
-  });
-
   test('answers requests in flight', async () => {
     const replica = await start({ SHUTDOWN_GRACE_MILLIS: '3600000' });
     await approve(replica.url, uniqueKey());

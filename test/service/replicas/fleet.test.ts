@@ -1,6 +1,6 @@
 import type { KeyHistory } from '../../../src/service/fleet/key-history.js';
 import type { TestApp } from '../../support/app.js';
-import { decisionsOf, keyPath, overviewOf } from '../../support/dashboard/dashboard-page.js';
+import { keyPath, overviewOf } from '../../support/dashboard/dashboard-page.js';
 import { begin, checkTimes, ratePath, send } from '../../support/http-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -82,14 +82,6 @@ test('nothing is written while nobody looks, and what was written expires', asyn
   expect(await redis.client.pttl(names.reports)).toBeGreaterThan(0);
 });
 
-test('reports of another form are ignored', async () => {
-  const [first] = (await start(1)) as [TestApp];
-  await checkTimes(first.url, 'a', 2);
-  await redis.client.hset(names.reports, { newer: '{"replica":"newer"}', broken: '{' });
-  expect(decisionsOf(await overviewOf(first.url))).toMatchObject({ approved: 1, denied: 1 });
-  expect((await overviewOf(first.url)).replicas).toHaveLength(1);
-});
-
 test('without the dashboard a replica neither listens nor reports', async () => {
   const { url } = await startApp({ ...settings, DEBUG_ENDPOINTS: 'false' });
   await checkTimes(url, 'a', 1);
@@ -151,17 +143,6 @@ test('the history of a key has what all replicas decide, whichever is asked, and
   await second.stop(0);
   const kept = await historyOf(first, 'job');
   expect([sum(kept.approved), sum(kept.denied)]).toEqual([3, 4]);
-});
-
-test('a key that nobody looks at has no history in Redis', async () => {
-  const prefix = `${uniqueKey()}:`;
-  const app = await startApp({ ...HOUR, REDIS_URL: redis.url, KEY_PREFIX: prefix });
-  await untilHistory(app, 'seen', isCounted);
-  await checkTimes(app.url, 'other', 1);
-  const minutes = await redis.client.keys(`${prefix}{*}:history:*`);
-
-  expect(minutes.length).toBeGreaterThan(0);
-  expect(minutes.filter((name) => !name.startsWith(`${prefix}{seen}:`))).toEqual([]);
 });
 
 test('the embedded limiter has the history of a key', async () => {

@@ -1,5 +1,4 @@
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { untilWaiting } from '../../support/debug-state.js';
 import { lingeringNames } from '../../support/expiring-names.js';
 import {
   killCommandConnections,
@@ -7,7 +6,6 @@ import {
 } from '../../support/kill-connections.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { type RateRequest, requestRate, waitingCount } from '../../support/rate-client.js';
-import { startReplica } from '../../support/replica-process.js';
 import { storedQueue } from '../../support/stored-queue.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -20,9 +18,6 @@ const redis = useRedis();
 const { replicas, keyOf } = useSharedReplicas(redis, {
   limits: {
     'five-in-100': { max_requests_per_window: 5, window_millis: 100 },
-    'one-in-200': { window_millis: 200 },
-    'five-in-200': { max_requests_per_window: 5, window_millis: 200 },
-    'any-in-600': { window_millis: 600 },
     // Long enough to put all waiters back in the window in which they were lost.
     'five-in-5000': { max_requests_per_window: 5, window_millis: 5000 },
   },
@@ -68,25 +63,6 @@ describe('three replicas on one Redis', () => {
     expect(ids.length).toBeLessThanOrEqual(40);
     expect(ids.every((id) => ledger.approved.includes(id))).toBe(true);
   });
-
-  test('bound a queue over all of them together', async () => {
-    const key = uniqueKey();
-    await requestRate(replicas[0]!.url, key).answer;
-    const requests = Array.from({ length: 30 }, (_, i) =>
-      requestRate(replicas[i % 3]!.url, key, 'canWait=true&maxRequestsInQueue=7'),
-    );
-    const refused: number[] = [];
-    for (const { answer } of requests)
-      void answer.then(
-        ({ status }) => refused.push(status),
-        () => undefined,
-      );
-    await until(() => refused.length === 23);
-    expect(refused).toEqual(refused.map(() => 429));
-    expect(await waitingCount(replicas[1]!.url, key)).toBe(7);
-    for (const request of requests) request.disconnect();
-    await until(async () => (await waitingCount(replicas[1]!.url, key)) === 0);
-  });
 });
 
 describe('clients that disconnect', () => {
@@ -112,28 +88,6 @@ describe('clients that disconnect', () => {
     await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.inWindow).toBe(1);
-  });
-
-  test('just as they are approved delay no other waiter beyond the window', async () => {
-    const key = keyOf('one-in-200');
-    const { url } = replicas[0]!;
-    const ledger = await ApprovalLedger.open(redis.client, key, 1);
-    let holder = (await requestRate(url, key).answer).requestId!;
-    for (let round = 0; round < 20; round += 1) {
-      const joined = ledger.joined.length;
-      const disconnecting = requestRate(replicas[1]!.url, key, 'canWait=true');
-      await until(() => ledger.joined.length > joined || ledger.approved.length > round + 1);
-      const staying = requestRate(replicas[2]!.url, key, 'canWait=true');
-      const released = fetch(`${url}/rate/${key}/${holder}`, { method: 'DELETE' });
-      disconnecting.disconnect();
-      await released;
-      const answer = await staying.answer;
-      expect(answer.status).toBe(200);
-      holder = answer.requestId!;
-    }
-    await until(async () => (await waitingCount(url, key)) === 0);
-    await ledger.close();
-    expect(ledger.violations).toEqual([]);
   });
 
   test('at any moment do not disturb the order of others, and leave nothing behind', async () => {
@@ -190,44 +144,6 @@ describe('waiters on three replicas', () => {
     expect(ledger.served).toEqual(ledger.joined);
   });
 
-  test('get an approval whose message was lost', async () => {
-    const [holder, other] = replicas;
-    const key = uniqueKey();
-    const { requestId } = await requestRate(other!.url, key).answer;
-    const waiter = requestRate(holder!.url, key, 'canWait=true');
-    const channel = naming.namesOf(key).wakeChannel;
-    await until(async () => (await redis.client.pubsub('NUMSUB', channel))[1] === 1);
-    await Promise.all([
-      killSubscriberConnections(redis.client),
-      fetch(`${other!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' }),
-    ]);
-    expect(await waiter.answer).toMatchObject({ status: 200 });
-  });
-
-  test('keep their order if the connections for commands are also cut', async () => {
-    const key = keyOf('five-in-200');
-    const ledger = await ApprovalLedger.open(redis.client, key, 5);
-    const requests = Array.from({ length: 60 }, (_, i) =>
-      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
-    );
-    // A check in flight rightly gets a 503 if its connection is cut. This test is about waiters, so it goes on
-    // when all checks have been decided, and the replicas know the decisions.
-    await until(() => new Set([...ledger.approved, ...ledger.joined]).size === requests.length);
-    let isOver = false;
-    void Promise.allSettled(requests.map(({ answer }) => answer)).then(() => (isOver = true));
-    const served = ledger.served.length;
-    await until(() => isOver || ledger.served.length > served);
-    for (let round = 0; round < 5; round += 1) {
-      const before = ledger.served.length;
-      await killCommandConnections(redis.client);
-      await until(() => isOver || ledger.served.length > before || ledger.served.length >= 50);
-    }
-    const answers = await Promise.all(requests.map(({ answer }) => answer));
-    await ledger.close();
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(ledger.violations).toEqual([]);
-  });
-
   test('are put back in the order of their arrival if Redis loses its data', async () => {
     const key = keyOf('five-in-5000');
     const names = naming.namesOf(key);
@@ -249,67 +165,5 @@ describe('waiters on three replicas', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(ledger.served).toEqual(ledger.joined);
     expect(ledger.violations).toEqual([]);
-  });
-
-  test('keep the maximum that requests have set if Redis loses its data', async () => {
-    const key = keyOf('any-in-600');
-    const ask = (i: number, parameters: string) =>
-      requestRate(replicas[i % 3]!.url, key, `maxRequests=2${parameters}`);
-    const ledger = await ApprovalLedger.open(redis.client, key, 2);
-    await Promise.all([0, 1].map((i) => ask(i, '').answer));
-    const requests = Array.from({ length: 9 }, (_, i) => ask(i, '&canWait=true'));
-    // A check in flight while Redis loses its data rightly creates the key again, and is approved.
-    await until(() => new Set([...ledger.approved, ...ledger.joined]).size === 2 + requests.length);
-    await redis.client.flushall();
-    await ledger.upToNow();
-    // Redis has lost these. A replica that had not yet heard of one of them puts it back.
-    const lost = ledger.approved;
-    const answers = await Promise.all(requests.map(({ answer }) => answer));
-    await ledger.close();
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    const isOfLost = (violation: string): boolean =>
-      lost.some((id) => violation.includes(`approved ${id} twice`));
-    expect(ledger.violations.filter((violation) => !isOfLost(violation))).toEqual([]);
-  });
-
-  test('get their places back in a long window if one name of the key is removed', async () => {
-    const replica = await startReplica({
-      REDIS_URL: redis.url,
-      MAX_REQUESTS: '1',
-      WINDOW_MILLIS: '3600000',
-      STORE_TIMEOUT_MILLIS: '30000',
-      // So long that the regular settle would come too late.
-      REPLICA_LEASE_MILLIS: '6000',
-    });
-    const lose = async (lost: 'state' | 'queue' | 'waiting' | 'replicas'): Promise<void> => {
-      const key = uniqueKey();
-      const { state, queue, waiting, replicas, leader } = naming.namesOf(key);
-      await requestRate(replica.url, key).answer;
-      const waiter = requestRate(replica.url, key, 'canWait=true');
-      // A replica settles before it volunteers, and asks about its waiter then.
-      await until(async () => (await redis.client.exists(`mutex:${leader}`)) === 1);
-      const { waiting: before } = await storedQueue(redis.client, naming.namesOf(key));
-      await redis.client.del(naming.namesOf(key)[lost]);
-      await until(async () => (await redis.client.exists(state, queue, waiting, replicas)) === 4);
-      const { waiting: after } = await storedQueue(redis.client, naming.namesOf(key));
-      expect([lost, after]).toEqual([lost, before]);
-      waiter.disconnect();
-    };
-    // Each with a key of its own, at the same time: a loss is noticed after a third of a lease.
-    await Promise.all((['state', 'queue', 'waiting', 'replicas'] as const).map(lose));
-  });
-
-  test('are not overtaken by a check of their replica if Redis loses its data', async () => {
-    const [replica] = replicas;
-    const key = uniqueKey();
-    await requestRate(replica!.url, key).answer;
-    const waiting = requestRate(replica!.url, key, 'canWait=true');
-    await untilWaiting(replica!.url, key, 1);
-    await redis.client.flushall();
-
-    expect((await requestRate(replica!.url, key).answer).status).toBe(429);
-    // The lost window was full, and stays full until it ends.
-    await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 1);
-    waiting.disconnect();
   });
 });

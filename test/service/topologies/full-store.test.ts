@@ -1,5 +1,4 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { checkMany } from '../../support/bulk-client.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -72,29 +71,6 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     await untilWaiting(app.url, key, 1);
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
     expect((await waiter.answer).status).toBe(200);
-  });
-
-  test('approves for known keys until Redis is above its maxmemory by a tenth', async () => {
-    const keys = Array.from({ length: 20 }, uniqueKey);
-    const many = { maxRequests: 1_000_000 };
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
-    for (const known of keys) await approve(app.url, known);
-    const maxmemory = await fill(redis);
-    const elements = Array.from({ length: 500 }, (_, i) => ({ key: keys[i % 20]!, ...many }));
-    let approvals = 0;
-    let mostUsed = 0;
-    let failed = false;
-    while (!failed && approvals < 100_000) {
-      const results = await checkMany(app.url, elements);
-      approvals += results.filter(({ status }) => status === 200).length;
-      failed = results.every(({ status }) => status === 503);
-      mostUsed = Math.max(mostUsed, await usedMemory(redis));
-    }
-    expect(failed).toBe(true);
-    // Buffers of connections come and go.
-    expect(mostUsed).toBeLessThan(maxmemory * 1.2);
-    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
-    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
   });
 
   test('is ready with a warning, and accepts new keys when there is memory again', async () => {

@@ -1,5 +1,4 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
-import { extent } from '../../support/extent.js';
 import { forgetScripts } from '../../support/forget-scripts.js';
 import {
   countAgain,
@@ -11,13 +10,10 @@ import {
   startTwo,
   underLoad,
   WAITERS,
-  whileForgetting,
 } from '../../support/lost-functions.js';
-import { requestRate, waitingCount } from '../../support/rate-client.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { killReplicas, type ReplicaProcess } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
 import { serveInTurn, waitFor } from '../../support/waited-key.js';
 
 // test/deploy/long/lost-functions.test.ts has the same with Sentinels and in a cluster.
@@ -51,15 +47,6 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
     });
   });
 
-  test('without a pause between two losses gives exactly the maximum', async () => {
-    await countAgain([redis]);
-    await underLoad({ replicas }, async (load) => {
-      await whileForgetting([redis], () => load.decide(extent(3, 10) * SOME));
-      await expectExact(load, primaryOf);
-      await expectKnown([redis]);
-    });
-  });
-
   test('and restarts with its data gives exactly the maximum, and serves waiters in order', async () => {
     await underLoad({ replicas }, async (load) => {
       const waited = await waitFor(replicas, uniqueKey(), WAITERS);
@@ -74,26 +61,6 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
       await expectExact(load, primaryOf);
       // It counts since its restart.
       await expectKnown([redis], ['check', 'release']);
-    });
-  });
-
-  test('and restarts without its data keeps the maximum of a key with waiters, and their order', async () => {
-    await underLoad({ replicas }, async (load) => {
-      const { key, waiters } = await waitFor(replicas, uniqueKey(), WAITERS);
-      await load.endure({ loses: 'all', happen: () => redis.restart({ withData: false }) });
-      // The replicas put the key back with a full window.
-      for (const [i, waiter] of waiters.entries()) {
-        const { url } = replicas[i % 2]!;
-        await until(async () => {
-          const { status } = await requestRate(url, key, `maxRequests=${i + 2}`).answer;
-          expect(status).toBe(429);
-          return (await waitingCount(url, key)) === WAITERS - i - 1;
-        });
-        expect((await waiter.answer).status).toBe(200);
-      }
-      await load.decide(SOME);
-      await expectExact(load, primaryOf);
-      await expectKnown([redis]);
     });
   });
 });

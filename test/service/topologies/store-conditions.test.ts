@@ -62,11 +62,6 @@ const CONDITIONS: Condition[] = [
       return Promise.resolve();
     },
   },
-  {
-    name: 'is down',
-    begin: (server) => server.kill(),
-    end: (server) => server.restart({ withData: true }),
-  },
 ];
 
 describeWithRedisProgram('a service whose Redis', () => {

@@ -2,7 +2,6 @@
 import { SluiceClient } from '../../../clients/node/dist/index.js';
 
 const WORK = {
-  'goes on for ever': () => new Promise(() => setInterval(() => undefined, 1000)),
   'ends when its permit is lost': (signal) =>
     new Promise((resolve) => {
       const keepAlive = setInterval(() => undefined, 1000);

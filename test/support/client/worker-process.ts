@@ -13,8 +13,7 @@ export interface Worker {
   kill(signal: NodeJS.Signals): void;
 }
 
-export type Work =
-  'goes on for ever' | 'ends when its permit is lost' | 'has nothing to wait for' | 'ends';
+export type Work = 'ends when its permit is lost' | 'has nothing to wait for' | 'ends';
 
 /** Starts workers, which are killed after each test. Each has begun its work when its promise resolves. */
 export function useWorkers(): (url: string, key: string, work: Work) => Promise<Worker> {

@@ -257,18 +257,9 @@ describe('metrics of lanes', () => {
     `${BY_LANE}{lane="${lane}",outcome="${outcome}",reason="${reason}",rule="${rule}"}`;
 
   test.each<[Decision, isShadow: boolean, outcome: string, reason: string]>([
-    [APPROVED, false, 'approved', 'capacity'],
     [WAITED, true, 'approved', 'waited'],
     [DENIED, false, 'denied', 'limit_reached'],
-    [{ ...DENIED, reason: 'wait_expired' }, false, 'denied', 'wait_expired'],
     [{ ...DENIED, reason: 'queue_full' }, true, 'shadowed', 'limit_reached'],
-    [{ outcome: 'withdrawn' }, false, 'withdrawn', 'client_disconnected'],
-    [
-      { outcome: 'waiting', requestId: 'a', place: undefined },
-      false,
-      'waiting',
-      'client_disconnected',
-    ],
     [
       { outcome: 'waiting', requestId: 'a', place: { position: 1, waitMillis: 9 } },
       false,

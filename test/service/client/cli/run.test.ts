@@ -283,24 +283,5 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       expect(await command.ended).toBe(70);
       await until(() => isGone(Number(group)));
     });
-
-    test('ends CMD as well if Sluice can not be reached while the hold lasts', async () => {
-      const service = await startApp({ ...SETTINGS, REDIS_URL: redis.url });
-
-      const asked = ['--hold', '1s', '--url', service.url];
-      const command = start([
-        'run',
-        uniqueKey(),
-        ...asked,
-        '--',
-        'sh',
-        '-c',
-        'echo CMD; sleep 1000',
-      ]);
-      await command.written(/CMD/);
-      await service.stop(0, AbortSignal.abort());
-
-      expect(await command.ended).toBe(70);
-    });
   });
 });
