@@ -3,6 +3,7 @@ import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
 import { elementsRead } from '../../support/elements-read.js';
 import { type TestReplica, type Verdict, useScriptHarness } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 
@@ -398,6 +399,24 @@ describe('queues of several lists', () => {
       expect(await replica.peek({ list: BATCH })).toBe('turn in 1000 ms');
       expect(await replica.peek({ list: INTERACTIVE })).toBe('approved');
       expect(await wait(replica, 'i2', INTERACTIVE)).toBe('approved');
+    });
+  });
+
+  test('lists are shown, the longest first', async () => {
+    const replica = key.replica('r1', { limits: ONE });
+    await replica.check(['first']);
+    expect(await replica.examine()).not.toHaveProperty('lists');
+    for (const list of [B, A, A, group('ä:/ b')]) await wait(replica, uniqueKey(), list);
+    await key.setTime(250);
+    await wait(replica, 'lane', INTERACTIVE);
+    expect(await replica.examine()).toMatchObject({
+      listCount: 4,
+      lists: [
+        { kind: 'group', name: 'a', waiting: 2, oldestMillis: 250 },
+        { kind: 'group', name: 'b', waiting: 1, oldestMillis: 250 },
+        { kind: 'group', name: 'ä:/ b', waiting: 1, oldestMillis: 250 },
+        { kind: 'lane', name: 'interactive', waiting: 1, oldestMillis: 0 },
+      ],
     });
   });
 });
