@@ -19,7 +19,6 @@ import { OPERATION } from '../../support/redis-user.js';
 import { SCRIPT_CALLER } from '../../support/script-caller.js';
 import {
   type Overrides,
-  ScriptHarness,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
   type Verdict,
@@ -297,12 +296,6 @@ describe('checks of several keys in one call', () => {
       });
       expect(await approvedIn(naming.namesOf('k'))).toEqual([]);
       expect(await decide(batch('k', ['a']))).toEqual([[approved]]);
-    });
-
-    test('decides checks of a key within its window', async () => {
-      await decide(batch('k', ['a']));
-      const [reply] = await whileFull(redis.client, () => scripts.check([batch('k', ['b', 'c'])]));
-      expect(reply).toMatchObject({ verdicts: [approved, denied] });
     });
 
     test('decides checks of existing keys, and makes no new key with them', async () => {
@@ -815,12 +808,6 @@ describe('hits', () => {
       await slow.check(['d']);
       expect((await key.stored()).requests).toEqual(['d']);
     });
-
-    test('of an unknown key makes none', async () => {
-      const other = await ScriptHarness.create(redis.client);
-      expect(await other.replica('r1').amend('a', 2)).toBe(false);
-      expect((await other.stored()).expiry).toEqual({});
-    });
   });
 
   describe('a waiter with hits', () => {
@@ -850,17 +837,5 @@ describe('hits', () => {
       });
       expect(await redis.client.hget(key.names.state, 'blocked')).toBe('0');
     });
-  });
-
-  test('checks with hits of a new key fail in a full Redis, and those of a known key are decided', async () => {
-    const batch = (requestId: string, hits: number): CheckBatch =>
-      checkBatchOf(key.names, [{ requestId, canWait: false, hits }]);
-    const [refused] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
-    expect(refused).toBeInstanceOf(StoreFullError);
-    expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
-    await replica.check(['a']);
-    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('b', 4)]));
-    expect(reply).toMatchObject({ verdicts: [VERDICT.approved] });
-    expect(await storedHits()).toEqual({ b: '4' });
   });
 });

@@ -200,38 +200,6 @@ describe('a hold', () => {
       });
     });
   });
-
-  describe('holds and pauses when the clock goes back', () => {
-    beforeEach(async () => {
-      await key.setTime(10_000);
-      await replica.checkHold('a', 2500);
-      await replica.check(['b']);
-    });
-
-    test('holds and pauses last their lengths at most if the clock goes back within a long window', async () => {
-      const long = key.replica('r1', { limits: { windowMillis: 3_600_000, maxRequests: 3 } });
-      await key.setTime(100_000);
-      await key.lose('state');
-      await long.check(['first']);
-      await key.setTime(200_000);
-      await long.checkHold('held', 1000);
-      await long.checkHold('longer', 60_000);
-      await long.pause(2000);
-      await key.setTime(170_000);
-      expect(await long.check(['c'])).toEqual(['paused']);
-      await key.setTime(170_999);
-      expect(await long.check(['d'])).toEqual(['paused']);
-      expect(await key.counted()).toEqual({ approved: 3, held: 2 });
-      await key.setTime(171_999);
-      expect(await long.check(['d'])).toEqual(['paused']);
-      expect(await key.counted()).toEqual({ approved: 2, held: 1 });
-      await key.setTime(172_000);
-      expect(await long.check(['e', 'f'])).toEqual(['approved', 'denied']);
-      await key.setTime(230_000);
-      expect(await long.check(['g', 'h'])).toEqual(['approved', 'denied']);
-      expect((await key.stored()).state).toMatchObject({ start: 100_000 });
-    });
-  });
 });
 
 describe('many holds', () => {

@@ -2,7 +2,6 @@ import { jest } from '@jest/globals';
 import fc from 'fast-check';
 
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
-import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import { beforeOrder, orderOfFew } from '../../support/before-order.js';
@@ -14,7 +13,7 @@ import {
 } from '../../support/script-harness.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
 import { extent } from '../../support/extent.js';
-import { readStoredState, type StoredLimit } from '../../support/stored-state.js';
+import { readStoredState } from '../../support/stored-state.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -41,17 +40,6 @@ const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
     counts: fc.constantFrom('hits', 'requests'),
     keepsReleased: fc.boolean(),
   });
-
-/** Rules of a key, of which calls have one or another. */
-const furtherRules = fc.array(
-  fc.oneof(
-    fc.constant([]),
-    fc.tuple(furtherLimit('a')),
-    fc.tuple(furtherLimit('a'), furtherLimit('b')),
-    fc.tuple(furtherLimit('b'), furtherLimit('c')),
-  ),
-  { minLength: 1, maxLength: 3 },
-);
 
 /** One call of a script by a replica, `millis` after the one before; the clock can go back. */
 const callAbout = (requestId: fc.Arbitrary<string>) =>
@@ -372,125 +360,6 @@ describe('after any calls of the scripts, in any order', () => {
       return lapses.length;
     });
   });
-
-  test('a check waits only while the window has no room for the head, and is not approved', async () => {
-    await afterAny(calls, [example], extent(15, 60), async (script) => {
-      const { state, requests, queue } = await key.stored();
-      const waiting = queue.map(([waiter]) => idOf(waiter));
-      expect(requests.filter((id) => waiting.includes(id))).toEqual([]);
-      // A lost key is in its recovery until all waiters are back.
-      const isServed = state?.holdUntil === 'no' && !state.isServing && script !== 'inspect';
-      if (!isServed || queue.length === 0) return 0;
-      expect(state.approved).toBeGreaterThanOrEqual(Number(state.max));
-      return queue.length;
-    });
-  });
-});
-
-/** Calls about few ids by replicas whose rules have further limits, which change from call to call. */
-const callsWithLimits = fc
-  .tuple(
-    fc.array(callAbout(requestIdOf(3)), { minLength: 10, maxLength: 25 }),
-    furtherRules,
-    fc.array(fc.nat({ max: 20 }), { minLength: 25, maxLength: 25 }),
-  )
-  .map(([sequence, rules, choices]) =>
-    sequence.map((each, i): Call => {
-      // Most calls have the first rules.
-      const further = rules[Math.max(0, choices[i]! - 18)] ?? rules[0]!;
-      const step = each.step.script === 'settle' ? { ...each.step, tickets: {} } : each.step;
-      const replicaId = each.replicaId === 'r3' ? 'r1' : each.replicaId;
-      return { ...each, replicaId, limits: { maxRequests: 8, further }, step };
-    }),
-  );
-
-const EXAMPLE_WITH_LIMITS = holdAndQueue({
-  maxRequests: 8,
-  further: [
-    { name: 'a', windowMillis: 30_000, maximum: 2, counts: 'requests', keepsReleased: false },
-  ],
-});
-
-interface LimitNow extends StoredLimit {
-  /** By id, what each approval takes that is not counted as held. */
-  readonly ids: ReadonlyMap<string, number>;
-}
-
-/** What is stored of the further limits of a key; nothing if the key counts as removed. */
-async function storedLimits(now: number): Promise<LimitNow[]> {
-  const state = readStoredState(await redis.client.hgetall(key.names.state));
-  if (!state || (state.expires - key.startMillis <= now && !state.holds)) return [];
-  return Promise.all(
-    state.further.map(async (limit) => {
-      const ids = Object.entries(await redis.client.hgetall(key.names.limit(limit.name)));
-      return { ...limit, ids: new Map(ids.map(([id, taken]) => [id, Number(taken)])) };
-    }),
-  );
-}
-
-describe('after any calls of the scripts of a key with further limits', () => {
-  test('each limit counts what its approvals take, and what is held, and its ids expire after its window', async () => {
-    await afterAny(callsWithLimits, [EXAMPLE_WITH_LIMITS], extent(10, 20), async (script, now) => {
-      const holds = [...(await holdsOf()).values()];
-      const expiry = await key.expiry();
-      let seen = 0;
-      for (const limit of await storedLimits(now)) {
-        const { name, counts, keepsReleased, taken, ids } = limit;
-        seen += ids.size;
-        const ofHolds = holds.map(([hits]) => (counts === 'hits' ? hits : 1));
-        const takers = [...ids.values(), ...(keepsReleased ? [] : ofHolds)];
-        const sum = takers.reduce((all, each) => all + each, 0);
-        expect([script, name, taken]).toEqual([script, name, sum]);
-        const windowEnd = limit.start + limit.windowMillis - key.startMillis;
-        if (ids.size > 0) expect(expiry[`limit:${name}`]).toBeGreaterThanOrEqual(windowEnd);
-      }
-      return seen;
-    });
-  });
-
-  test('an id that is approved takes from all limits, and another from none', async () => {
-    let approvedBefore = new Set<string>();
-    let limitsBefore: readonly LimitNow[] = [];
-    let lastNames: KeyNames | undefined;
-    await afterAny(callsWithLimits, [EXAMPLE_WITH_LIMITS], extent(10, 20), async (_script, now) => {
-      if (key.names !== lastNames) {
-        [approvedBefore, limitsBefore, lastNames] = [new Set(), [], key.names];
-      }
-      const held = await holdsOf();
-      const { requests } = await key.stored();
-      const approved = [...requests, ...held.keys()].filter((id) => !approvedBefore.has(id));
-      const hadBefore = (id: string, name: string): boolean =>
-        limitsBefore.some((limit) => limit.name === name && limit.ids.has(id));
-      let seen = 0;
-      for (const { name, keepsReleased, maximum, taken, ids } of await storedLimits(now)) {
-        for (const id of approved) {
-          seen += 1;
-          if (hadBefore(id, name)) continue;
-          expect([id, name, ids.has(id)]).toEqual([id, name, keepsReleased || !held.has(id)]);
-        }
-        const others = [...ids.keys()].filter((id) => !requests.includes(id) && !held.has(id));
-        expect(others.filter((id) => !hadBefore(id, name))).toEqual([]);
-        // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-        if (approved.length > 1) expect(taken).toBeLessThanOrEqual(maximum);
-      }
-      approvedBefore = new Set([...requests, ...held.keys()]);
-      // Also those of a key that counts as removed, until the clock goes back.
-      limitsBefore = await storedLimits(-Infinity);
-      return seen;
-    });
-  });
-
-  test('somebody waits only while a limit has no room for the head', async () => {
-    await afterAny(callsWithLimits, [EXAMPLE_WITH_LIMITS], extent(8, 15), async (script) => {
-      if (script === 'inspect') return 0;
-      const stored = readStoredState(await redis.client.hgetall(key.names.state));
-      const { queue } = await key.stored();
-      if (!stored || queue.length === 0 || stored.holdUntil > 0 || stored.isServing) return 0;
-      const isFull = stored.further.some(({ taken, maximum }) => taken >= maximum);
-      expect(isFull || stored.approved >= stored.max).toBe(true);
-      return queue.length;
-    });
-  });
 });
 
 const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
@@ -541,41 +410,6 @@ describe('after any calls of the scripts of a key with any algorithms', () => {
         if (limit.stored === undefined) expect([limit.name, ids]).toEqual([limit.name, 0]);
       }
       return seen;
-    });
-  });
-
-  test('a sliding window counts what its ids and its holds take', async () => {
-    const sliding = { name: 'sliding_window', steps: 10 } as const;
-    const limits = { maxRequests: 8, algorithm: sliding };
-    const sequences = callsWithAlgorithms.map((sequence) =>
-      sequence.map((each): Call => {
-        const step = each.step.script === 'settle' ? { ...each.step, tickets: {} } : each.step;
-        // A clock that goes back by more than a window leaves sums without ids.
-        return { ...each, step, windowMillis: 1000, millis: Math.max(0, each.millis), limits };
-      }),
-    );
-    await afterAny(sequences, [holdAndQueue(limits)], extent(15, 30), async (script, now) => {
-      const state = readStoredState(await redis.client.hgetall(key.names.state));
-      if (state?.stored?.kind !== 'sliding_window') return 0;
-      // Then it counts as removed.
-      if (state.expires - key.startMillis <= now && !state.holds) return 0;
-      const { number, sums } = state.stored;
-      const hashes = await Promise.all(
-        key.names.recentIds(undefined).map((hash) => redis.client.hvals(hash)),
-      );
-      const bySteps = new Map<number, number>();
-      for (const text of hashes.flat()) {
-        const [mark, taken = 1] = text.split('*').map(Number);
-        // Only the latest eleven steps count.
-        if (mark! < number - 10) continue;
-        bySteps.set(mark!, (bySteps.get(mark!) ?? 0) + taken);
-      }
-      const positive = [...bySteps].filter(([, sum]) => sum > 0);
-      expect([script, new Map(positive)]).toEqual([script, sums]);
-      const held = state.holds?.held ?? 0;
-      const sum = positive.reduce((all, [, each]) => all + each, held);
-      expect([script, state.approved]).toEqual([script, sum]);
-      return positive.length;
     });
   });
 });

@@ -438,16 +438,6 @@ describe('limits in force', () => {
       await r1.settle(WAITERS, 59_900, KNOWN);
       expect((await key.stored()).state).toMatchObject({ max: 3, queueMax: 40 });
     });
-
-    test('the reply to a check that waits has the limits in force', async () => {
-      const r1 = key.replica('r1', { limits: DEFAULTS });
-      const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
-      const reply = await r1.checkReply(checks, { maxRequests: 1 });
-      expect(reply).toMatchObject({
-        quota: { limits: [{ maximum: 1 }] },
-        queueNews: { limits: '60000:1*:3' },
-      });
-    });
   });
 });
 

@@ -380,18 +380,6 @@ describe('the status of a request', () => {
     expect(await Promise.all(['a', 'b', 'c'].map(positionOf))).toEqual([1, 2, 3]);
   });
 
-  test('several requests in one call each have their own status', async () => {
-    await r1.check(['f1']);
-    await r1.checkBatch([{ requestId: 'approved', number: 7, canWait: false }]);
-    await waitNamed(r1, 'a', 'b');
-    expect(await r1.statuses(['b', 'unknown', 'approved', 'a'])).toMatchObject([
-      { status: 'waiting', position: 2 },
-      undefined,
-      APPROVED,
-      { status: 'waiting', position: 1 },
-    ]);
-  });
-
   describe('in a long queue', () => {
     const named = [0, 1, WALKED, WALKED + 1, 2500, 4999];
     beforeEach(async () => {

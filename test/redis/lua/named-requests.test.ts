@@ -315,20 +315,6 @@ describe('kept places', () => {
       expect(await key.queued()).toEqual(['n@r2']);
     });
 
-    test('counts in the present window once it is confirmed, and can be released', async () => {
-      await grant();
-      await key.setTime(1000);
-      expect(await r1.confirm(['a#1'])).toEqual([true]);
-      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
-      expect((await key.stored()).requests).toEqual(['a', 'f2']);
-      await key.setTime(4000);
-      await r1.settle();
-      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
-      expect(await r1.release('a')).toBe(true);
-      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
-      expect(key.takeUnclaimed()).toBe(0);
-    });
-
     test('is confirmed once if the call is sent again', async () => {
       await grant();
       await r1.confirm(['a#1']);

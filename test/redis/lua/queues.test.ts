@@ -152,17 +152,6 @@ describe('large queues', () => {
     expect(await other.inspect()).toMatchObject({ used: 1, waiting: 1 });
   });
 
-  test('waiters of replicas that die one after the other do not accumulate', async () => {
-    await fill();
-    await key.setTime(5000);
-    await key.replica('r2', { limits }).checkOrWait(waiters.map((id) => `second ${id}`));
-    await key.setTime(10_000);
-    const third = key.replica('r3', { limits });
-    await third.checkOrWait(waiters.map((id) => `third ${id}`));
-    expect(await key.queued()).toEqual(waiters.map((id) => `third ${id}@r3`));
-    expect((await key.stored()).replicas).toEqual({ r3: 15_000 });
-  });
-
   test('waiters of replicas that die one after the other do not accumulate behind one that lives', async () => {
     const most = { ...limits, maxRequestsInQueue: 101 };
     const living = key.replica('living', { limits: most });
@@ -334,33 +323,6 @@ describe('queues of several lists', () => {
     redis.client.zrange(key.names.headsOf(kind), '0', '-1', 'WITHSCORES');
   const listsField = () => redis.client.hget(key.names.state, 'lists');
 
-  describe('lanes', () => {
-    test('are served by arrival less head start, and each in the order of arrival', async () => {
-      const replica = key.replica('r1', { limits: ONE });
-      await replica.check(['first']);
-      for (const id of ['b1', 'b2', 'b3']) await wait(replica, id, BATCH);
-      await key.setTime(500);
-      for (const id of ['i1', 'i2']) await wait(replica, id, INTERACTIVE);
-      const { queue, replicas } = await key.stored();
-      expect(queue.map(([waiter]) => waiter)).toEqual(
-        ['b1', 'b2', 'b3', 'i1', 'i2'].map((id) => `${id}@r1`),
-      );
-      expect(Object.keys(replicas)).toEqual(['r1']);
-      expect(await servedFrom(replica, 1)).toEqual(['i1', 'i2', 'b1', 'b2', 'b3']);
-      expect([await heads('lane'), await listsField()]).toEqual([[], '0']);
-    });
-
-    test('withdrawn heads leave at once', async () => {
-      const replica = key.replica('r1', { limits: ONE });
-      await replica.check(['first']);
-      for (const id of ['b1', 'b2']) await wait(replica, id, BATCH);
-      for (const id of ['i1', 'i2', 'i3']) await wait(replica, id, INTERACTIVE);
-      await replica.withdraw(['i1', 'b1', 'i3']);
-      expect(await redis.client.zcard(key.names.queue)).toBe(2);
-      expect(await servedFrom(replica, 1)).toEqual(['i2', 'b2']);
-    });
-  });
-
   describe('groups', () => {
     test('take turns, and each is served in the order of arrival', async () => {
       const replica = key.replica('r1', { limits: ONE });
@@ -438,16 +400,6 @@ describe('queues of several lists', () => {
       expect(await replica.peek({ list: INTERACTIVE })).toBe('approved');
       expect(await wait(replica, 'i2', INTERACTIVE)).toBe('approved');
     });
-  });
-
-  test('a check looks once for the names of lists and once for those of holders', async () => {
-    const replica = key.replica('r1', { limits: ONE });
-    await replica.check(['first']);
-    await wait(replica, 'b1', BATCH, { holdMillis: 60_000, holder: 'a' });
-    await redis.client.config('RESETSTAT');
-    await wait(replica, 'b2', BATCH, { holdMillis: 60_000, holder: 'b' });
-    const stats = await redis.client.info('commandstats');
-    expect(/^cmdstat_exists:calls=(\d+)/m.exec(stats)?.[1]).toBe('2');
   });
 
   test('lists are shown, the longest first', async () => {

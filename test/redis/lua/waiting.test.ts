@@ -463,10 +463,6 @@ describe('renewals of leases', () => {
       expect((await key.stored()).replicas).toMatchObject({ r1: 100 + TEST_LEASE_MILLIS });
     });
   });
-
-  test('no call is made without a lease', async () => {
-    expect(await r1.scripts.renew([])).toEqual([]);
-  });
 });
 
 describe('the numbers of wakes', () => {

@@ -275,13 +275,9 @@ const CERTIFICATES = ['TLS', 'REDIS_TLS'];
 
 const GO_TOGETHER: [what: string, environment: Environment][] = [
   ['a cluster of several nodes', CLUSTER],
-  ['a cluster known by one node', { ...CLUSTER, REDIS_URL: 'redis://a/' }],
   ['a cluster and the database 0', { ...CLUSTER, REDIS_DATABASE: '0' }],
-  ['a cluster and the database 0 in its URL', { ...CLUSTER, REDIS_URL: 'redis://a/0' }],
   ['several sentinels and their primary', SENTINEL],
-  ['sentinels and a database', { ...SENTINEL, REDIS_DATABASE: '3' }],
   ['one Redis and a database', { REDIS_URL: 'redis://a', REDIS_DATABASE: '3' }],
-  ['one Redis and another database in its URL', { REDIS_URL: 'redis://a/2', REDIS_DATABASE: '3' }],
   ['standalone and no Redis', { REDIS_MODE: 'standalone' }],
   ['TLS to Redis by the well-known authorities', TLS_REDIS],
   [
@@ -294,11 +290,8 @@ const GO_TOGETHER: [what: string, environment: Environment][] = [
       REDIS_TLS_SERVER_NAME: 'redis',
     },
   ],
-  ['TLS to several nodes', { ...CLUSTER, REDIS_URL: 'rediss://a,rediss://b' }],
   ['a certificate and its key', { TLS_CERT_FILE: 'cert', TLS_KEY_FILE: 'key' }],
-  ['a sliding window and its steps', { ALGORITHM: 'sliding_window', WINDOW_STEPS: '20' }],
   ['a token bucket and all of its maximum at once', { ALGORITHM: 'token_bucket', BURST: '100' }],
-  ['two ports', { PORT: '1', ADMIN_PORT: '2' }],
   ['three free ports', { PORT: '0', ADMIN_PORT: '0', GRPC_PORT: '0' }],
 ];
 
@@ -403,9 +396,7 @@ const HIDDEN = 'REDIS_URL: got a value that is not shown';
 describe('REDIS_URL', () => {
   test.each([
     'redis://localhost',
-    'redis://localhost/',
     'redis://localhost:6379/2',
-    'redis://localhost:6379/0',
     'rediss://user:secret@redis.example:6380',
     'redis://:secret@127.0.0.1:6379',
     'redis://user:s%2Ce%25c%40ret@localhost',
@@ -425,27 +416,18 @@ describe('REDIS_URL', () => {
 
   test.each([
     'secret',
-    'secret:6379',
     'localhost:6379/secret',
     'http://user:secret@localhost',
-    'redis-sentinel://user:secret@localhost',
     'redis://user:secret@localhost:notaport',
-    'redis://user:secret@localhost:65536',
-    'redis:secret',
     'redis:/user:secret@localhost',
     ' redis://user:secret@localhost',
-    '"redis://user:secret@localhost"',
     'redis://user:secret@localhost,',
-    ',redis://user:secret@localhost',
     'redis://user:secret@localhost, redis://other',
-    'redis://user:secret@localhost redis://other',
     'redis://user:secret@localhost;http://other,secret',
     'redis://user:sec,ret@localhost',
     'redis://user:sec#ret@localhost',
-    'redis://user:12#secret@localhost',
     'redis://user:12?secret@localhost',
     'redis://user:12/secret@localhost',
-    'redis://user:12/3@secret',
   ])('does not take %j, and does not show it', (value) => {
     const environment = { REDIS_URL: value, REDIS_MODE: 'cluster' };
 
@@ -459,8 +441,6 @@ describe('REDIS_URL', () => {
   test.each([
     ['a path that is not a number', 'redis://:secret@localhost/main'],
     ['a path below a number', 'redis://:secret@localhost/1/2'],
-    ['a negative number as its path', 'redis://:secret@localhost/-1'],
-    ['a number that is too long as its path', 'redis://:secret@localhost/12345678'],
   ])('does not take one with %s', (_what, value) => {
     expect(refusal({ REDIS_URL: value })).toBe(
       `${HIDDEN}, takes the number of a database as its path`,
@@ -520,17 +500,13 @@ function warningsOf(environment: Readonly<Record<string, string>>): unknown[] {
 
 test.each([
   ['MAX_REQUEST', 'MAX_REQUESTS'],
-  ['WINDOW_MILIS', 'WINDOW_MILLIS'],
-  ['REDIS_URLS', 'REDIS_URL'],
   ['REDIS_ULR', 'REDIS_URL'],
-  ['REDIS_URI', 'REDIS_URL'],
   ['REDIS_PASSWORD_FIEL', 'REDIS_PASSWORD_FILE'],
   ['max_requests', 'MAX_REQUESTS'],
   ['maxRequests', 'MAX_REQUESTS'],
   ['MAX_REQUESTS_QUEUE', 'MAX_REQUESTS_IN_QUEUE'],
   ['LOGLEVEL', 'LOG_LEVEL'],
   ['SLUICE_MAX_REQUESTS', 'MAX_REQUESTS'],
-  ['SLUICE_LOG_LEVEL', 'LOG_LEVEL'],
 ])('%s is warned of, as %s', (variable, setting) => {
   expect(warningsOf({ [variable]: 'secret' })).toEqual([
     ['warn', `${variable} is not a setting; did you mean ${setting}?`, variable, setting],

@@ -96,10 +96,6 @@ describe('files that are invalid from the start', () => {
 });
 
 describe('files that are watched', () => {
-  test('give what they hold, in the order in which they are named', async () => {
-    expect((await open()).current).toBe('ab');
-  });
-
   test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
     await write('a', 'bb');
@@ -158,15 +154,6 @@ describe('files that are watched', () => {
 
     expect(files.current).toBe('ac');
     expect(told()).toEqual([expect.anything(), reloaded(2)]);
-  });
-
-  test('are read again at every poll', async () => {
-    const files = await open(1);
-    await write('c');
-    await until(() => files.current === 'cb');
-    await write('d');
-
-    await until(() => files.current === 'db');
   });
 
   test('are reloaded when a link above them is replaced, as Kubernetes does', async () => {

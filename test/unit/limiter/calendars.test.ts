@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-
 import fc from 'fast-check';
 
 import {
@@ -9,10 +7,6 @@ import {
 } from '../../../src/limiter/calendar/calendar.js';
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import { notATimeZone, timeZoneNamed } from '../../../src/limiter/calendar/time-zones.js';
-import { Instance } from '../../../src/limiter/memory/instance.js';
-import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
-import { approvedInYear, CHANGING_ZONES, leapYear, PERIODS } from '../../support/calendar-year.js';
-import { keyLimits } from '../../support/limits.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import { settleDelay } from '../../../src/limiter/settle-delay.js';
 import { ShortCalendar } from '../../support/short-calendar.js';
@@ -134,22 +128,6 @@ test.each(Object.entries(ZONES))('days in %s have the hours %j', (zone, lengths)
   expect([...new Set(windows.map(hours))].sort()).toEqual(lengths);
 });
 
-test('months have the lengths of the calendar, in a leap year and in another', () => {
-  const calendar = new ZonedCalendar('month', 'Asia/Kolkata');
-  const days = (month: string): number =>
-    hours(calendar.windowAt(Date.parse(`${month}-15T12:00Z`))) / 24;
-
-  expect(['2027-02', '2028-02', '2100-02'].map(days)).toEqual([28, 29, 28]);
-  expect(['2028-01', '2028-03', '2028-04', '2028-12'].map(days)).toEqual([31, 31, 30, 31]);
-});
-
-test('a month has an hour less in March and an hour more in October', () => {
-  const month = (time: string): number => hours(windowAt('month', 'Europe/Berlin', time));
-
-  expect(month('2024-03-10T00:00Z')).toBe(31 * 24 - 1);
-  expect(month('2024-10-10T00:00Z')).toBe(31 * 24 + 1);
-});
-
 test.each([
   ['2024-09-08', 'America/Santiago', '2024-09-08T04:00:00.000Z', 23],
   ['2024-04-06', 'America/Santiago', '2024-04-06T03:00:00.000Z', 25],
@@ -186,15 +164,6 @@ test('a day that has begun goes on while the clock shows the day before again', 
     const now = midnight + minute * 60_000;
     expect(new ZonedCalendar('day', 'America/St_Johns').windowAt(now)).toEqual(day);
   }
-});
-
-test('the last answer is given again until its window ends', () => {
-  const calendar = new ZonedCalendar('week', 'UTC');
-  const window = calendar.windowAt(FROM);
-
-  expect(calendar.windowAt(window.start)).toBe(window);
-  expect(calendar.windowAt(window.end - 0.001)).toBe(window);
-  expect(calendar.windowAt(window.end)).not.toBe(window);
 });
 
 test('a part of a millisecond belongs to the window that has begun', () => {
@@ -261,32 +230,6 @@ test('every text has a nearest name', () => {
   for (const text of ['', '/', '+01:00', 'x'.repeat(1000), '__proto__', '東京']) {
     expect(notATimeZone(text)).toMatch(/; did you mean [\w/-]+\?$/);
   }
-});
-
-describe('a key with a calendar', () => {
-  const DAY = 86_400_000;
-  const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
-
-  describe.each(CALENDAR_UNITS)('each %s', (unit) => {
-    test.each(CHANGING_ZONES)('of a year in %s has the maximum and no more', async (zone) => {
-      const current = keyLimits({
-        windowMillis: 31 * DAY,
-        maxRequests: 2,
-        maxRequestsInQueue: 0,
-        algorithm: { name: 'fixed_window', calendar: new ZonedCalendar(unit, zone) },
-      });
-      const budget = new MemoryBudget(Infinity);
-      const instance = new Instance('k', leapYear(), { current }, BOUNDS, budget, () => undefined);
-      const approved = await approvedInYear(unit, zone, (time) => {
-        const decisions = [1, 2, 3].map(() =>
-          instance.check(time, randomUUID(), { key: 'k', canWait: false }),
-        );
-        return decisions.filter((decision) => decision === 'approved').length;
-      });
-      expect(approved.size).toBeGreaterThanOrEqual(PERIODS[unit]);
-      expect([...approved].filter(([, count]) => count !== 2)).toEqual([]);
-    });
-  });
 });
 
 describe('the end of a window of a calendar', () => {

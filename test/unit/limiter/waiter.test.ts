@@ -77,12 +77,6 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
   });
 });
 
-test('a first approval or denial returns true', () => {
-  expect(new Waiter('a').approve()).toBe(true);
-  expect(new Waiter('a').approveFromQueue()).toBe(true);
-  expect(new Waiter('a').decide(DENIED)).toBe(true);
-});
-
 test('a client that has disconnected already withdraws at once', async () => {
   const waiter = new Waiter('a');
   const caller = callerThatIsGone();
@@ -100,111 +94,6 @@ test('a client that had disconnected before the request was decided changes noth
   waiter.withdrawOnDisconnect(callerThatIsGone(), () => (withdrawals += 1));
   expect(withdrawals).toBe(0);
   expect(await waiter.decision).toEqual(APPROVED);
-});
-
-test('a waiter without a client can be decided', async () => {
-  const waiter = new Waiter('a');
-  waiter.withdrawOnDisconnect(undefined, () => {
-    throw new Error('called without a client that could disconnect');
-  });
-  waiter.approve();
-  expect(await waiter.decision).toEqual(APPROVED);
-});
-
-describe('a waiter with a kept place', () => {
-  const PLACE = { position: 3, waitMillis: 700 };
-
-  let clock: ManualClock;
-  let events: string[];
-  const note = (event: string) => () => void events.push(event);
-  beforeEach(() => {
-    clock = new ManualClock(0);
-    events = [];
-  });
-
-  function keptWaiter(terms: ConstructorParameters<typeof Waiter>[1] = {}): Waiter {
-    return new Waiter('id', { keepMillis: 1000, onPlaceEnded: note('ended'), ...terms }, 1);
-  }
-
-  test('a kept waiter goes on to wait when its check ends, for the time of its place', async () => {
-    const waiter = keptWaiter();
-    expect(waiter.keep(PLACE, clock, note('kept long enough'))).toBe(true);
-    expect(await waiter.decision).toEqual({ outcome: 'waiting', requestId: 'id', place: PLACE });
-    await clock.advance(999);
-    expect(events).toEqual([]);
-    await clock.advance(1);
-    expect(events).toEqual(['kept long enough']);
-  });
-
-  test('a kept waiter that is decided is not kept', async () => {
-    const waiter = keptWaiter();
-    waiter.approve();
-    expect(waiter.keep(PLACE, clock, note('kept long enough'))).toBe(false);
-    await clock.advance(1000);
-    expect(events).toEqual([]);
-  });
-
-  test('the end of a place ends its timers, and is told', async () => {
-    const waiter = keptWaiter({ maxWaitMillis: 500 });
-    waiter.onceExpired(clock, note('expired'));
-    waiter.keep(undefined, clock, note('kept long enough'));
-    waiter.endPlace();
-    await clock.advance(1000);
-    expect(events).toEqual(['ended']);
-  });
-
-  test('a place that has ended is not kept', async () => {
-    const waiter = keptWaiter();
-    waiter.endPlace();
-    expect(waiter.keep(undefined, clock, note('kept long enough'))).toBe(true);
-    await clock.advance(1000);
-    expect(events).toEqual(['ended']);
-  });
-
-  test('the longest wait goes on after the check, less what is over of it', async () => {
-    const waiter = keptWaiter({ maxWaitMillis: 1500 });
-    waiter.onceExpired(clock, note('expired'), 600);
-    waiter.keep(undefined, clock, note('kept long enough'));
-    await clock.advance(899);
-    expect(events).toEqual([]);
-    await clock.advance(1);
-    expect(events).toEqual(['expired']);
-    expect(waiter.expire(quotaOf(1))).toBe(false);
-  });
-
-  test('the disconnect of its caller is told once', () => {
-    const waiter = keptWaiter();
-    const caller = new CallerPresence();
-    waiter.keepOnDisconnect(caller, note('disconnected'));
-    caller.disconnect();
-    expect(events).toEqual(['disconnected']);
-  });
-
-  test('the disconnect of the caller of a decided check is not told', () => {
-    const waiter = keptWaiter();
-    const caller = new CallerPresence();
-    waiter.keepOnDisconnect(caller, note('disconnected'));
-    waiter.approve();
-    caller.disconnect();
-    expect(events).toEqual([]);
-  });
-
-  test('an answer is due after its time, and at once if that is 0', async () => {
-    keptWaiter({ answerMillis: 0 }).onceAnswerDue(clock, note('at once'));
-    expect(events).toEqual(['at once']);
-    const waiter = keptWaiter({ answerMillis: 300 });
-    waiter.onceAnswerDue(clock, note('due'));
-    await clock.advance(300);
-    expect(events).toEqual(['at once', 'due']);
-  });
-
-  test('no answer is due for a decided check', async () => {
-    const waiter = keptWaiter({ answerMillis: 300 });
-    waiter.onceAnswerDue(clock, note('due'));
-    waiter.approve();
-    await clock.advance(300);
-    expect(events).toEqual([]);
-  });
 });
 
 describe('approvals in batches', () => {
@@ -253,22 +142,6 @@ describe('approvals in batches', () => {
     expect(notified()).toEqual(firstIds(2 * BATCH + 1));
   });
 
-  test('waiters approved later in the tick come after the waiters that are left', async () => {
-    approve(BATCH + 1);
-    approve(1);
-    expect(notified()).toEqual(firstIds(BATCH));
-    await nextTick();
-    expect(notified()).toEqual(firstIds(BATCH + 2));
-  });
-
-  test('later ticks have batches of their own', async () => {
-    approve(BATCH);
-    await nextTick();
-    await nextTick();
-    approve(BATCH);
-    expect(notified()).toEqual(firstIds(2 * BATCH));
-  });
-
   test('an approval whose caller disconnects before it is notified is released', async () => {
     approve(BATCH);
     const [left] = approve(1);
@@ -293,13 +166,6 @@ describe('approvals in batches', () => {
   });
 
   describe('all are notified', () => {
-    test('at once if no waiter is left', async () => {
-      await approvals.allNotified();
-      approve(BATCH);
-      await approvals.allNotified();
-      expect(notified()).toHaveLength(BATCH);
-    });
-
     test('when the last batch was notified', async () => {
       approve(2 * BATCH + 1);
       await approvals.allNotified();
@@ -327,13 +193,6 @@ describe('the places of requests', () => {
     return () => onPlaceEnded?.();
   }
 
-  test('requests without an id of their own take a place each', () => {
-    expect(places.take(2, { key: 'key' })).toBeDefined();
-    expect(places.take(2, { key: 'key' })).toBeDefined();
-    expect(places.take(2, { key: 'key' })).toBeUndefined();
-    expect(places.taken).toBe(2);
-  });
-
   test('the checks of one request share a place, also if no other is left', () => {
     const first = places.take(1, KEEPING);
     const second = places.take(1, KEEPING);
@@ -342,11 +201,6 @@ describe('the places of requests', () => {
     first?.giveBack();
     expect(places.taken).toBe(1);
     second?.giveBack();
-    expect(places.taken).toBe(0);
-  });
-
-  test('a check gives its place back when it is decided', async () => {
-    await decide(KEEPING, WITHDRAWN);
     expect(places.taken).toBe(0);
   });
 

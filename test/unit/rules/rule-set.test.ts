@@ -98,20 +98,6 @@ test('an algorithm with its numbers replaces an earlier one as a whole, and stay
   ]);
 });
 
-test('a further limit has an algorithm of its own', () => {
-  const limit = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
-  const rules = ruleSet({
-    key_pattern: 'a',
-    algorithm: 'sliding_window',
-    limits: [limit, { ...limit, name: 'pace', algorithm: 'token_bucket', burst: 3 }],
-  });
-  expect(rules.policyOf('a').limits.map(({ algorithm }) => algorithm)).toEqual([
-    { name: 'sliding_window', steps: 10 },
-    FIXED_WINDOW,
-    { name: 'token_bucket', burst: 3 },
-  ]);
-});
-
 test('a calendar replaces window_millis and an algorithm, and is replaced by each of them', async () => {
   const all = { key_pattern: '.*', key_pattern_is_regex: true };
   const rules = await RuleSet.load(

@@ -3,12 +3,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
-import {
-  type Algorithm,
-  FIXED_WINDOW,
-  type Limit,
-  ownLimit,
-} from '../../../../src/limiter/limits.js';
+import { FIXED_WINDOW, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
@@ -76,44 +71,6 @@ describe('an instance', () => {
       check(1000, 'b');
       expect(checkOrWait(1500, 'c')).toBe('queue_full');
       expect(state.isIdle(4999)).toBe(false);
-    });
-  });
-
-  describe('a peek', () => {
-    test('sees waiters approved whose turn has come, and approves nobody', () => {
-      const granted: string[] = [];
-      state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), (ids) => {
-        granted.push(...ids);
-      });
-      check(0, 'a');
-      check(0, 'b');
-      checkOrWait(0, 'c');
-      const before = state.examine(1000, 9);
-      expect(state.peek(1000, { hits: 1 })).toMatchObject({ decision: 'approved', turnMillis: 0 });
-      expect(state.peek(1000, { hits: 2 })).toMatchObject({ decision: 'denied', turnMillis: 1000 });
-      expect(state.examine(1000, 9)).toEqual(before);
-      expect(granted).toEqual([]);
-      state.settle(1000);
-      expect(granted).toEqual([idOf('c')]);
-    });
-
-    test.each<[string, Algorithm]>([
-      ['fixed windows', FIXED_WINDOW],
-      ['a sliding window', { name: 'sliding_window', steps: 10 }],
-      ['a token bucket', { name: 'token_bucket', burst: 2 }],
-    ])('leaves every id and hold of %s where it is', (_name, algorithm) => {
-      policy.current = keyLimits({ ...LIMITS, algorithm });
-      state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
-      const held = { key: 'k', canWait: false, holdMillis: 5000 };
-      state.check(0, idOf('held'), held);
-      check(0, 'a');
-      checkOrWait(0, 'b');
-      policy.current = keyLimits({ ...LIMITS, maxRequests: 5 });
-      for (const now of [0, 900, 1000, 4000, 9000]) state.peek(now, { hits: 1, holdMillis: 1000 });
-      policy.current = keyLimits({ ...LIMITS, algorithm });
-      expect(state.waiting).toBe(1);
-      expect([state.release(0, idOf('a')), state.release(0, idOf('held'))]).toEqual([true, true]);
-      expect(state.inspect(0)).toMatchObject({ held: 0, waiting: 0, denied: 0 });
     });
   });
 });
@@ -199,13 +156,6 @@ test('a visit of three moments among thousands looks at few others', () => {
   moments.visitUntil(2, () => (visits += 1));
   expect(visits).toBe(3);
   expect(looks).toBeLessThanOrEqual(3 * 3);
-});
-
-test('ends its length after its start, and is idle three windows later', () => {
-  const window = new Window(500, 1000);
-  expect(window.millis).toBe(1000);
-  expect(window.end).toBe(1500);
-  expect(window.idleAt).toBe(4500);
 });
 
 test('stays anchored to its first start, whenever it is rolled', () => {

@@ -145,27 +145,6 @@ test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with se
   expect(budget.taken).toBe(0);
 });
 
-test.each([
-  ['never renewed', 0],
-  ['renewed', 1],
-])(
-  'a held request that was %s is remembered for three windows after its lapse',
-  async (_how, renewals) => {
-    use({});
-    const id = randomUUID();
-    const again = (): Promise<Decision> => check(id, { holdMillis: 2 * WINDOW });
-    await again();
-    for (let renewal = 0; renewal < renewals; renewal += 1) {
-      await clock.advance(1.5 * WINDOW);
-      await limiter.amend('k', id, {});
-    }
-    await clock.advance(5 * WINDOW - 1);
-    await expect(again()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
-    await clock.advance(1);
-    expect(await again()).toMatchObject(approval(id));
-  },
-);
-
 describe('a key that is idle, and remembers a request', () => {
   const id = randomUUID();
   beforeEach(async () => {
@@ -190,18 +169,6 @@ describe('a key that is idle, and remembers a request', () => {
     expect(await limiter.inspect('k')).toMatchObject({
       limits: [{ used: 1, maximum: 1, millisToWindowEnd: WINDOW }],
     });
-  });
-
-  test('is a new key at its next check, and remembers what it holds', async () => {
-    const next = randomUUID();
-    const ask = (hits = 1): Promise<Decision> => check(next, { holdMillis: 6 * WINDOW, hits });
-    await ask();
-    await clock.advance(6 * WINDOW - 1);
-    await expect(ask(2)).rejects.toMatchObject({ ...CONFLICT, conflict: 'other_hits' });
-    expect(await ask()).toMatchObject(approval(next));
-    expect(await limiter.inspect('k')).toMatchObject({ held: 1 });
-    expect(await limiter.release('k', next)).toBe(true);
-    await expect(ask()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
   });
 
   test('takes memory for three windows', async () => {

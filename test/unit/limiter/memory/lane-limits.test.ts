@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import type { QueueList } from '../../../../src/limiter/queue-order.js';
 import { extent } from '../../../support/extent.js';
-import { idOf, InstanceInMemory, lane } from '../../../support/instance-in-memory.js';
+import { InstanceInMemory, lane } from '../../../support/instance-in-memory.js';
 import type { DeclaredLimits, FurtherLimit } from '../../../support/limits.js';
 
 const INTERACTIVE = lane('interactive', 30_000);
@@ -39,31 +39,6 @@ test.each([
   expect(key.wait('b5', BATCH)).toBe('waiting');
   expect(key.check('none')).toBe('approved');
   expect(key.used).toEqual([5, 2]);
-});
-
-test('the limits of a state and of a quota say which lanes they count', () => {
-  const key = new InstanceInMemory(withShare(5, share(2)));
-  key.check('b1', BATCH);
-  const expected = { limits: [{ lanes: undefined }, { lanes: ['batch'] }] };
-  expect(key.instance.inspect(0)).toMatchObject(expected);
-  expect(key.instance.quota(0)).toMatchObject(expected);
-});
-
-test('more hits than the maximum of a limit of other lanes may pass', () => {
-  const key = new InstanceInMemory(withShare(5, share(2)));
-  expect(key.check('b', BATCH, { hits: 3 })).toBe('too_many_hits');
-  expect(key.peek(BATCH, { hits: 3 })).toMatchObject({ decision: 'too_many_hits' });
-  expect(key.peek(INTERACTIVE, { hits: 3 })).toMatchObject({ decision: 'approved' });
-  expect(key.check('i', INTERACTIVE, { hits: 3 })).toBe('approved');
-});
-
-test('a newcomer waits for a head that a limit stops which counts it as well', () => {
-  const lanes = ['batch', 'interactive'];
-  const key = new InstanceInMemory(withShare(9, share(3, { lanes })));
-  key.check('x', BATCH, { hits: 2 });
-  key.wait('large', INTERACTIVE, { hits: 2 });
-  expect(key.check('b', BATCH)).toBe('denied');
-  expect(key.check('other', lane('other'))).toBe('approved');
 });
 
 test('a head that lacks a place for its id stops all lanes, and those without', () => {
@@ -121,22 +96,6 @@ describe('held approvals', () => {
     expect(key.used).toEqual([0, 0]);
   });
 
-  test('have other hits in their lanes after a correction', () => {
-    const key = new InstanceInMemory(withShare(40, share(20)));
-    key.check('b', BATCH, { ...HOLD, hits: 2 });
-    key.check('i', INTERACTIVE, { ...HOLD, hits: 2 });
-    key.instance.amend(0, idOf('b'), { hits: 5 });
-    key.instance.amend(0, idOf('i'), { hits: 1 });
-    expect(key.used).toEqual([6, 5]);
-  });
-
-  test('that count as one each do so by their lanes', () => {
-    const key = new InstanceInMemory(withShare(40, share(2, { counts: 'requests' })));
-    key.check('i', INTERACTIVE, { ...HOLD, hits: 3 });
-    key.check('b', BATCH, { ...HOLD, hits: 3 });
-    expect(key.used).toEqual([6, 1]);
-  });
-
   test('that nobody has claimed count as those of their lanes, and so do those claimed', () => {
     const key = new InstanceInMemory(limits);
     key.check('b1', BATCH, { hits: 2 });
@@ -149,45 +108,6 @@ describe('held approvals', () => {
     expect(key.used).toEqual([1, 1]);
     key.settleAt(3000);
     expect(key.used).toEqual([0, 0]);
-  });
-
-  test('of other lanes do not count when they are claimed', () => {
-    const key = new InstanceInMemory(limits);
-    key.check('i1', INTERACTIVE, { hits: 4 });
-    key.checkKnown('kept', INTERACTIVE, { keepMillis: 5000 });
-    expect(key.settleAt(1000)).toEqual(['kept']);
-    expect(key.checkKnown('kept', BATCH, { keepMillis: 5000 })).toBe('approved');
-    expect(key.used).toEqual([1, 0]);
-  });
-});
-
-describe('after other rules', () => {
-  const HOLD = { holdMillis: 60_000 };
-
-  test('with other lanes a limit begins again, and counts what is held in these', () => {
-    const key = new InstanceInMemory(withShare(5, share(3)));
-    key.check('b1', BATCH, HOLD);
-    key.check('i1', INTERACTIVE, { ...HOLD, hits: 2 });
-    key.check('b2', BATCH);
-    expect(key.used).toEqual([4, 2]);
-    key.limits = withShare(5, share(4, { lanes: ['batch', 'interactive'] }));
-    key.settleAt(100);
-    expect(key.used).toEqual([4, 3]);
-    expect(key.check('x', INTERACTIVE)).toBe('approved');
-    expect(key.used).toEqual([5, 4]);
-  });
-
-  test('with the same lanes a limit goes on, and carries its sum to another algorithm', () => {
-    const key = new InstanceInMemory(withShare(5, share(3)));
-    key.check('b1', BATCH);
-    key.check('i1', INTERACTIVE);
-    key.limits = withShare(5, share(2));
-    key.settleAt(100);
-    expect(key.used).toEqual([2, 1]);
-    key.limits = withShare(5, share(2, { algorithm: { name: 'sliding_window', steps: 2 } }));
-    key.settleAt(200);
-    expect(key.used).toEqual([2, 1]);
-    expect(key.check('b2', BATCH, { hits: 2 })).toBe('denied');
   });
 });
 

@@ -166,16 +166,6 @@ describe('the embedded limiter', () => {
       expect(clock.timers).toBe(0);
     });
 
-    test('are not swept while others are kept', async () => {
-      await approve('idle');
-      for (let i = 0; i < 10; i += 1) {
-        await check('busy');
-        await clock.advance(1000);
-      }
-      expect((await listed()).map(({ key }) => key)).toEqual(['busy']);
-      expect(clock.timers).toBe(1);
-    });
-
     test('are not listed before they are swept', async () => {
       await clock.advance(500);
       await approve('a');
@@ -209,17 +199,6 @@ describe('the embedded limiter', () => {
       expect(ruled.policyOf('k').limits[0].maximum).toBe(2);
       expect(await outcome()).toBe('approved');
       expect(after.asked).toEqual(['k']);
-    });
-
-    test('is asked for again after the key was removed', async () => {
-      const policies = { current: policiesCounting(1) };
-      const ruled = new MemoryLimiter(policies, clock);
-      await ruled.check({ key: 'k', canWait: false });
-      await clock.advance(10 * LIMITS.windowMillis);
-      expect(await ruled.inspect('k')).toBeUndefined();
-      expect(ruled.policyOf('k').limits[0].maximum).toBe(1);
-      expect(policies.current.asked).toEqual(['k', 'k']);
-      expect(await ruled.inspect('k')).toBeUndefined();
     });
   });
 
@@ -283,13 +262,6 @@ describe('the embedded limiter', () => {
         await clock.advance(5);
       }
       expect(await limiter.ping()).toBe('ok');
-    });
-
-    test('leaves room for a check after a release', async () => {
-      const id = await approve('a');
-      await fillWith(() => 'a');
-      expect(await limiter.release('a', id)).toBe(true);
-      expect(await check('a')).toMatchObject({ outcome: 'approved' });
     });
 
     test('holds for keys, whose memory is given back when they are idle', async () => {
@@ -389,15 +361,6 @@ describe('kept places of the embedded limiter', () => {
 
   const keep = (terms: Partial<CheckRequest> = {}): WatchedCheck =>
     startCheck(limiter, { key: 'key', canWait: true, requestId: ID, keepMillis: KEEP, ...terms });
-
-  test('a kept place counts in the bound of waiters until it ends', async () => {
-    keep().disconnect();
-    await expect(keep({ requestId: OTHER_ID }).decision).rejects.toMatchObject({
-      reason: 'too_many_waiters',
-    });
-    await clock.advance(1000);
-    expect(limiter.waiting).toBe(0);
-  });
 
   test('no more approvals are kept for their callers than ids are kept of when these come', async () => {
     const limits = keyLimits({ windowMillis: 60_000, maxRequests: 9, maxRequestsInQueue: 9 });

@@ -175,15 +175,6 @@ function fullKey(limits: Partial<typeof ONE> = {}): InstanceInMemory {
   return key;
 }
 
-test('of two heads with the same key, the earlier one goes first', () => {
-  const key = fullKey({ windowMillis: 100_000 });
-  key.now = 1;
-  key.wait('b', BATCH);
-  key.now = 30_001;
-  key.wait('i', INTERACTIVE);
-  expect(key.settleAt(100_000)).toEqual(['b']);
-});
-
 describe('a newcomer', () => {
   test('that would be the next head is approved at once, and does not wait for one that needs more', () => {
     const key = fullKey({ maxRequests: 3 });
@@ -200,34 +191,6 @@ describe('a newcomer', () => {
     expect(key.settleAt(3000)).toEqual(['large']);
   });
 
-  test('joins its lane if somebody waits there', () => {
-    const key = fullKey({ maxRequests: 3 });
-    key.settleAt(1000);
-    key.check('a', BATCH);
-    key.wait('large', INTERACTIVE, { hits: 3 });
-    expect(key.wait('small', INTERACTIVE)).toBe('waiting');
-    // Its head start is longer than when the others came.
-    expect(key.wait('other', lane('interactive', 90_000))).toBe('waiting');
-    expect(key.wait('batch', BATCH)).toBe('waiting');
-  });
-
-  test('passes nobody whose arrival less the head start is the same', () => {
-    const key = fullKey({ windowMillis: 100_000, maxRequests: 3 });
-    key.settleAt(100_000);
-    key.check('a', BATCH);
-    key.wait('large', BATCH, { hits: 3 });
-    key.now = 130_000;
-    expect(key.check('same', INTERACTIVE)).toBe('denied');
-    expect(key.check('before', lane('interactive', 30_001))).toBe('approved');
-  });
-
-  test('passes nobody in a paused key', () => {
-    const key = new InstanceInMemory({ ...ONE, maxRequests: 3 });
-    key.instance.pause(0, 5000);
-    key.wait('b', BATCH);
-    expect(key.check('i', INTERACTIVE)).toBe('paused');
-  });
-
   test('passes nobody whose approval lacks a place for its id, or for its hold', () => {
     for (const bounds of [{ maxIdsPerKey: 1 }, { maxHoldsPerKey: 1 }]) {
       const key = new InstanceInMemory({ ...ONE, maxRequests: 9 }, bounds);
@@ -238,15 +201,6 @@ describe('a newcomer', () => {
       expect(key.check('b', BATCH, isOfId ? held : {})).toBe('denied');
     }
   });
-});
-
-test('a check takes over the place that its request has, whatever lane it names', () => {
-  const key = fullKey();
-  key.wait('b1', BATCH);
-  key.checkKnown('known', BATCH);
-  expect(key.checkKnown('known', INTERACTIVE)).toBe('takes_over');
-  key.wait('b2', BATCH);
-  expect(key.servedInWindowsOf(1000)).toEqual(['b1', 'known', 'b2']);
 });
 
 test('waiters keep the head start with which they came', () => {
@@ -269,53 +223,6 @@ describe('groups', () => {
     return key;
   }
 
-  test('a group does not pay for those of it who have left', () => {
-    const key = fullKey();
-    const names = Array.from({ length: 20 }, (_, i) => `a${i}`);
-    for (const name of names) key.wait(name, A);
-    for (const name of ['b1', 'b2', 'b3']) key.wait(name, B);
-    for (const name of names.slice(0, -1)) key.withdraw(name);
-    expect(key.servedInWindowsOf(1000)).toEqual(['a19', 'b1', 'b2', 'b3']);
-  });
-
-  test('a group whose head leaves has its turn by what the next one needs', () => {
-    const key = fullKey({ maxRequests: 5 });
-    key.wait('large', A, { hits: 5 });
-    key.wait('small', A);
-    for (const name of ['b1', 'b2', 'b3']) key.wait(name, B, { hits: 2 });
-    key.withdraw('large');
-    expect(key.settleAt(1000)).toEqual(['small', 'b1', 'b2']);
-  });
-
-  test('a group that comes back has its turn after those who wait', () => {
-    const key = fullKey();
-    key.wait('a1', A);
-    for (const name of ['b1', 'b2', 'b3']) key.wait(name, B);
-    expect(key.settleAt(1000)).toEqual(['a1']);
-    key.wait('a2', A);
-    expect(key.servedInWindowsOf(1000)).toEqual(['b1', 'b2', 'a2', 'b3']);
-  });
-
-  test('nothing is owed once nobody waits', () => {
-    const key = fullKey();
-    for (const name of ['a1', 'a2', 'a3']) key.wait(name, A);
-    key.servedInWindowsOf(1000);
-    key.check('again', A);
-    key.wait('b1', B, { hits: 1 });
-    key.wait('a4', A);
-    key.wait('b2', B);
-    key.wait('a5', A);
-    expect(key.servedInWindowsOf(1000)).toEqual(['b1', 'a4', 'b2', 'a5']);
-  });
-
-  test('while nobody waits, approvals change no tag', () => {
-    const key = new InstanceInMemory({ ...ONE, maxRequests: 3 });
-    for (let i = 1; i <= 3; i += 1) expect(key.check(`x${i}`, A)).toBe('approved');
-    for (const name of ['a1', 'a2']) key.wait(name, A);
-    key.wait('b1', B);
-    expect(key.settleAt(1000)).toEqual(['a1', 'b1', 'a2']);
-  });
-
   test('a group has places of its own, within those of the queue', () => {
     const key = fullKey({ maxRequestsInQueue: 4 });
     const of = (name: string): ReturnType<typeof group> => group(name, 1, 2);
@@ -328,20 +235,6 @@ describe('groups', () => {
     expect(key.wait('a3', of('a'))).toBe('queue_full_of_group');
     key.withdraw('a1');
     expect(key.wait('a3', of('a'))).toBe('waiting');
-  });
-
-  test('a peek changes no turn, and sees those served whose turn has come', () => {
-    const key = fullKey({ maxRequests: 2 });
-    for (const name of ['a1', 'a2', 'a3']) key.wait(name, A);
-    for (const name of ['b1', 'b2', 'b3']) key.wait(name, B);
-    key.now = 1000;
-    // Of each group, two wait on.
-    expect(key.peek(A)).toMatchObject({ decision: 'denied', turnMillis: 2000 });
-    expect(key.peek(C)).toMatchObject({ decision: 'denied', turnMillis: 1000 });
-    expect(key.instance.waiting).toBe(6);
-    expect(key.settleAt(1000)).toEqual(['a1', 'b1']);
-    key.peek(A);
-    expect(key.servedInWindowsOf(1000)).toEqual(['a2', 'b2', 'a3', 'b3']);
   });
 
   test('a thousand groups that join and leave have their turns in the order of their tags', () => {
@@ -384,68 +277,6 @@ describe('lists of either kind', () => {
     return key;
   }
 
-  describe('after other rules', () => {
-    test('everybody keeps the place, and the kind that has had waiters for longer goes first', () => {
-      const key = fullKey();
-      for (const name of ['f1', 'f2']) key.wait(name);
-      key.withdraw('f1');
-      key.wait('f3');
-      key.wait('a1', A);
-      key.wait('i1', INTERACTIVE);
-      key.wait('a2', A);
-      key.wait('f4');
-      expect(key.instance.examine(0, 9).lists?.map(({ kind }) => kind)).toEqual([
-        ...['fifo', 'group', 'lane'],
-      ]);
-      expect(key.servedInWindowsOf(1000)).toEqual(['f2', 'f3', 'f4', 'a1', 'a2', 'i1']);
-    });
-
-    test('a kind whose last waiter leaves begins again behind the others', () => {
-      const key = fullKey();
-      key.wait('a1', A);
-      key.wait('b1', BATCH);
-      key.withdraw('a1');
-      key.wait('a2', A);
-      expect(key.servedInWindowsOf(1000)).toEqual(['b1', 'a2']);
-    });
-
-    test('a newcomer passes nobody who waits by the rules before, and those of later kinds', () => {
-      const rules = { ...ONE, maxRequests: 3 };
-      const before = new InstanceInMemory(rules);
-      before.check('x');
-      before.wait('large', undefined, { hits: 3 });
-      expect(before.check('i', INTERACTIVE)).toBe('denied');
-
-      const later = new InstanceInMemory(rules);
-      later.check('x');
-      later.wait('large', BATCH, { hits: 3 });
-      later.wait('group', A);
-      expect(later.check('i', INTERACTIVE)).toBe('approved');
-      expect(later.check('b', BATCH)).toBe('denied');
-      expect(later.check('none')).toBe('denied');
-    });
-
-    test('a queue that was empty has one list again if nobody has a lane or a group', () => {
-      const key = fullKey();
-      key.wait('i1', INTERACTIVE);
-      key.withdraw('i1');
-      key.wait('f1');
-      expect(key.instance.examine(0, 9)).not.toHaveProperty('lists');
-      key.wait('i2', INTERACTIVE);
-      expect(key.servedInWindowsOf(1000)).toEqual(['f1', 'i2']);
-    });
-
-    test('a request that is known keeps its place when the queue gets lists, and can leave it', () => {
-      const key = fullKey();
-      for (const name of ['k1', 'k2']) key.checkKnown(name);
-      key.wait('a1', A);
-      expect(key.checkKnown('k2', A)).toBe('takes_over');
-      expect(key.instance.statusOf(0, idOf('k2'))).toMatchObject({ position: 2 });
-      expect(key.release('k1')).toBe(true);
-      expect(key.servedInWindowsOf(1000)).toEqual(['k2', 'a1']);
-    });
-  });
-
   describe('a request that waits', () => {
     test('is told its position in its list, and the least time until its turn', () => {
       const key = fullKey();
@@ -458,62 +289,9 @@ describe('lists of either kind', () => {
         { status: 'waiting', position: 3, waitMillis: 3000 },
       ]);
     });
-
-    test('is told so as if all were served whose turn has come', () => {
-      const key = fullKey();
-      for (const name of ['a1', 'a2', 'a3']) key.checkKnown(name, A);
-      key.checkKnown('b1', B);
-      key.now = 1500;
-      const statuses = ['a1', 'a3', 'b1'].map((name) => key.instance.statusOf(1500, idOf(name)));
-      expect(statuses).toEqual([
-        { status: 'waiting', position: 1, waitMillis: 0 },
-        { status: 'waiting', position: 3, waitMillis: 1500 },
-        { status: 'waiting', position: 1, waitMillis: 500 },
-      ]);
-      expect(key.instance.waiting).toBe(4);
-    });
-
-    test.each<[string, QueueList, QueueList]>([
-      ['lane', INTERACTIVE, BATCH],
-      ['group', A, B],
-    ])('is denied at once by those of its %s alone', (_kind, own, other) => {
-      const key = fullKey();
-      for (const name of ['x1', 'x2', 'x3']) key.wait(name, other);
-      expect(key.wait('own1', own, { maxWaitMillis: 1000 })).toBe('waiting');
-      expect(key.wait('own2', own, { maxWaitMillis: 1999 })).toBe('turn_too_late');
-      expect(key.wait('own2', own, { maxWaitMillis: 2000 })).toBe('waiting');
-      expect(key.instance.turns.millisToTurn(0, { list: own })).toBe(3000);
-      expect(key.instance.turns.millisToTurn(0, { list: other })).toBe(4000);
-    });
-
-    test('is not denied for what a head of another list needs', () => {
-      const algorithm = { name: 'token_bucket', burst: 4 } as const;
-      const key = new InstanceInMemory({ ...ONE, maxRequests: 10, algorithm });
-      key.check('x', B, { hits: 4 });
-      key.wait('large', B, { hits: 4 });
-      expect(key.instance.turns.millisToTurn(0, { list: A })).toBe(100);
-      expect(key.instance.turns.exactRoomAt).toBe(100);
-      key.now = 150;
-      key.instance.settle(150);
-      expect(key.instance.turns.exactRoomAt).toBe(400);
-      // It may leave before.
-      expect(key.instance.turns.millisToTurn(150, { list: A, hits: 2 })).toBe(50);
-    });
   });
 
   describe('an examination', () => {
-    test('has the queue in the order of turns, and leaves it as it is', () => {
-      const key = fullKey();
-      for (const [i, list] of [A, A, A, B, B].entries()) {
-        key.now = i;
-        key.wait(`n${i}`, list);
-      }
-      const turns = key.instance.examine(10, 4).queue.map(({ waitedMillis }) => 10 - waitedMillis);
-      expect(turns).toEqual([0, 3, 1, 4]);
-      key.now = 0;
-      expect(key.servedInWindowsOf(1000)).toEqual(['n0', 'n3', 'n1', 'n4', 'n2']);
-    });
-
     test('names the lists, the longest first, of two of the same length the one whose head came first', () => {
       const key = fullKey();
       expect(key.instance.examine(0, 0)).not.toHaveProperty('lists');

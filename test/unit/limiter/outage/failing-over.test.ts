@@ -1,5 +1,3 @@
-import { jest } from '@jest/globals';
-
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -14,7 +12,6 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
-import { quotaOf } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 
 const ONE_APPROVAL = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
@@ -77,18 +74,6 @@ describe('waiters, when the store goes down,', () => {
     expect(order).toEqual(indexes);
     for (const { settled } of checks) {
       expect(settled).toMatchObject({ outcome: 'approved', outagePolicy: 'allow' });
-    }
-  });
-
-  test('go on waiting in their order with the policy local', async () => {
-    const checks = startWaiting(limiterWith(decideLocally(local)), ...twenty);
-    const order = orderOf(checks);
-    store.goDown('key');
-    for (const i of indexes) {
-      await quiet();
-      expect(order).toEqual(indexes.slice(0, i + 1));
-      expect(checks[i]!.settled).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
-      await clock.advance(1000);
     }
   });
 
@@ -158,23 +143,6 @@ describe('waiters, when the store goes down,', () => {
     });
   });
 
-  test('are not moved if they were decided before', async () => {
-    const isAvailable = jest.spyOn(store, 'isAvailable');
-    const [check] = startWaiting(limiterWith(allowAll), 'key');
-    store.asked[0]!.waiter.approve();
-    await check!.decision;
-    isAvailable.mockClear();
-    store.goDown('key');
-    expect(isAvailable).not.toHaveBeenCalled();
-  });
-
-  test('stay in the store when it comes back', async () => {
-    const [check] = startWaiting(limiterWith(allowAll), 'key');
-    store.comeBack();
-    await quiet();
-    expect([check!.settled, store.withdrawn]).toEqual([undefined, []]);
-  });
-
   test('stay on this replica until they are decided, even after it comes back', async () => {
     const [, second] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
     store.goDown('key');
@@ -202,21 +170,6 @@ describe('when the store goes down while it decides', () => {
     store.goDown('key');
     expect(await check!.decision).toEqual({ outcome: 'approved', requestId: 'id 0', waited: true });
     expect(store.withdrawn).toEqual([]);
-  });
-
-  test('its denial holds', async () => {
-    const [check] = startWaiting(limiterWith(allowAll), 'key');
-    const refusal = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(1) } as const;
-    store.asked[0]!.waiter.decide(refusal);
-    store.goDown('key');
-    expect(await check!.decision).toEqual(refusal);
-  });
-
-  test('an approval that comes too late is dropped', async () => {
-    const [check] = startWaiting(limiterWith(allowAll), 'key');
-    store.goDown('key');
-    expect(store.asked[0]!.waiter.approveFromQueue()).toBe(false);
-    expect(await check!.decision).toMatchObject({ outagePolicy: 'allow' });
   });
 
   test.each([

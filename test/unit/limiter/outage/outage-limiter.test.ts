@@ -14,7 +14,7 @@ import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 import type { DeclaredLimits } from '../../../support/limits.js';
-import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
+import type { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 
 describe('the outage policy', () => {
   const ALLOWED = { outcome: 'approved', outagePolicy: 'allow' };
@@ -93,13 +93,6 @@ describe('the outage policy', () => {
       expect(log.lines).toEqual([]);
     });
 
-    test('a client that disconnects while it waits gives up its place', async () => {
-      const waiting = startCheck(allowing, { key: 'key', canWait: true });
-      waiting.disconnect();
-      expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
-      expect(store.withdrawn).toEqual(['id 0']);
-    });
-
     test('the waiters of store and replica are counted together', async () => {
       await approveLocally();
       startCheck(deciding, { key: 'key', canWait: true }).decision.catch(() => undefined);
@@ -108,29 +101,12 @@ describe('the outage policy', () => {
       expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
       expect([deciding.waitingOf('key'), deciding.waitingOf('other')]).toEqual([1, 1]);
     });
-
-    test('the store is pinged', async () => {
-      await expect(deciding.ping()).rejects.toThrow('pinged');
-    });
   });
 
   describe('while the store is down', () => {
     beforeEach(() => {
       store.goDown('key');
     });
-
-    test.each([false, true])(
-      'the policy allow approves every check (can wait: %s)',
-      async (canWait) => {
-        const ids = new Set<string>();
-        for (let i = 0; i < 3; i += 1) {
-          const decision = await allowing.check({ key: 'key', canWait });
-          expect(decision).toEqual({ ...ALLOWED, requestId: expect.any(String) as string });
-          ids.add(requestIdOf(decision));
-        }
-        expect(ids.size).toBe(3);
-      },
-    );
 
     test('a peek says what the policy would decide, which the log does not count', async () => {
       expect(await allowing.peek({ key: 'key' })).toEqual(ALLOWED);
@@ -152,25 +128,8 @@ describe('the outage policy', () => {
       });
     });
 
-    test('the policy local lets this replica decide by its own limits', async () => {
-      expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
-      expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
-      const waiting = deciding.check({ key: 'key', canWait: true });
-      await new Promise(setImmediate);
-      await clock.advance(1000);
-      expect(await waiting).toMatchObject({ ...APPROVED_LOCALLY, waited: true });
-    });
-
     test('the store decides other keys if it can be asked about them', async () => {
       const { decision } = startCheck(deciding, { key: 'other' });
-      store.asked[0]!.waiter.approve();
-      expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
-    });
-
-    test('the store decides again when it is back', async () => {
-      await check(deciding);
-      store.comeBack();
-      const { decision } = startCheck(deciding, { key: 'key' });
       store.asked[0]!.waiter.approve();
       expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
     });
@@ -187,12 +146,6 @@ describe('the outage policy', () => {
   });
 
   describe('an approval is released', () => {
-    test('by the store that gave it', async () => {
-      expect(await deciding.release('key', 'id 0')).toBe(true);
-      expect(await allowing.release('key', 'id 0')).toBe(true);
-      expect(store.released).toEqual(['id 0', 'id 0']);
-    });
-
     test('once, with all of its hits, by the replica that gave it', async () => {
       store.goDown('key');
       const terms = { hits: 2, maxRequests: 3 };
@@ -456,19 +409,6 @@ describe('the bound of waiters', () => {
       opened.push(limiter);
     });
 
-    test('holds as many waiters as allowed over all keys', async () => {
-      for (const key of ['a', 'b']) {
-        await limiter.check({ key, canWait: false });
-        void wait(limiter, key);
-      }
-      await expectTooMany(limiter, 'a');
-      expect(await limiter.inspect('a')).toMatchObject({
-        limits: [{ used: 1 }],
-        denied: 0,
-        waiting: 1,
-      });
-    });
-
     test('has a place for a check that takes one over, and for no other', async () => {
       await limiter.check({ key: 'a', canWait: false });
       const requestId = randomUUID();
@@ -482,23 +422,6 @@ describe('the bound of waiters', () => {
       await expect(ask('b')).rejects.toMatchObject({ reason: 'too_many_waiters' });
       await clock.advance(1000);
       expect(await later).toMatchObject({ outcome: 'approved', requestId });
-    });
-
-    test('approves a check that need not wait at once, however many wait', async () => {
-      await limiter.check({ key: 'a', canWait: false });
-      for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
-      expect(await wait(limiter, 'c')).toMatchObject({ outcome: 'approved' });
-    });
-
-    test('holds another waiter after one has disconnected', async () => {
-      await limiter.check({ key: 'a', canWait: false });
-      const caller = new CallerPresence();
-      void wait(limiter, 'a', caller);
-      void wait(limiter, 'a');
-      caller.disconnect();
-      void wait(limiter, 'a');
-      expect(limiter.waiting).toBe(MAX_WAITERS);
-      await expectTooMany(limiter, 'a');
     });
   });
 
@@ -545,16 +468,6 @@ describe('the bound of waiters', () => {
       expect(await waiting[0]).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
       void wait(limiter, 'key');
       await expectTooMany(limiter, 'key');
-    });
-
-    test('holds another waiter after one is decided', async () => {
-      const [first] = [wait(limiter, 'key'), wait(limiter, 'key')];
-      store.asked[0]!.waiter.approve();
-      await first;
-      void wait(limiter, 'key');
-      void wait(limiter, 'key');
-      const places = store.asked.map(({ request }) => request.noPlace);
-      expect(places).toEqual([undefined, undefined, undefined, true]);
     });
   });
 });

@@ -67,13 +67,6 @@ describe('the guard of calls', () => {
     expect(call.attempts).toEqual([]);
   }
 
-  test('a call that is answered is sent once', async () => {
-    const call = callThat(['reply']);
-    expect(await guard.run(call)).toBe('reply');
-    expect(call.attempts).toEqual([1]);
-    expect(log.lines).toEqual([]);
-  });
-
   test('a call without an answer in time fails, and has ended when its late answer comes', async () => {
     guard = create(5);
     let answerLate!: (reply: string) => void;
@@ -270,15 +263,6 @@ describe('the guard of calls', () => {
       expect(observed).toEqual([[call.script, outcome]]);
     });
 
-    test.each<[outcome: string, call: ScriptedCall]>([
-      ['unknown', callThat([NO_ANSWER])],
-      ['not_run', callThat([FAILURES.notSent])],
-    ])('%s, when time is up', async (outcome, call) => {
-      guard = create(5);
-      await failureOf(call);
-      expect(observed).toEqual([['check', outcome]]);
-    });
-
     test('but not of commands, which are not scripts', async () => {
       await guard.run(callThat(['reply'], { operation: undefined }));
       await failureOf(callThat([refused], { operation: undefined }));
@@ -335,12 +319,6 @@ describe('retries', () => {
       const call = callThat([failure, failure, 'reply']);
       expect(await guard.run(call)).toBe('reply');
       expect(call.attempts).toEqual([1, 2, 3]);
-    });
-
-    test('after failures of several kinds', async () => {
-      const call = callThat([notSent, unknown, moving, demoted, 'reply']);
-      expect(await guard.run(call)).toBe('reply');
-      expect(call.attempts).toEqual([1, 2, 3, 4, 5]);
     });
 
     test.each([

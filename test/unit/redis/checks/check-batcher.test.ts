@@ -133,13 +133,6 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
   ]);
 });
 
-test('a batch tells Redis about the waiters of its key on this replica', async () => {
-  const known = { lowestTicket: 42, requestId: 'w', millisToWindowEnd: 7, limits: '1000:9:5' };
-  waiting.set('k', known);
-  await Promise.all([send('a', 'k'), send('b', 'l')]);
-  expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
-});
-
 test('a window is assumed to last as long as Redis said, less the time on the way', async () => {
   const assumption = async (): Promise<string> => {
     calls = [];
@@ -188,44 +181,6 @@ test('a key that needed all names gets them until its window ends', async () => 
   expect(assumptions()).toEqual(['unknown', 'inWindow', 'unknown', 'unknown', 'newWindow']);
 });
 
-test('a window that ended on the way says nothing about its key', async () => {
-  const reply = { quota: QUOTA, verdicts: [1], millisToRoom: 100 };
-  answer = () => reply;
-  await send('a', 'k');
-  await clock.advance(90);
-  let arrive!: () => void;
-  const arrived = new Promise<void>((resolve) => (arrive = resolve));
-  answerCall = async (call) => {
-    await arrived;
-    return call.map(() => ({ ...reply, neededAllNames: true }));
-  };
-  const sent = [send('b', 'k')];
-  await nextTick();
-  sent.push(send('c', 'k'));
-  await nextTick();
-  await clock.advance(10);
-  arrive();
-  await Promise.all(sent);
-  answerCall = (call) => Promise.resolve(call.map(answer));
-  await send('d', 'k');
-  expect(assumptions()).toEqual(['unknown', 'inWindow', 'inWindow', 'inWindow']);
-});
-
-test('a window is assumed only if it lasts longer than the last call took', async () => {
-  const reply = { quota: QUOTA, verdicts: [1] };
-  const endsAt = 100;
-  answerCall = async (call) => {
-    await clock.advance(20);
-    return call.map(() => ({ ...reply, millisToRoom: endsAt - clock.now() + 20 }));
-  };
-  await send('a', 'k');
-  await clock.advance(55);
-  await send('b', 'k');
-  await send('c', 'k');
-  expect(clock.now()).toBe(115);
-  expect(assumptions()).toEqual(['unknown', 'inWindow', 'newWindow']);
-});
-
 test('batches in a window come before the others of their call', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
@@ -254,12 +209,6 @@ test('a call that is on its way does not delay a later call', async () => {
     quota: quotaOf(3, 1, 9),
     millisToRoom: 9,
   });
-});
-
-test('batches of several keys share a call, in the order of their first checks', async () => {
-  const replies = await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'k')]);
-  expect(seen()).toEqual([['k a c', 'l b']]);
-  expect(replies.map(({ verdict }) => verdict)).toEqual([0, 0, 1]);
 });
 
 test('checks with different overrides are separate batches, in the order of arrival', async () => {
@@ -370,11 +319,6 @@ test('a held approval that may have lapsed on the way is rejected', async () => 
   await expect(plain).resolves.toMatchObject({ verdict: APPROVED });
 });
 
-test('a batch that the reply leaves out is rejected', async () => {
-  answerCall = () => Promise.resolve([]);
-  await expect(send('a', 'k')).rejects.toThrow('check.lua left a check unanswered');
-});
-
 describe('ordered checks of one key', () => {
   /** Ends the calls, in their order. */
   let ends: ((error?: Error) => Promise<void>)[];
@@ -438,19 +382,6 @@ describe('ordered checks of one key', () => {
     expect(seen().at(-1)).toEqual(['k second']);
     await ends[0]!();
     expect(sizes()).toEqual([100, 1, 1, 20]);
-  });
-
-  test('of several orders share a call, and each follows what it has in it', async () => {
-    const other = {};
-    void ordered('a', 'k');
-    void ordered('b', 'k', { order: other });
-    await nextTick();
-    void ordered('c', 'k');
-    void ordered('d', 'k', { order: other });
-    await nextTick();
-    expect(sizes()).toEqual([2]);
-    await ends[0]!();
-    expect(seen().at(-1)).toEqual(['k c', 'k d']);
   });
 
   test('wait even if a call is full of other keys', async () => {

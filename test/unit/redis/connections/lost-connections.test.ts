@@ -57,16 +57,6 @@ describe('the log of a connection', () => {
     expect(messages().at(-1)).toBe('redis connection failed');
   });
 
-  test('a connection that is lost again is logged again', () => {
-    for (let i = 0; i < 2; i += 1) {
-      client.emit('close');
-      client.emit('ready');
-      client.emit('ready');
-    }
-    const once = ['redis connection lost', 'redis connection restored'];
-    expect(messages()).toEqual([...once, ...once]);
-  });
-
   test('only DNS errors of a node of a cluster are logged', () => {
     client.emit('node error', failure('ECONNREFUSED'));
     client.emit('node error', noDns);
@@ -252,10 +242,6 @@ async function quitting(answer: () => Promise<unknown>): Promise<string[]> {
   await quit(client, 1);
   return calls;
 }
-
-test('a connection is closed by its answer to QUIT', async () => {
-  expect(await quitting(() => Promise.resolve('OK'))).toEqual(['quit']);
-});
 
 test.each([
   ['fails', () => Promise.reject(new Error('Connection is closed.'))],

@@ -175,30 +175,6 @@ describe('calls of a script', () => {
       expect(said()).toEqual([['Redis runs the scripts as functions', undefined]]);
     });
 
-    test('are not loaded again elsewhere while calls that need them come in', async () => {
-      const replies = Promise.all(['a0', 'a1', 'a2'].map((key) => call(key)));
-      await nextTick();
-      // The other primary answers at once, and the one of the calls after all replies that were before the load.
-      for (const answer of nodeAt('a').answers.splice(0)) {
-        answer();
-        await nextTick();
-        for (const answerLoad of nodeAt('b').answers.splice(0)) answerLoad();
-        await nextTick();
-      }
-      await answerAll();
-      expect(await replies).toEqual(['a0', 'a1', 'a2']);
-      for (const shard of SHARDS) expect(nodeAt(shard).by(LOAD)).toEqual([CHECK.library.text]);
-    });
-
-    test('are loaded again when they are lost', async () => {
-      for (let i = 0; i < 2; i += 1) {
-        await answered(Promise.all(['a0', 'a1'].map((key) => call(key))));
-        nodeAt('a').known.clear();
-      }
-      expect(nodeAt('a').by(LOAD)).toHaveLength(2);
-      expect(nodeAt('b').by(LOAD)).toHaveLength(2);
-    });
-
     test('are loaded for a call that nobody waits for any more, and the call is not sent again', async () => {
       let isWanted = true;
       const failed = call('a0', () => isWanted).catch((error: unknown) => error);
@@ -311,27 +287,6 @@ describe('calls of a script', () => {
       expect(await answered(Promise.all(keys.map((key) => call(key))))).toEqual(keys);
       expect(nodeAt('a').by('eval')).toEqual(['a0']);
       expect(nodeAt('a').by('evalsha')).toEqual([...keys, ...keys.slice(1)]);
-    });
-
-    test('each node is sent a script of its own, and each script once', async () => {
-      await answered(
-        Promise.all([
-          ...['a0', 'a1', 'b0', 'b1'].map((key) => call(key)),
-          ...['a2', 'a3'].map((key) => call(key, wanted, SETTLE)),
-        ]),
-      );
-      expect([nodeAt('a').by('eval'), nodeAt('b').by('eval')]).toEqual([['a0', 'a2'], ['b0']]);
-    });
-
-    test('a script that is forgotten once more is sent once more', async () => {
-      for (const keys of [
-        ['a0', 'a1'],
-        ['a2', 'a3'],
-      ]) {
-        await answered(Promise.all(keys.map((key) => call(key))));
-        nodeAt('a').known.clear();
-      }
-      expect(nodeAt('a').by('eval')).toEqual(['a0', 'a2']);
     });
 
     test('if the call that sends it fails, another sends it', async () => {

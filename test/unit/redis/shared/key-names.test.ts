@@ -88,12 +88,6 @@ describe('namesOf', () => {
       }),
     );
   });
-
-  test('starts every name with the prefix', () => {
-    for (const name of namesIn(new KeyNaming('other-').namesOf('k'))) {
-      expect(name).toMatch(/^other-\{k\}/);
-    }
-  });
 });
 
 test('keyOf finds any key in the name of its state, whatever the prefix', () => {
@@ -126,17 +120,6 @@ describe('namesOnEachShard', () => {
   test('finds one name while no shard is known', () => {
     expect(found([]).names).toHaveLength(1);
   });
-});
-
-test.each([
-  ['sluice:', 'sluice:{*}'],
-  ['a*b', 'a\\*b{*}'],
-  ['a?', 'a\\?{*}'],
-  ['[a-z]', '\\[a\\-z\\]{*}'],
-  ['^', '\\^{*}'],
-  ['back\\slash', 'back\\\\slash{*}'],
-])('statePattern takes the prefix %j literally', (prefix, pattern) => {
-  expect(new KeyNaming(prefix).statePattern).toBe(pattern);
 });
 
 test('the names of a key depend on the algorithms of its limits', () => {
@@ -172,10 +155,6 @@ async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: n
   for await (const page of listing.pages()) pages += page.length + 1;
   return pages;
 }
-
-test('a listing ends with the cursor 0', async () => {
-  expect(await pagesOf((cursor) => (cursor + 1) % 1000)).toBe(1000);
-});
 
 // The steps before the cycle, and its length.
 test.each([

@@ -7,12 +7,6 @@ import {
   LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
-import {
-  type QueueMode,
-  nextMode,
-  type QueueEvent,
-  TRANSITIONS,
-} from '../../../../src/redis/waiting/queue-mode.js';
 import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
@@ -27,21 +21,12 @@ describe('a queue of a replica', () => {
     h.messages.say(h.names.wakeChannel, message);
   };
 
-  /** Brings a new queue with the waiters `a` and `b` into each mode. */
-  const REACH: Record<QueueMode, () => Promise<void>> = {
-    asking: () => {
-      h.ask('a');
-      h.ask('b');
-      return Promise.resolve();
-    },
+  /** Brings a new queue with the waiters `a` and `b` into a mode. */
+  const REACH = {
     listening: () => h.waitAndListen({ a: 10, b: 20 }),
     settling: async () => {
       await REACH.listening();
       await h.advance(WINDOW_MILLIS + GRACE_MILLIS);
-    },
-    resettling: async () => {
-      await REACH.settling();
-      h.queue.onMemoryLost();
     },
     inLine: async () => {
       await REACH.settling();
@@ -53,74 +38,11 @@ describe('a queue of a replica', () => {
       h.disconnect('b');
     },
   };
-  const LIVING = (Object.keys(REACH) as QueueMode[]).filter((mode) => mode !== 'over');
-
-  type Next = Partial<Record<QueueMode, QueueMode>>;
-  const SETTLES: Next = { listening: 'settling', settling: 'resettling' };
-
-  /** Events of a queue, and the mode that follows each mode. A mode that is not named stays. */
-  const HAPPENINGS: [what: string, happen: () => void, to: Next][] = [
-    ['a check', () => h.ask('c'), {}],
-    [
-      'a ticket',
-      () => {
-        h.ask('c');
-        h.ticketed('c', 30);
-      },
-      { asking: 'listening' },
-    ],
-    ['a wake that changes nothing', () => h.wake(), {}],
-    [
-      'a wake after one that was missed',
-      () => {
-        h.loseWake();
-        h.wake();
-      },
-      SETTLES,
-    ],
-    ['a subscription made again', () => h.confirmSubscription(), SETTLES],
-    ["the loss of Redis's memory", () => say({ memoryLost: true }), SETTLES],
-    ['the return of the store', () => h.queue.onStoreAvailable(), SETTLES],
-    ['a resignation', () => say({ leaderResigned: true }), {}],
-    ['the approval of one of two waiters', () => h.wake({ granted: ['a'] }), {}],
-    [
-      'the end of all waiters',
-      () => {
-        h.queue.turnAway();
-        for (const requestId of ['a', 'b']) h.queue.answered(requestId);
-      },
-      Object.fromEntries(LIVING.map((mode) => [mode, 'over'])),
-    ],
-  ];
-
-  describe.each(HAPPENINGS)('%s', (_what, happen, to) => {
-    test.each(LIVING.map((mode) => [mode, to[mode] ?? mode] as const))(
-      'leads from %s to %s',
-      async (from, next) => {
-        await REACH[from]();
-        expect(h.queue.mode).toBe(from);
-        happen();
-        expect(h.queue.mode).toBe(next);
-      },
-    );
-  });
 
   /** The reply for a key that Redis does not know. */
   const UNKNOWN_KEY = { millisToRoom: undefined, wakeNumber: 0, places: 0 };
 
   describe('the answer to a settle call', () => {
-    test.each<[from: QueueMode, to: QueueMode]>([
-      ['settling', 'listening'],
-      ['resettling', 'settling'],
-      ['over', 'over'],
-    ])('leads from %s to %s', async (from, to) => {
-      await REACH[from]();
-      const calls = h.store.calls.length;
-      await h.store.last.answer({ waiting: 2 });
-      expect(h.queue.mode).toBe(to);
-      expect(h.store.calls).toHaveLength(to === 'settling' ? calls + 1 : calls);
-    });
-
     test('that there is room now leads to another call at once, even for a follower', async () => {
       await REACH.settling();
       h.mutex.isAcquired = false;
@@ -175,16 +97,6 @@ describe('a queue of a replica', () => {
   });
 
   describe('the failure of a settle call', () => {
-    test.each<[from: QueueMode, to: QueueMode]>([
-      ['settling', 'inLine'],
-      ['resettling', 'inLine'],
-      ['over', 'over'],
-    ])('leads from %s to %s', async (from, to) => {
-      await REACH[from]();
-      await h.store.last.fail();
-      expect(h.queue.mode).toBe(to);
-    });
-
     test('leads to another call about all waiters after its back-off, whatever the election does', async () => {
       await REACH.inLine();
       say({ leaderResigned: true });
@@ -474,26 +386,3 @@ describe('a queue of a replica', () => {
     });
   });
 });
-
-const MODES = Object.keys(TRANSITIONS) as QueueMode[];
-const EVENTS = [...new Set(MODES.flatMap((mode) => Object.keys(TRANSITIONS[mode])))];
-const CELLS = MODES.flatMap((mode) =>
-  EVENTS.map((event) => ({ mode, event, next: TRANSITIONS[mode][event as QueueEvent] })),
-) as { mode: QueueMode; event: QueueEvent; next: QueueMode | undefined }[];
-
-/** The modes with a settle call under way. */
-const CALLING: readonly QueueMode[] = ['settling', 'resettling'];
-
-test('a settle call begins only when the turn of a queue in line has come', () => {
-  const begins = CELLS.filter(
-    ({ mode, next }) => next !== undefined && CALLING.includes(next) && !CALLING.includes(mode),
-  );
-  expect(begins).toEqual([{ mode: 'inLine', event: 'begun', next: 'settling' }]);
-});
-
-test.each(CELLS.filter(({ next }) => next === undefined))(
-  '$event of a queue that is $mode is an error',
-  ({ mode, event }) => {
-    expect(() => nextMode(mode, event)).toThrow(`a queue that is ${mode} can't be ${event}`);
-  },
-);

@@ -124,14 +124,6 @@ describe('the numbers of wakes', () => {
   /** A reply whose call was sent before the last wake. */
   const repliedLate = (number: number): string => numbers.replied(number, 0);
 
-  test('the first message tells the number, whatever it is', () => {
-    expect(numbers.known).toBeUndefined();
-    expect([replied(7), numbers.known]).toEqual(['news', 7]);
-    numbers.forget();
-    expect(numbers.known).toBeUndefined();
-    expect([numbers.woken(3), numbers.known]).toEqual(['news', 3]);
-  });
-
   test('wakes in their order, and replies between them, are news', () => {
     expect([replied(0), numbers.woken(1), numbers.woken(2), replied(2)]).toEqual(
       Array(4).fill('news'),
@@ -166,34 +158,6 @@ describe('the numbers of wakes', () => {
       expect(numbers.woken(6)).toBe('news');
     });
 
-    test('waits for each wake for a grace, as long as wakes come', async () => {
-      await clock.advance(GRACE - 1);
-      numbers.woken(4);
-      await clock.advance(GRACE - 1);
-      expect(missed).toBe(0);
-      await clock.advance(1);
-      expect(missed).toBe(1);
-    });
-
-    test('waits no longer because of further replies', async () => {
-      await clock.advance(GRACE - 1);
-      replied(6);
-      await clock.advance(1);
-      expect([missed, numbers.known]).toEqual([1, 6]);
-    });
-
-    test('is newer than a reply that was made before, and is read after it', () => {
-      expect([replied(4), numbers.known, replied(5)]).toEqual(['late', 3, 'news']);
-    });
-
-    test('is forgotten with a wake that shows a loss, since a settle follows', () => {
-      expect([numbers.woken(7), numbers.isAwaiting, clock.isAwaited]).toEqual([
-        'missed',
-        false,
-        false,
-      ]);
-    });
-
     test.each<[what: string, end: () => void]>([
       ['messages are lost', () => numbers.forget()],
       ['nobody waits any more', () => numbers.end()],
@@ -203,13 +167,6 @@ describe('the numbers of wakes', () => {
       await clock.advance(GRACE);
       expect(missed).toBe(0);
     });
-  });
-
-  test('no timer is set after the end', () => {
-    replied(3);
-    numbers.end();
-    replied(5);
-    expect(clock.isAwaited).toBe(false);
   });
 
   describe('a lower number', () => {
@@ -222,32 +179,14 @@ describe('the numbers of wakes', () => {
       expect([numbers.woken(1), numbers.woken(2)]).toEqual(['missed', 'news']);
     });
 
-    test('of a reply shows the same', () => {
-      expect([replied(0), numbers.known, numbers.woken(1)]).toEqual(['missed', 0, 'news']);
-    });
-
     test('of a reply that the last wake may have overtaken shows nothing', () => {
       expect([repliedLate(6), numbers.known]).toEqual(['late', 7]);
     });
-  });
-
-  test('a reply from before the first wake that is known shows that nobody has seen those between, once', () => {
-    numbers.woken(7);
-    expect([repliedLate(6), repliedLate(5), repliedLate(5)]).toEqual(['late', 'missed', 'news']);
   });
 
   test('a wake without a number tells nothing, and a reply that it may have overtaken is unordered', () => {
     replied(6);
     expect([numbers.woken(undefined), numbers.known]).toEqual(['unordered', 6]);
     expect([repliedLate(6), replied(6), numbers.woken(7)]).toEqual(['unordered', 'news', 'news']);
-  });
-
-  test('a wake that comes twice is late', () => {
-    replied(6);
-    expect([numbers.woken(7), numbers.woken(7), numbers.woken(8)]).toEqual([
-      'news',
-      'late',
-      'news',
-    ]);
   });
 });

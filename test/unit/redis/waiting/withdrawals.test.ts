@@ -140,13 +140,6 @@ test.each(['b', 'a'])(
   },
 );
 
-test('no more than 1000 ids go in one call', async () => {
-  const ids = Array.from({ length: 2001 }, (_, i) => String(i));
-  await add('k', ids);
-  expect(calls.map((call) => idsOf(call).length)).toEqual([1000, 1000, 1]);
-  expect(calls.flatMap(idsOf)).toEqual(ids);
-});
-
 test('no more than 50 keys go in one call, and no more than 1000 ids in total', async () => {
   const many = Array.from({ length: 400 }, (_, i) => String(i));
   for (const key of keys(60)) withdrawals.add(key, ['a']);
@@ -299,15 +292,6 @@ describe('a call that fails', () => {
     fails = () => calls.length === 5;
     await add('k', ['b']);
     expect(log.lines).toHaveLength(2);
-  });
-
-  test('is repeated with the ids added since then', async () => {
-    fails = () => calls.length === 1;
-    await add('k', ['a']);
-    await add('k', ['b']);
-    expect(calls).toHaveLength(1);
-    await advance(50);
-    expect(idsOf(calls[1]!).sort()).toEqual(['a', 'b']);
   });
 
   test('is repeated without the keys of other calls that succeeded', async () => {

@@ -178,15 +178,6 @@ function manualSlices(millisPerElement = 1 / 256) {
   return { begin, endTick, isIdle: () => due.length === 0 };
 }
 
-test('a single call gets its slices at once', async () => {
-  const { begin, endTick, isIdle } = manualSlices();
-  await begin('a', 50);
-
-  expect(await endTick()).toHaveLength(50);
-  await endTick();
-  expect(isIdle()).toBe(true);
-});
-
 test.each([
   [1 / 256, 256],
   [1 / 16, 16],
@@ -202,18 +193,6 @@ test.each([
   // The first tick has one more slice for each call, since the calls begin together.
   expect(counts[0]).toBeLessThanOrEqual(most + 4);
   expect(Math.max(...counts.slice(1))).toBe(most);
-});
-
-test('calls share a tick', async () => {
-  const { begin, endTick } = manualSlices();
-  void begin('a', 1000);
-  void begin('b', 1000);
-  void begin('c', 10);
-  await endTick();
-
-  const names = await endTick();
-  const [a, b] = ['a', 'b'].map((name) => names.filter((each) => each === name).length);
-  expect([a, b]).toEqual([128, 128]);
 });
 
 test('a new call waits behind the calls that already wait', async () => {
