@@ -1,5 +1,5 @@
-// `npm run test:chaos`: makes faults for a while, with every topology of Redis, and also changes rules and tokens.
-// Checks that the limiter keeps its promises. It prints the results, and writes them to test/long/results/latest.json.
+// `npm run test:chaos`: makes faults for a while, with every topology of Redis, and also changes rules.
+// Checks that the limiter keeps its promises. It writes the results to test/long/results/latest.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:chaos -- [options]

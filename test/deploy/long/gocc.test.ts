@@ -71,6 +71,16 @@ const LIMITS = {
     }
   });
 
+  test('a key whose requests go to both has the sum of their maxima', async () => {
+    const key = uniqueKey();
+    let asked = 0;
+    upstreamOf = () => [goccUrl, sluice.url][(asked += 1) % 2]!;
+    const statuses = [];
+    for (let n = 0; n < 8; n += 1) statuses.push(await check(key));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2 * MAXIMUM);
+    expect(statuses.slice(2 * MAXIMUM)).toEqual([429, 429, 429, 429]);
+  });
+
   test('a release at the other service frees nothing in the right one', async () => {
     const key = uniqueKey();
     const approve = async (service: string): Promise<string> => {
@@ -95,6 +105,27 @@ const LIMITS = {
     expect(await approvedBy(goccUrl)).toBe(0);
     expect(await release(sluice.url, ofSluice)).toBe(200);
     expect(await release(sluice.url, ofSluice)).toBe(404);
+  });
+
+  test('both put a check that may wait into a queue', async () => {
+    upstreamOf = (path) => (path.startsWith('/rate/g-') ? goccUrl : sluice.url);
+    for (const service of [goccUrl, sluice.url]) {
+      const key = `${service === goccUrl ? 'g' : 's'}-${uniqueKey()}`;
+      for (let n = 0; n < MAXIMUM; n += 1) await check(key);
+      const left = new AbortController();
+      const waiting = fetch(`${url}/rate/${key}?canWait=true`, {
+        method: 'POST',
+        signal: left.signal,
+      });
+      const waitingAt = async (): Promise<number> => {
+        const answer = await fetch(`${service}/debug/${key}`);
+        return ((await answer.json()) as { NumWaiting: number }).NumWaiting;
+      };
+      await until(async () => (await waitingAt()) === 1);
+      left.abort();
+      await expect(waiting).rejects.toThrow('aborted');
+      await until(async () => (await waitingAt()) === 0);
+    }
   });
 });
 

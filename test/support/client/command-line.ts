@@ -18,7 +18,7 @@ const OF_NODE: Program = {
     fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
   ],
 };
-/** Another Program as JSON, if test/deploy/python-command-line.test.ts runs these tests. */
+/** Another Program as JSON, if test/deploy/long/python-command-line.test.ts runs these tests. */
 const other = process.env.SLUICE_TEST_COMMAND_LINE;
 
 /** The programs whose command lines are the same, whatever they are written in. */

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
-import type { Program } from '../support/client/command-line.js';
-import { ROOT } from '../support/docs/pages.js';
-import { provided } from '../support/provided.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
+import type { Program } from '../../support/client/command-line.js';
+import { ROOT } from '../../support/docs/pages.js';
+import { provided } from '../../support/provided.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
 
 const TESTS = '../service/client/cli';
 

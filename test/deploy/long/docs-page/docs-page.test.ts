@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core';
 
-import { debugState } from '../../support/debug-state.js';
-import { send } from '../../support/http-client.js';
-import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
-import { useApp } from '../../support/use-apps.js';
-import { untilText } from '../dashboard/seen.js';
-import { describeInBrowser, useBrowser, type WatchedPage } from '../dashboard/use-browser.js';
+import { debugState } from '../../../support/debug-state.js';
+import { send } from '../../../support/http-client.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { until } from '../../../support/until.js';
+import { useApp } from '../../../support/use-apps.js';
+import { untilText } from '../../dashboard/seen.js';
+import { describeInBrowser, useBrowser, type WatchedPage } from '../../dashboard/use-browser.js';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
