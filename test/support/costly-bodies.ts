@@ -36,7 +36,7 @@ export interface Flood {
   stop(): Promise<void>;
 }
 
-/** The last is that of bodies beyond the budget. */
+/** A body beyond the budget gets the last. */
 const STATUSES: readonly (number | undefined)[] = [200, 400, 503];
 
 export function floodWithBodies(url: string, connections: number): Flood {

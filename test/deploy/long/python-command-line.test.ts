@@ -6,7 +6,7 @@ import { ROOT } from '../../support/docs/pages.js';
 import { provided } from '../../support/provided.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 
-const TESTS = '../service/client/cli';
+const TESTS = '../../service/client/cli';
 
 const python = provided('SLUICE_TEST_CLIENT_PYTHON');
 const folder = useTemporaryFolder();
