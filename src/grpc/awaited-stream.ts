@@ -3,6 +3,17 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Awaited } from './awaited.js';
 
 /**
+ * Closes a stream whose answer has just ended: the rest of its request is not needed
+ * (https://www.rfc-editor.org/rfc/rfc9113#section-8.1). Node 22 and 26 would send a reset instead of the answer if the stream
+ * were closed in the same tick.
+ */
+export function closeAnswered(stream: ServerHttp2Stream): void {
+  setImmediate(() => {
+    stream.close();
+  });
+}
+
+/**
  * A stream whose client is awaited: first until its request has arrived in full, and then until it has read the answer. It is
  * told what happens to the stream by the code that serves it: each listener more costs a call time. For a stream that is served
  * elsewhere, `watchAnswer` and `watchRequest` add listeners.
@@ -37,8 +48,7 @@ export class AwaitedStream {
     if (stream.readableEnded) {
       if (this.hasEnd) this.answered.add(stream);
     } else if (endsStream) {
-      // The rest of a rejected request is not needed: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
-      stream.close();
+      closeAnswered(stream);
     }
   }
 

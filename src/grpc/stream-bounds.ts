@@ -14,7 +14,7 @@ import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
-import { AwaitedStream } from './awaited-stream.js';
+import { AwaitedStream, closeAnswered } from './awaited-stream.js';
 import { EndedSessions } from './ended-sessions.js';
 import { type CountedConnection, ResetBounds } from './reset-bounds.js';
 
@@ -215,8 +215,7 @@ export class StreamBounds {
     } else {
       this.options.onDropped(reason);
       stream.respond(TOO_LATE, { endStream: true });
-      // The rest of its request is not needed.
-      stream.close();
+      closeAnswered(stream);
     }
   };
 
