@@ -52,6 +52,8 @@ export class Gateway {
       // Otherwise clients of the same address share a connection.
       'grpc.use_local_subchannel_pool': 1,
       'grpc.enable_retries': 0,
+      // Node 26 takes no address as the name of a TLS server.
+      'grpc.ssl_target_name_override': 'localhost',
       ...options,
     });
   }
