@@ -99,17 +99,18 @@ function idleOf(server: HttpServer, connections: ReadonlySet<Socket>): IdleConne
   const candidates = [...connections].filter((socket) => {
     return firstPendingResponse(socket)?.writableEnded !== false;
   });
-  const idle: Socket[] = [];
+  const idle = new Set<Socket>();
   for (const socket of candidates) {
     socket.destroy = () => {
-      idle.push(socket);
+      idle.add(socket);
       return socket;
     };
   }
   HttpServer.prototype.closeIdleConnections.call(server);
   for (const socket of candidates) Reflect.deleteProperty(socket, 'destroy');
-  return idle
-    .filter((socket) => socket.bytesRead > 0 && !firstPendingResponse(socket))
+  // Node names them in any order.
+  return candidates
+    .filter((socket) => idle.has(socket) && socket.bytesRead > 0 && !firstPendingResponse(socket))
     .map((socket) => ({ socket, bytesRead: socket.bytesRead }));
 }
 
