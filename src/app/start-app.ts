@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 
 import { systemClock } from '../common/clock.js';
-import { inOrder } from '../common/steps.js';
+import { inOrder, withEach } from '../common/steps.js';
 import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
@@ -167,18 +167,10 @@ export async function startApp(
         () => serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry),
         () => stopInOrder(ports, limiter, graceMillis, hurry),
         () => tracing?.close(),
-        () => {
-          security.close();
-        },
-        () => {
-          undecided.close();
-        },
-        () => {
-          watchedKeys.close();
-        },
-        () => {
-          rules.close();
-        },
+        () =>
+          withEach([security, undecided, watchedKeys, rules], (part) => {
+            part.close();
+          }),
         () => {
           eventLoop.stop();
         },
