@@ -9,7 +9,6 @@ const SLOWEST = [
   'test/long/soak.test.ts',
   'test/redis/behaviour/both-limiters-agree.test.ts',
   'test/service/process/stop.test.ts',
-  'test/service/topologies/lost-functions.test.ts',
   'test/service/replicas/three-replicas.test.ts',
   'test/service/process/start.test.ts',
   'test/deploy/replicas/short-stall.test.ts',

@@ -4,8 +4,6 @@ import type { ClusterNode } from './cluster-node.js';
 const MIGRATE_TIMEOUT_MILLIS = 60_000;
 
 export interface MigrationSteps {
-  /** How many keys are moved at a time; by default one. */
-  readonly keysPerStep?: number;
   /**
    * Called before the first key of the slot has moved, and again after each step, with the number of keys
    * that have moved so far.
@@ -26,12 +24,12 @@ export interface SlotMigration extends MigrationSteps {
  * https://redis.io/docs/latest/commands/cluster-setslot/#redis-cluster-live-resharding-explained
  */
 export async function migrateSlot(migration: SlotMigration): Promise<void> {
-  const { slot, source, target, primaries, keysPerStep = 1, betweenSteps } = migration;
+  const { slot, source, target, primaries, betweenSteps } = migration;
   await target.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', source.id);
   await source.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id);
   for (let moved = 0; ;) {
     await betweenSteps?.(moved);
-    const keys = (await source.command('CLUSTER', 'GETKEYSINSLOT', slot, keysPerStep)) as string[];
+    const keys = (await source.command('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[];
     if (keys.length === 0) break;
     const address = ['127.0.0.1', target.port, ''] as const;
     await source.command('MIGRATE', ...address, 0, MIGRATE_TIMEOUT_MILLIS, 'KEYS', ...keys);

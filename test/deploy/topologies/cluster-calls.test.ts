@@ -3,6 +3,7 @@ import type { RedisLimiter } from '../../../src/redis/redis-limiter.js';
 import { limiterInCluster } from '../../support/cluster-limiter.js';
 import type { ClusterNode } from '../../support/cluster-node.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { knownScripts } from '../../support/known-scripts.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { OPERATION } from '../../support/redis-user.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -116,5 +117,19 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
     for (const node of nodes) await node.command('CONFIG', 'RESETSTAT');
     expect(await check(keys)).toEqual(times(keys.length, 'denied'));
     expect(await callsTo(nodes)).toEqual(nodes.map(() => 1));
+  });
+
+  test('run scripts on a primary that had none when slots move to it', async () => {
+    const [source] = (await cluster.primaries()) as [ClusterNode];
+    const keys = await keysOn(source, 4);
+    expect(await check(keys)).toEqual(times(4, 'approved'));
+    const joined = await cluster.join();
+    expect(await knownScripts(joined)).toEqual([]);
+    for (const key of keys) await cluster.migrateSlot(await cluster.slotOf(stateOf(key)), joined);
+    expect(await check([...keys, ...keys])).toEqual([
+      ...times(4, 'approved'),
+      ...times(4, 'denied'),
+    ]);
+    expect(await knownScripts(joined)).toContain('check');
   });
 });
