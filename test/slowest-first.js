@@ -12,7 +12,6 @@ const SLOWEST = [
   'test/service/replicas/three-replicas.test.ts',
   'test/service/process/start.test.ts',
   'test/deploy/replicas/short-stall.test.ts',
-  'test/service/replicas/crash.test.ts',
   'test/service/client/cli/run.test.ts',
   'test/service/http/connections.test.ts',
   'test/service/grpc/waiting.test.ts',

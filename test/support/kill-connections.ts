@@ -1,10 +1,5 @@
 import type { Redis } from 'ioredis';
 
-/** Cuts the connections on which the replicas send their commands, and no other client's. */
-export function killCommandConnections(client: Redis): Promise<void> {
-  return killReplicaConnections((name, ...args) => client.call(name, ...args), 'NORMAL');
-}
-
 type Send = (...command: [name: string, ...args: string[]]) => Promise<unknown>;
 
 /** Cuts the replicas' connections of one type, and no other client's. */

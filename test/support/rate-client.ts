@@ -41,11 +41,12 @@ export async function waitInTurn(
   replicas: readonly { readonly url: string }[],
   key: string,
   count: number,
+  query = '',
 ): Promise<RateRequest[]> {
   const waiters: RateRequest[] = [];
   for (let i = 0; i < count; i += 1) {
     const { url } = replicas[i % replicas.length]!;
-    waiters.push(requestRate(url, key, 'canWait=true'));
+    waiters.push(requestRate(url, key, `canWait=true${query}`));
     await until(async () => (await waitingCount(replicas[0]!.url, key)) === i + 1);
   }
   return waiters;
