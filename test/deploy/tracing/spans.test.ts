@@ -3,6 +3,7 @@ import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { rulesFile } from '../../support/grpc-app.js';
+import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { OPERATION } from '../../support/redis-user.js';
@@ -14,6 +15,7 @@ import {
 } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
 import {
@@ -25,6 +27,7 @@ import { type CallersSpan, callersSpan } from '../../support/tracing/trace-heade
 
 const folder = useTemporaryFolder();
 const redis = useRedis();
+const gatewayOf = useGateways();
 const HOUR = 3_600_000;
 
 let receiver: OtlpReceiver;
@@ -40,6 +43,8 @@ beforeAll(async () => {
       { key_pattern: 'two limits', max_requests_per_window: 2, limits: [hour] },
       { key_pattern: 'fixed', requests_can_set_rate: false },
     )),
+    GRPC_PORT: '0',
+    GRPC_KEY_TEMPLATE: '{values}',
     LOG_2XX: 'true',
     OTEL_SERVICE_NAME: 'limits',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=a%20test,service.name=other',
@@ -294,6 +299,60 @@ describe('a release', () => {
     expect(await spanOf(caller, 'release')).toMatchObject({
       status: STATUS.unset,
       attributes: { 'sluice.outcome': 'not_found' },
+    });
+  });
+});
+
+describe('a call of a gateway', () => {
+  let gateway: ReturnType<typeof gatewayOf>;
+  let caller: CallersSpan;
+  beforeEach(async () => {
+    caller = callersSpan();
+    const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
+    gateway = gatewayOf({ grpcPort: Number(grpcPort) });
+  });
+
+  test('has a span for each descriptor below its own, with the outcome', async () => {
+    const full = uniqueKey();
+    await gateway.askFor(full);
+    const descriptors = [of(uniqueKey()), of(full)];
+    await gateway.ask({ descriptors }, { headers: caller.headers });
+    const checks = await until(() => {
+      const spans = spansOf(caller, 'check');
+      return spans.length === 2 && spans;
+    });
+
+    for (const check of checks) {
+      expect(check).toMatchObject({
+        parentSpanId: caller.spanId,
+        kind: KIND.server,
+        status: STATUS.unset,
+        attributes: { 'sluice.decided_by': 'store' },
+      });
+    }
+    const outcomes = checks.map(({ attributes }) => attributes['sluice.outcome']);
+    expect(outcomes.sort()).toEqual(['approved', 'denied']);
+    expect(JSON.stringify(receiver.spans)).not.toContain(full);
+  });
+
+  test('has the ids of its span in its line', async () => {
+    await gateway.askFor(uniqueKey(), { headers: caller.headers });
+    const { spanId } = await spanOf(caller, 'check');
+
+    const line = await replica.logged(
+      ({ msg, trace_id: trace }) => msg === 'call answered' && trace === caller.traceId,
+    );
+    expect(line).toMatchObject({ span_id: spanId });
+  });
+
+  test('that is rejected for its content has its error in the span', async () => {
+    const limit = { requests_per_unit: 5, unit: 'HOUR' } as const;
+    await failureOf(
+      gateway.ask({ descriptors: [of('fixed', { limit })] }, { headers: caller.headers }),
+    );
+
+    expect(await spanOf(caller, 'check')).toMatchObject({
+      attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
     });
   });
 });

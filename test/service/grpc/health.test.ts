@@ -150,22 +150,15 @@ describe('reflection', () => {
       for (const needed of files.flatMap(dependenciesOf)) expect(names).toContain(needed);
     });
 
-    test('names every type by its full name, which one of the files defines', async () => {
-      const files = await filesOf(version, SERVICES[0]!);
-      const defined = new Set(files.flatMap(definedIn));
-
-      const used = files.flatMap((file) => usedIn(file).map((type) => [file.name, type]));
-      expect(used.length).toBeGreaterThan(10);
-      for (const [, type] of used) expect(defined).toContain(type);
-    });
-
     test('lists exactly the files of the used types as dependencies', async () => {
       const files = await filesOf(version, SERVICES[0]!);
       const home = new Map(
         files.flatMap((file) => definedIn(file).map((type) => [type, file.name])),
       );
 
+      expect(files.flatMap(usedIn).length).toBeGreaterThan(10);
       for (const file of files) {
+        // Types by their full names, which one of the files defines.
         const needed = new Set(usedIn(file).map((type) => home.get(type)));
         needed.delete(file.name);
         expect(dependenciesOf(file).sort()).toEqual([...needed].sort());

@@ -1,30 +1,16 @@
-import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { GATEWAY_SETTINGS, type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
+import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
 import { approve, begin, ratePath } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
-import {
-  killReplicas,
-  type LogLine,
-  type ReplicaProcess,
-  startReplica,
-} from '../../support/replica-process.js';
+import type { LogLine } from '../../support/replica-process.js';
 import { bearer } from '../../support/tokens.js';
-import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
-import {
-  type OtlpReceiver,
-  startOtlpReceiver,
-  tracedTo,
-} from '../../support/tracing/otlp-receiver.js';
-import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
+import { callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useRedis } from '../../support/use-redis.js';
 
 const start = useGrpcApps();
 const gatewayOf = useGateways();
-const redis = useRedis();
 
 const CALLER = { name: 'the gateway', token: 'token-of-the-gateway', scopes: ['check'] };
 
@@ -285,78 +271,5 @@ describe('with tokens, a call', () => {
       await failureOf(gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY))),
     ).toEqual(['UNAVAILABLE', 'too many waiters of this caller on this replica']);
     await untilWaiting(app.url, key, 0, bearer(OPERATOR));
-  });
-});
-
-describe('spans of calls', () => {
-  let receiver: OtlpReceiver;
-  let replica: ReplicaProcess;
-  let gateway: Gateway;
-  let caller: CallersSpan;
-  beforeAll(async () => {
-    receiver = await startOtlpReceiver();
-    replica = await startReplica({
-      ...GATEWAY_SETTINGS,
-      ...PATIENT_STORE,
-      REDIS_URL: redis.url,
-      KEY_PREFIX: `${uniqueKey()}:`,
-      LOG_2XX: 'true',
-      REQUESTS_CAN_SET_RATE: 'false',
-      ...tracedTo(receiver),
-    });
-  });
-  beforeEach(async () => {
-    caller = callersSpan();
-    const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
-    gateway = gatewayOf({ grpcPort: Number(grpcPort) });
-  });
-  afterAll(async () => {
-    await killReplicas();
-    await receiver.close();
-  });
-
-  const isOfCaller = ({ traceId }: ReceivedSpan): boolean => traceId === caller.traceId;
-
-  test("each descriptor has a span below the gateway's, with its outcome", async () => {
-    const full = uniqueKey();
-    await gateway.askFor(full);
-    const descriptors = [of(uniqueKey()), of(full)];
-    await gateway.ask({ descriptors }, { headers: caller.headers });
-    const checks = await until(() => {
-      const spans = receiver.spans.filter((span) => isOfCaller(span) && span.name === 'check');
-      return spans.length === 2 && spans;
-    });
-
-    for (const check of checks) {
-      expect(check).toMatchObject({
-        parentSpanId: caller.spanId,
-        kind: KIND.server,
-        status: STATUS.unset,
-        attributes: { 'sluice.decided_by': 'store' },
-      });
-    }
-    const outcomes = checks.map(({ attributes }) => attributes['sluice.outcome']);
-    expect(outcomes.sort()).toEqual(['approved', 'denied']);
-    expect(JSON.stringify(receiver.spans)).not.toContain(full);
-  });
-
-  test('the line of a call has the ids of its span', async () => {
-    await gateway.askFor(uniqueKey(), { headers: caller.headers });
-    const check = await receiver.span((span) => isOfCaller(span) && span.name === 'check');
-
-    const line = await replica.logged(
-      ({ msg, trace_id: trace }) => msg === 'call answered' && trace === caller.traceId,
-    );
-    expect(line).toMatchObject({ span_id: check.spanId });
-  });
-
-  test('a call that is rejected for its content has its error in the span', async () => {
-    const limit = { requests_per_unit: 5, unit: 'HOUR' } as const;
-    const descriptors = [of(uniqueKey(), { limit })];
-    await failureOf(gateway.ask({ descriptors }, { headers: caller.headers }));
-
-    expect(await receiver.span(isOfCaller)).toMatchObject({
-      attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
-    });
   });
 });

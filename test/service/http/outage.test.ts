@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import {
   keyPath,
   keysOf,
@@ -18,7 +18,6 @@ import {
   approve,
   begin,
   checkTimes,
-  type PendingRequest,
   ratePath,
   send,
 } from '../../support/http-client.js';
@@ -43,32 +42,23 @@ import { useApps } from '../../support/use-apps.js';
 
 const start = useApps();
 
-describe('a client that waits when Redis goes down', () => {
-  let app: TestApp;
-  let key: string;
-  let waiting: PendingRequest;
-  beforeEach(async () => {
-    const server = await startRedisServer();
-    app = await startTestApp({
-      REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '1000',
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-    key = uniqueKey();
-    await approve(app.url, key);
-    waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    await server.stop();
+test('a client that waits when Redis goes down can disconnect, and is logged as usual', async () => {
+  const server = await startRedisServer();
+  const app = await start({
+    REDIS_URL: server.url,
+    STORE_TIMEOUT_MILLIS: '1000',
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
   });
+  const key = uniqueKey();
+  await approve(app.url, key);
+  const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+  await untilWaiting(app.url, key, 1);
+  await server.stop();
+  waiting.disconnect();
 
-  test('can disconnect, and is logged as usual', async () => {
-    waiting.disconnect();
-    const line = await app.logged(({ status }) => status === 499);
-    await app.stop(0);
-
-    expect(line).toMatchObject({ level: 'info', key });
-  });
+  const line = await app.logged(({ status }) => status === 499);
+  expect(line).toMatchObject({ level: 'info', key });
 });
 
 const ALL_POLICIES: [policy: string, status: number, header: string | undefined][] = [
@@ -181,6 +171,25 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
     expect(await check()).toEqual([200, undefined]);
   });
 
+  test('an answer that the policy does not decide does not name it', async () => {
+    await start('local');
+    await redis.kill();
+    await checkUntilLogged(app, STORE_DOWN);
+    const path = ratePath(uniqueKey());
+    const answers = [
+      [200, await send(app.url, 'GET', '/healthz')],
+      [503, await send(app.url, 'GET', '/readyz')],
+      [400, await send(app.url, 'POST', `${path}?canWait=x`)],
+      [405, await send(app.url, 'HEAD', path)],
+      [404, await send(app.url, 'GET', '/unknown')],
+      [503, await send(app.url, 'DELETE', `${path}/${randomUUID()}`)],
+    ] as const;
+
+    for (const [status, answer] of answers) {
+      expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
+    }
+  });
+
   test.each(POLICIES)(
     'or was down at the start, is alive and recovers, under the policy %s',
     async (policy, status, header) => {
@@ -200,57 +209,6 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
       expect(await check()).toEqual([200, undefined]);
     },
   );
-});
-
-describe('policies of an outage', () => {
-  type Policy = 'deny' | 'allow' | 'local';
-
-  let redis: RedisProcess;
-  let app: TestApp;
-
-  async function start(policy: Policy): Promise<void> {
-    redis = await startRedisProcess();
-    app = await startWithPolicy(redis, policy);
-  }
-
-  async function stop(): Promise<void> {
-    await app.stop(0);
-    await redis.stop();
-  }
-
-  async function goDown(): Promise<void> {
-    await redis.kill();
-    await checkUntilLogged(app, STORE_DOWN);
-  }
-
-  const check = (key: string, query = ''): Promise<Answer> =>
-    send(app.url, 'POST', `${ratePath(key)}${query}`);
-
-  describeWithRedisProgram('while Redis is down', () => {
-    describe.each<[policy: 'allow' | 'local']>([['local']])('under the policy %s', (policy) => {
-      beforeAll(async () => {
-        await start(policy);
-        expect(policyOf(await check(uniqueKey()))).toBeUndefined();
-        await goDown();
-      });
-      afterAll(stop);
-
-      test('an answer that the policy does not decide does not name it', async () => {
-        const answers = [
-          [200, await send(app.url, 'GET', '/healthz')],
-          [503, await send(app.url, 'GET', '/readyz')],
-          [400, await check(uniqueKey(), '?canWait=x')],
-          [405, await send(app.url, 'HEAD', ratePath(uniqueKey()))],
-          [404, await send(app.url, 'GET', '/unknown')],
-          [503, await send(app.url, 'DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)],
-        ] as const;
-
-        for (const [status, answer] of answers) {
-          expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
-        }
-      });
-    });
-  });
 });
 
 const APPROVED: Decision = {
