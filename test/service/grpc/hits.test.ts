@@ -9,7 +9,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
-describe('hits_addend', () => {
+describe('the hits of a call', () => {
   let app: GrpcApp;
   let gateway: Gateway;
   let key: string;
@@ -22,182 +22,173 @@ describe('hits_addend', () => {
   const approvedOf = async (of: string): Promise<number | undefined> =>
     (await debugState(app.url, of)).NumApprovedThisWindow;
 
-  test('of the request is the number of approvals that each descriptor takes', async () => {
-    const other = uniqueKey();
-    const { statuses } = await gateway.ask({ hits_addend: 3, descriptors: [of(key), of(other)] });
+  describe('hits_addend', () => {
+    test('of the request is the number of approvals that each descriptor takes', async () => {
+      const other = uniqueKey();
+      const { statuses } = await gateway.ask({ hits_addend: 3, descriptors: [of(key), of(other)] });
 
-    expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([7, 7]);
-    expect([await approvedOf(key), await approvedOf(other)]).toEqual([3, 3]);
-  });
-
-  test.each([{}, { hits_addend: 0 }, { hits_addend: 1 }])(
-    'of the request counts as one: %j',
-    async (hits) => {
-      await gateway.ask({ ...hits, descriptors: [of(key)] });
-
-      expect(await approvedOf(key)).toBe(1);
-    },
-  );
-
-  test("of a descriptor replaces the request's", async () => {
-    const other = uniqueKey();
-    await gateway.ask({
-      hits_addend: 3,
-      descriptors: [
-        of(key, { hits_addend: { value: 5 } }),
-        of(other, { hits_addend: { value: 1 } }),
-      ],
+      expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([7, 7]);
+      expect([await approvedOf(key), await approvedOf(other)]).toEqual([3, 3]);
     });
 
-    expect([await approvedOf(key), await approvedOf(other)]).toEqual([5, 1]);
-  });
+    test.each([{}, { hits_addend: 0 }, { hits_addend: 1 }])(
+      'of the request counts as one: %j',
+      async (hits) => {
+        await gateway.ask({ ...hits, descriptors: [of(key)] });
 
-  describe('of 0 in a descriptor', () => {
-    const none = { hits_addend: { value: 0 } };
+        expect(await approvedOf(key)).toBe(1);
+      },
+    );
 
-    test('takes nothing, and says what is left', async () => {
+    test("of a descriptor replaces the request's", async () => {
       const other = uniqueKey();
-      await gateway.ask({ hits_addend: 4, descriptors: [of(key)] });
-      const asked = { hits_addend: 3, descriptors: [of(key, none), of(other)] };
-      const { overall_code, statuses } = await gateway.ask(asked);
-
-      expect(overall_code).toBe('OK');
-      expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([6, 7]);
-      expect([await approvedOf(key), await approvedOf(other)]).toEqual([4, 3]);
-    });
-
-    test('is denied if nothing is left, and then the others take nothing', async () => {
-      const other = uniqueKey();
-      await gateway.ask({ hits_addend: 10, descriptors: [of(key)] });
-      const alone = await gateway.ask({ descriptors: [of(key, none)] });
-      const { overall_code } = await gateway.ask({ descriptors: [of(key, none), of(other)] });
-
-      expect(alone).toMatchObject({
-        overall_code: 'OVER_LIMIT',
-        statuses: [{ code: 'OVER_LIMIT', limit_remaining: 0 }],
+      await gateway.ask({
+        hits_addend: 3,
+        descriptors: [
+          of(key, { hits_addend: { value: 5 } }),
+          of(other, { hits_addend: { value: 1 } }),
+        ],
       });
-      expect(headersOf(alone)).toMatchObject({ 'Retry-After': expect.any(String) as string });
-      expect(overall_code).toBe('OVER_LIMIT');
-      expect(await approvedOf(key)).toBe(10);
-      expect((await approvedOf(other)) ?? 0).toBe(0);
+
+      expect([await approvedOf(key), await approvedOf(other)]).toEqual([5, 1]);
     });
 
-    test('sets no limit', async () => {
-      const five = { limit: { requests_per_unit: 5, unit: 'HOUR' } } as const;
-      await gateway.ask({ descriptors: [of(key, { ...none, ...five })] });
+    describe('of 0 in a descriptor', () => {
+      const none = { hits_addend: { value: 0 } };
 
+      test('takes nothing, and says what is left', async () => {
+        const other = uniqueKey();
+        await gateway.ask({ hits_addend: 4, descriptors: [of(key)] });
+        const asked = { hits_addend: 3, descriptors: [of(key, none), of(other)] };
+        const { overall_code, statuses } = await gateway.ask(asked);
+
+        expect(overall_code).toBe('OK');
+        expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([6, 7]);
+        expect([await approvedOf(key), await approvedOf(other)]).toEqual([4, 3]);
+      });
+
+      test('is denied if nothing is left, and then the others take nothing', async () => {
+        const other = uniqueKey();
+        await gateway.ask({ hits_addend: 10, descriptors: [of(key)] });
+        const alone = await gateway.ask({ descriptors: [of(key, none)] });
+        const { overall_code } = await gateway.ask({ descriptors: [of(key, none), of(other)] });
+
+        expect(alone).toMatchObject({
+          overall_code: 'OVER_LIMIT',
+          statuses: [{ code: 'OVER_LIMIT', limit_remaining: 0 }],
+        });
+        expect(headersOf(alone)).toMatchObject({ 'Retry-After': expect.any(String) as string });
+        expect(overall_code).toBe('OVER_LIMIT');
+        expect(await approvedOf(key)).toBe(10);
+        expect((await approvedOf(other)) ?? 0).toBe(0);
+      });
+
+      test('sets no limit', async () => {
+        const five = { limit: { requests_per_unit: 5, unit: 'HOUR' } } as const;
+        await gateway.ask({ descriptors: [of(key, { ...none, ...five })] });
+
+        expect((await debugState(app.url, key)).Found).toBe(false);
+      });
+    });
+
+    test('above the maximum is denied, and takes nothing', async () => {
+      const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
+
+      expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 10 }]);
+      expect(await approvedOf(key)).toBe(0);
+    });
+
+    test.each<[object, string]>([
+      [{ hits_addend: 1_000_000_001 }, 'hits_addend must be at most 1000000000'],
+      [
+        { descriptors: [{ value: 1_000_000_001 }] },
+        'descriptors[0].hits_addend.value must be at most 1000000000',
+      ],
+      [
+        { descriptors: [{ value: 1 }, { value: 2 ** 60 }] },
+        'descriptors[1].hits_addend.value must be at most 1000000000',
+      ],
+    ])('%j is rejected, and takes nothing', async (asked, text) => {
+      const { descriptors = [undefined], ...rest } = asked as {
+        descriptors?: ({ value: number } | undefined)[];
+      };
+      const request = {
+        ...rest,
+        descriptors: descriptors.map((hits) => of(key, hits && { hits_addend: hits })),
+      };
+
+      expect(await failureOf(gateway.ask(request))).toEqual(['INVALID_ARGUMENT', text]);
       expect((await debugState(app.url, key)).Found).toBe(false);
     });
   });
 
-  test('above the maximum is denied, and takes nothing', async () => {
-    const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
-
-    expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 10 }]);
-    expect(await approvedOf(key)).toBe(0);
-  });
-
-  test.each<[object, string]>([
-    [{ hits_addend: 1_000_000_001 }, 'hits_addend must be at most 1000000000'],
-    [
-      { descriptors: [{ value: 1_000_000_001 }] },
-      'descriptors[0].hits_addend.value must be at most 1000000000',
-    ],
-    [
-      { descriptors: [{ value: 1 }, { value: 2 ** 60 }] },
-      'descriptors[1].hits_addend.value must be at most 1000000000',
-    ],
-  ])('%j is rejected, and takes nothing', async (asked, text) => {
-    const { descriptors = [undefined], ...rest } = asked as {
-      descriptors?: ({ value: number } | undefined)[];
-    };
-    const request = {
-      ...rest,
-      descriptors: descriptors.map((hits) => of(key, hits && { hits_addend: hits })),
-    };
-
-    expect(await failureOf(gateway.ask(request))).toEqual(['INVALID_ARGUMENT', text]);
-    expect((await debugState(app.url, key)).Found).toBe(false);
-  });
-});
-
-describe('is_negative_hits', () => {
-  let app: GrpcApp;
-  let gateway: Gateway;
-  let key: string;
-  beforeEach(async () => {
-    app = await start({ MAX_REQUESTS: '10' });
-    gateway = gatewayOf(app);
-    key = uniqueKey();
-  });
-
-  const approvedOf = async (of: string): Promise<number | undefined> =>
-    (await debugState(app.url, of)).NumApprovedThisWindow;
-  const negative = (value?: number) => ({
-    ...(value !== undefined && { hits_addend: { value } }),
-    is_negative_hits: true,
-  });
-  const take = (hits_addend: number) => gateway.ask({ hits_addend, descriptors: [of(key)] });
-
-  test('gives hits back, also in a full key, and says what is left', async () => {
-    await take(10);
-    const reply = await gateway.ask({ descriptors: [of(key, negative(4))] });
-
-    expect(reply).toMatchObject({
-      overall_code: 'OK',
-      statuses: [{ code: 'OK', limit_remaining: 4, current_limit: { requests_per_unit: 10 } }],
+  describe('is_negative_hits', () => {
+    const negative = (value?: number) => ({
+      ...(value !== undefined && { hits_addend: { value } }),
+      is_negative_hits: true,
     });
-    expect(headersOf(reply)).toMatchObject({ 'X-RateLimit-Remaining': '4' });
-    expect(await approvedOf(key)).toBe(6);
-  });
+    const take = (hits_addend: number) => gateway.ask({ hits_addend, descriptors: [of(key)] });
 
-  test("takes the request's hits if the descriptor has none of its own, and 1 without any", async () => {
-    await take(9);
-    await gateway.ask({ hits_addend: 3, descriptors: [of(key, negative())] });
-    expect(await approvedOf(key)).toBe(6);
-    await gateway.ask({ descriptors: [of(key, negative())] });
-    expect(await approvedOf(key)).toBe(5);
-  });
+    test('gives hits back, also in a full key, and says what is left', async () => {
+      await take(10);
+      const reply = await gateway.ask({ descriptors: [of(key, negative(4))] });
 
-  test('of 0 hits takes nothing and gives nothing back', async () => {
-    await take(9);
-    await gateway.ask({ descriptors: [of(key, negative(0))] });
-    expect(await approvedOf(key)).toBe(9);
-  });
+      expect(reply).toMatchObject({
+        overall_code: 'OK',
+        statuses: [{ code: 'OK', limit_remaining: 4, current_limit: { requests_per_unit: 10 } }],
+      });
+      expect(headersOf(reply)).toMatchObject({ 'X-RateLimit-Remaining': '4' });
+      expect(await approvedOf(key)).toBe(6);
+    });
 
-  test('is done only if all other descriptors are approved', async () => {
-    const full = uniqueKey();
-    await gateway.ask({ hits_addend: 10, descriptors: [of(full)] });
-    await take(5);
-    const descriptors = [of(key, negative(5)), of(full)];
-    const denied = await gateway.ask({ descriptors });
+    test("takes the request's hits if the descriptor has none of its own, and 1 without any", async () => {
+      await take(9);
+      await gateway.ask({ hits_addend: 3, descriptors: [of(key, negative())] });
+      expect(await approvedOf(key)).toBe(6);
+      await gateway.ask({ descriptors: [of(key, negative())] });
+      expect(await approvedOf(key)).toBe(5);
+    });
 
-    expect([denied.overall_code, denied.statuses.map(({ code }) => code)]).toEqual([
-      'OVER_LIMIT',
-      ['UNKNOWN', 'OVER_LIMIT'],
-    ]);
-    expect(await approvedOf(key)).toBe(5);
+    test('of 0 hits takes nothing and gives nothing back', async () => {
+      await take(9);
+      await gateway.ask({ descriptors: [of(key, negative(0))] });
+      expect(await approvedOf(key)).toBe(9);
+    });
 
-    const other = uniqueKey();
-    const reply = await gateway.ask({ descriptors: [of(key, negative(5)), of(other)] });
-    expect(reply.statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([10, 9]);
-    expect([await approvedOf(key), await approvedOf(other)]).toEqual([0, 1]);
-  });
+    test('is done only if all other descriptors are approved', async () => {
+      const full = uniqueKey();
+      await gateway.ask({ hits_addend: 10, descriptors: [of(full)] });
+      await take(5);
+      const descriptors = [of(key, negative(5)), of(full)];
+      const denied = await gateway.ask({ descriptors });
 
-  test.each(['sliding_window', 'token_bucket'])(
-    'is rejected in a key whose limit is a %s, and the others take nothing',
-    async (ALGORITHM) => {
-      const paced = await start({ ALGORITHM });
-      const other = uniqueKey();
-      const asked = { descriptors: [of(other), of(key, negative(1))] };
-
-      expect(await failureOf(gatewayOf(paced).ask(asked))).toEqual([
-        'INVALID_ARGUMENT',
-        `descriptors[1].is_negative_hits must be false: the limit of its key is a ${ALGORITHM}, and only fixed windows take hits back`,
+      expect([denied.overall_code, denied.statuses.map(({ code }) => code)]).toEqual([
+        'OVER_LIMIT',
+        ['UNKNOWN', 'OVER_LIMIT'],
       ]);
-      expect((await debugState(paced.url, other)).Found).toBe(false);
-    },
-  );
+      expect(await approvedOf(key)).toBe(5);
+
+      const other = uniqueKey();
+      const reply = await gateway.ask({ descriptors: [of(key, negative(5)), of(other)] });
+      expect(reply.statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([10, 9]);
+      expect([await approvedOf(key), await approvedOf(other)]).toEqual([0, 1]);
+    });
+
+    test.each(['sliding_window', 'token_bucket'])(
+      'is rejected in a key whose limit is a %s, and the others take nothing',
+      async (ALGORITHM) => {
+        const paced = await start({ ALGORITHM });
+        const other = uniqueKey();
+        const asked = { descriptors: [of(other), of(key, negative(1))] };
+
+        expect(await failureOf(gatewayOf(paced).ask(asked))).toEqual([
+          'INVALID_ARGUMENT',
+          `descriptors[1].is_negative_hits must be false: the limit of its key is a ${ALGORITHM}, and only fixed windows take hits back`,
+        ]);
+        expect((await debugState(paced.url, other)).Found).toBe(false);
+      },
+    );
+  });
 });
 
 describe("a descriptor's own limit", () => {
