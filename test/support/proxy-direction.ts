@@ -37,11 +37,6 @@ export class ProxyDirection {
     this.#set('pass', millis, isLate);
   }
 
-  /** Delays connections with pub/sub messages, from the first message on. */
-  delayMessages(millis: number): void {
-    this.delayFrom('\r\nmessage\r\n', millis);
-  }
-
   /** Delays connections that receive `text`, from there on. */
   delayFrom(text: string, millis: number): void {
     this.#slowFrom = { text, millis };

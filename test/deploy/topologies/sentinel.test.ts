@@ -1,12 +1,12 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
-import { send } from '../../support/http-client.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { waitInTurn } from '../../support/rate-client.js';
 import { type RedisSentinel, startRedisSentinel } from '../../support/redis-sentinel.js';
 import { asLimiterUser, LIMITER_USER } from '../../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { serveInTurn, type WaitedKey, waitFor } from '../../support/waited-key.js';
 
 /** The passwords of the default users, which servers and sentinels use among themselves. */
 const CREDENTIALS = { password: 'of-redis', sentinelPassword: 'of-the-sentinels' };
@@ -31,29 +31,46 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     await setup.stop();
   });
 
-  /** In all servers, as a failover may lose what is only in one. */
-  const fill = async (key: string, count: number): Promise<WaitedKey> => {
-    const filled = await waitFor([first, second], key, count);
+  /** A key with an approval and two waiters, in all servers: a failover may lose what is only in one. */
+  async function twoWaiting() {
+    const key = uniqueKey();
+    const approved = await approve(first.url, key, '?maxRequests=1');
+    const waiters = await waitInTurn([first, second], key, 2);
     await setup.replicated();
-    return filled;
-  };
+    return { key, approved, waiters };
+  }
+
+  /** Releases one approval after the other, and expects each waiter to be served in its turn. */
+  async function serveInTurn({ key, approved, waiters }: Awaited<ReturnType<typeof twoWaiting>>) {
+    let requestId = approved;
+    for (const { answer } of waiters) {
+      let isServed = false;
+      void answer.finally(() => (isServed = true));
+      // A release that got a 503 may still have run.
+      await until(async () => {
+        const { status } = await send(second.url, 'DELETE', `${ratePath(key)}/${requestId}`);
+        return status === 200 || isServed;
+      });
+      const served = await answer;
+      expect(served.status).toBe(200);
+      requestId = served.requestId!;
+    }
+  }
 
   test('the primary that the Sentinels name is used, and the password is not logged', async () => {
-    const key = uniqueKey();
-    await serveInTurn(second.url, await fill(key, 2));
+    await serveInTurn(await twoWaiting());
     const text = JSON.stringify([first.log, second.log]);
     expect(text).not.toContain(LIMITER_USER.password);
   });
 
   test('a failover keeps the waiters in their order if the primary hangs and comes back as a replica', async () => {
-    const key = uniqueKey();
-    const filled = await fill(key, 2);
+    const waiting = await twoWaiting();
     const before = await setup.primary();
     before.signal('SIGSTOP');
     const after = await setup.primary();
     expect(after).not.toBe(before);
     before.signal('SIGCONT');
-    await serveInTurn(second.url, filled);
+    await serveInTurn(waiting);
   });
 
   test('a Sentinel that does not answer a new subscription does no harm', async () => {

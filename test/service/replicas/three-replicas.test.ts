@@ -104,7 +104,7 @@ describe('waiters on three replicas', () => {
 
     hanging.signal('SIGCONT');
     // The waiter is at the head of the queue again.
-    await until(async () => (await waitingCount(other.url, key)) === 3);
+    await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 3);
     await release(second.requestId!);
     expect(await requests[0]!.answer).toMatchObject({ status: 200 });
     expect(await waitingCount(other.url, key)).toBe(2);

@@ -51,7 +51,6 @@ describe('the account of a key', () => {
     account = new KeyAccount(names, bounds, {
       onApproved: (approval) => approved.push(approval),
       onJoined: () => undefined,
-      onWindow: () => undefined,
       onLimits: ({ limits: [{ maximum }] }) => maxima.push(maximum),
       onViolation: (violation) => violations.push(violation),
     });

@@ -58,11 +58,6 @@ export class ApprovalLedger {
     return this.account.inWindow(this.key);
   }
 
-  /** How many windows have begun. */
-  get windows(): number {
-    return this.account.windows.get(this.key) ?? 0;
-  }
-
   /** Resolves when everything up to now is recorded. */
   upToNow(): Promise<void> {
     return this.account.upToNow();

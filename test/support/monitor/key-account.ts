@@ -51,7 +51,6 @@ export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number, list: string): void;
-  onWindow(): void;
   /** A script has changed the limits of the key, or has made it again, perhaps before the state was known. */
   onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
@@ -151,10 +150,7 @@ export class KeyAccount {
       this.events.onLimits({ at: limitsSince, limits, areOther: false });
     }
     this.#held = new Set(held);
-    if (start !== undefined && this.#windowStart === undefined) {
-      this.#windowStart = start;
-      this.events.onWindow();
-    }
+    this.#windowStart ??= start;
     this.#approved = new Set(approved);
     // The age of approvals of earlier windows is unknown.
     for (const id of approvedBefore) this.#remembered.delete(id);
@@ -275,7 +271,6 @@ export class KeyAccount {
     if (start === undefined || this.#windowStart === Number(start)) return;
     if (this.#windowStart !== undefined) this.#beginWindow();
     this.#windowStart = Number(start);
-    this.events.onWindow();
   }
 
   /** The approvals of the script under way belong to the window that it begins. */

@@ -45,8 +45,6 @@ export class RedisAccount {
   readonly tickets = new Map<string, number>();
   /** The lane or group of each of these; '' for none. */
   readonly lists = new Map<string, string>();
-  /** How many windows of each key have begun. */
-  readonly windows = new Map<string, number>();
   /** All changes of limits by scripts. */
   readonly limits: (ObservedLimits & { readonly key: string })[] = [];
   readonly gaps: Gap[] = [];
@@ -121,7 +119,6 @@ class ServerAccount {
           whole.tickets.set(id, ticket);
           whole.lists.set(id, list);
         },
-        onWindow: () => whole.windows.set(key, (whole.windows.get(key) ?? 0) + 1),
         onLimits: (limits) => whole.limits.push({ key, ...limits }),
         onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),
       }),
