@@ -8,6 +8,7 @@ local recovery = require 'lib/recovery'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local look_serving = {}
 
@@ -28,7 +29,9 @@ local function count_served(state, call, served, left)
       local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
       holds.note_held(state, waiter.hits, 1, lists.lane_of(waiter.list))
       holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
-      state.unclaimed = state.unclaimed + (waiter.hold and 0 or 1)
+    end
+    if waiter.keep then
+      unclaimed_approvals.note(state, waiter.hold)
     end
   end
   state.served = call.now_ms

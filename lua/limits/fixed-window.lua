@@ -20,7 +20,8 @@ local held = require 'limits/held'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
-local fixed_window = { has_boundary = true }
+-- `counts_held`: held approvals count in each window.
+local fixed_window = { has_boundary = true, counts_held = true }
 fixed_window.__index = fixed_window
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
@@ -282,11 +283,9 @@ end
 -- all of the maximum, the window's end makes no room. Where a kind can say it: when there is room for a number of hits,
 -- which the head of the queue needs; without one, when one more hit fits.
 function fixed_window:room_at(state)
-  local window_end, first_lapse = self.surplus > 0 and self.reported_until or self:ends(), state.first_lapse
-  if self.keeps or first_lapse == 0 then
-    return window_end
-  end
-  return self:held(state) < self.max and math.min(window_end, first_lapse) or first_lapse
+  local window_end = self.surplus > 0 and self.reported_until or self:ends()
+  local lapse = held.next_lapse(self, state)
+  return lapse < math.huge and self:held(state) >= self.max and lapse or math.min(window_end, lapse)
 end
 
 -- When the window ends that comes this many windows after its own, in ms since 1970. `later`: the length of later windows.

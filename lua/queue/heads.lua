@@ -13,6 +13,7 @@ local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local turn_walk = require 'queue/turn-walk'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local heads = {}
 
@@ -108,7 +109,7 @@ function heads.take(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
   local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
   local ids, terms, claims, gone, left, stopped = {}, {}, {}, {}, {}, {}
-  local taken, has_terms, unclaimed, entry = 0, false, 0, nil
+  local taken, has_terms, entry = 0, false, nil
   while #ids < most do
     entry = walk:next()
     if not entry then
@@ -132,15 +133,17 @@ function heads.take(keys, state, call, room, most, approve)
       ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
       terms[#terms + 1] = terms_of(entry)
       has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
-      unclaimed = unclaimed + (entry.keep and not entry.hold and 1 or 0)
     end
   end
   if has_terms then
     holders.resolve(keys, state, terms)
   end
   approve(ids, (has_terms or state.lists) and terms or nil, claims)
-  -- lib/unclaimed-approvals
-  state.unclaimed = state.unclaimed + unclaimed
+  for _, waiter in ipairs(left) do
+    if waiter.is_approved and waiter.keep then
+      unclaimed_approvals.note(state, waiter.hold)
+    end
+  end
   named_requests.leave_queue(keys, state, call, left)
   if tally.places == 0 or (taken == 0 and #stopped == 0) then
     -- The list is at its end.

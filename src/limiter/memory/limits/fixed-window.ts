@@ -12,7 +12,7 @@ import type { Held } from '../held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
-import { moreRoomAt, unlessPaused } from './room-at.js';
+import { nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
@@ -82,15 +82,14 @@ export class FixedWindow implements CountedLimit {
     return this.used >= this.#capacity;
   }
 
-  /** When the window or a report ends or a hold lapses. */
+  /**
+   * When the window or a report ends or a hold lapses. While held approvals take all of the maximum, the window's end makes
+   * no room.
+   */
   roomAt(): number {
-    const firstLapse = this.limit.keepsReleased ? Infinity : this.#firstLapse;
-    return moreRoomAt({
-      windowEnd: this.#surplus > 0 ? this.window.reportedUntil : this.window.end,
-      firstLapse,
-      held: this.#held,
-      maximum: this.maximum,
-    });
+    const windowEnd = this.#surplus > 0 ? this.window.reportedUntil : this.window.end;
+    const lapse = nextLapse(this.key.holds, !this.limit.keepsReleased);
+    return lapse < Infinity && this.#held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
   }
 
   roll(now: number, ofRules: number): boolean {
