@@ -1,5 +1,6 @@
 -- When the limits of a key have room for those who wait, and what they have left.
 
+local held = require 'limits/held'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
@@ -28,16 +29,16 @@ end
 -- Waiters that are let go at an even pace are settled no more often than this, in ms.
 local LEAST_BETWEEN_SETTLES = 20
 
--- Until when the holds of a key have no room, in ms since 1970; nil if they have.
-local function holds_full_until(state)
-  local are_full = state.max_holds > 0 and state.held_ids - state.unclaimed >= state.max_holds
-  return are_full and state.first_lapse or nil
+-- Whether the holds of a key are full, so that a lapse may let the next one begin.
+local function are_holds_full(state)
+  return state.max_holds > 0 and state.held_ids - state.unclaimed >= state.max_holds
 end
 
--- When what stops a waiter may have ended by itself: when all that it lacks room in may have it, or, if it lacks none, when
--- any limit has more. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what limits count it.
+-- When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
+-- when any has more or a hold may begin. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what
+-- limits count it.
 local function at_for(state, call, waiter)
-  local lacking_until, more_at = waiter.hold and holds_full_until(state), math.huge
+  local lacking_until, more_at = nil, waiter.hold and are_holds_full(state) and held.first_lapse(state) or math.huge
   for _, limit in ipairs(state.limits) do
     if kinds.counts_list(limit, waiter.list and waiter.list.id) then
       local time = limit:room_at(state, waiter.hits)

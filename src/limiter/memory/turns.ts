@@ -88,8 +88,8 @@ export class Turns {
 
   #roomFor({ hits = 1, holdMillis, list }: Waiting): number {
     const { holds } = this.approvals;
-    const holdsFullUntil = holdMillis !== undefined && holds?.isFull ? holds.firstLapse : -Infinity;
-    return roomFor(this.approvals.limitsOf(list), hits, holdsFullUntil, this.pausedUntil);
+    const holdAt = holdMillis !== undefined && holds?.isFull ? holds.firstLapse : Infinity;
+    return roomFor(this.approvals.limitsOf(list), hits, holdAt, this.pausedUntil);
   }
 
   /** The heads that would be next, if only what they need keeps them waiting. */

@@ -204,6 +204,16 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       });
 
+      test('above a lowered maximum, under which nothing counts, waits for the others alone', async () => {
+        const starts = { ...TOKENS, maximum: 10, keepsReleased: true };
+        limits = { windowMillis: 90_000, maxRequests: 10, maxRequestsInQueue: 5, further: [starts] };
+        await release(await approve({ hits: 5 }));
+        const waiter = await wait({ hits: 8 });
+        await check({ maxRequests: 4 });
+        await harness.advance(TOKENS.windowMillis);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
+
       test('is denied at once if its turn comes later than it can wait', async () => {
         await setFurther({ ...MINUTE, maximum: 1 });
         await approve();

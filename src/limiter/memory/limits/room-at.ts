@@ -27,22 +27,22 @@ export function millisUntil(time: number, now: number): number {
 }
 
 /**
- * When what stops a waiter may have ended by itself: when all that it lacks room in may have it, or, if it lacks none, when
- * any limit has more.
+ * When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
+ * when any has more or a hold may begin.
  * @param limits those that count the waiter
  * @param hits what it needs
- * @param holdsFullUntil -Infinity if the waiter needs no hold, or one is free
+ * @param holdAt when a hold may begin; Infinity if the waiter needs none, or one may begin now
  * @param pausedUntil -Infinity if the key is not paused
  */
 export function roomFor(
   limits: readonly CountedLimit[],
   hits: number,
-  holdsFullUntil: number,
+  holdAt: number,
   pausedUntil: number,
 ): number {
   const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
-  const isStopped = full.length > 0 || holdsFullUntil > -Infinity;
-  const times = (isStopped ? full : limits).map((limit) => limit.roomAt(hits));
-  const time = isStopped ? Math.max(holdsFullUntil, ...times) : Math.min(...times);
-  return unlessPaused(time, isStopped, pausedUntil);
+  const isFull = full.length > 0;
+  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
+  const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
+  return unlessPaused(time, isFull, pausedUntil);
 }
