@@ -20,8 +20,8 @@ local heads = {}
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
 
--- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, owner, list, is_waiting }. `list`: nil
--- without a lane or a group.
+-- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, max_wait, owner, list, is_waiting }.
+-- `list`: nil without a lane or a group.
 -- `has_withdrawn`: there may be withdrawn entries, or one entry twice.
 function heads.read_entries(keys, state, texts, has_withdrawn)
   local read, ids = {}, {}
@@ -156,10 +156,18 @@ function heads.take(keys, state, call, room, most, approve)
   return taken, not entry and #stopped > 0 and stopped or nil
 end
 
+-- Whether a kept place has outlived its longest wait, and its replica too, which would have ended it. `waiter`: an entry or a record.
+function heads.has_waited_too_long(tally, waiter, now_ms)
+  return waiter.max_wait ~= nil and now_ms - math.floor(tonumber(waiter.ticket) / 1000) >= waiter.max_wait
+    and replicas.own_lease_ends(replicas.of(tally, waiter.replica_id)) <= now_ms
+end
+
 -- Whether an entry is of a waiter that counts: not of one of a dead replica, of which there is none in a recovery.
 function heads.counts(state, tally, entry, now_ms)
-  return entry.is_waiting
-    and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
+  return entry.is_waiting and (
+    recovery.is_on(state)
+    or (replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms) and not heads.has_waited_too_long(tally, entry, now_ms))
+  )
 end
 
 -- The order key of a check that joined now. `list`: its lane or group. `virtual_time`: of the groups, if any wait.
