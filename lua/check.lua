@@ -24,6 +24,7 @@
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
 --         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
+--         takes_rest     1: a check that the limits deny takes what is left of them, in fixed windows by hits
 --         holds          the length in ms of the hold of each check, or '', with a comma between two
 --         max_holds      with `holds`: the most holds that the key may have
 --         holders        with `holds`: who holds the approval of each check, percent-encoded, or '', with a comma between two

@@ -169,6 +169,9 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         end
       end
     end
+    if terms.takes_rest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
+      key_limits.take_rest(state, call, hits, list_id)
+    end
     replies[i + verdicts.HEAD] = reply
   end
   if #joining > 0 then
@@ -306,6 +309,7 @@ local function read_terms(special)
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
+    takes_rest = said.takes_rest,
     -- Earlier versions do not send it.
     waiter = said.waiter or '',
   }

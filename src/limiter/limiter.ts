@@ -85,6 +85,11 @@ export interface CheckRequest {
    * since the approval or its last renewal. Undefined: the approval counts in its window only.
    */
   readonly holdMillis?: number | undefined;
+  /**
+   * With several hits: if the limits deny it, it takes what is left of those that lack room for it, in fixed windows by hits,
+   * until these end. So nobody else is approved by them. Nothing exceeds a maximum.
+   */
+  readonly takesRest?: boolean | undefined;
   /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */
   readonly holder?: string | undefined;
   /** The list that it belongs to. Undefined: the key has one list, first come, first served. */

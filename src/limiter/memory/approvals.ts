@@ -154,6 +154,11 @@ export class Approvals {
     return lacking.every(({ lanes }) => lanes) ? lacking.flatMap(({ lanes = [] }) => lanes) : 'all';
   }
 
+  /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
+  takeRest(now: number, { hits = 1, list }: Terms): void {
+    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
+  }
+
   /** Whether one takes more than the maximum of a limit that counts it. */
   exceed({ hits = 1, list }: Terms): boolean {
     return this.limitsOf(list).some((limit) => limit.isBelow(hits));

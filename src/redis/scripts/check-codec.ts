@@ -63,6 +63,8 @@ export interface BatchedCheck {
   readonly list?: QueueList | undefined;
   /** With `number`: for how long its place is kept without its caller. Undefined if the place ends with the check. */
   readonly keepMillis?: number | undefined;
+  /** With several hits: it takes what is left of the limits that deny it. */
+  readonly takesRest?: boolean | undefined;
 }
 
 export interface Overrides {
@@ -241,6 +243,7 @@ function encodeSpecial(
     say('lists', checks.map(({ list }) => encodeList(list)).join(','));
   }
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
+  if (checks.some((check) => check.takesRest && hasHits(check))) say('takes_rest', 1);
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
     say('max_holds', maxHoldsPerKey);

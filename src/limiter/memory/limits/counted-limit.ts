@@ -94,6 +94,8 @@ export interface CountedLimit {
    *   fixed window
    */
   refund?(hits: number): number;
+  /** A denied check takes what is left, if it lacks room. Undefined for a limit that is no fixed window. */
+  takeRest?(now: number, hits: number): void;
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
   takenBy(id: string): number | undefined;
   /** @returns false if there is no memory for other hits of an approval, so that nothing has changed */

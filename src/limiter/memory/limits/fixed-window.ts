@@ -159,6 +159,10 @@ export class FixedWindow implements CountedLimit {
     return refunded;
   }
 
+  takeRest(now: number, hits: number): void {
+    if (this.limit.counts === 'hits' && !this.fits(hits)) this.report(now, { remaining: 0 });
+  }
+
   takenBy(id: string): number | undefined {
     return this.#ids.hitsOf(id);
   }

@@ -1,11 +1,5 @@
-import {
-  type Algorithm,
-  capacityOf,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
+import { capacityOf, takenOf } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { microsOf } from '../micros.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
@@ -127,7 +121,12 @@ export class TokenBucket implements CountedLimit {
    * may be given back that nobody has claimed.
    */
   roomAt(hits?: number): number {
-    return Math.min(this.#drainedAt(hits), nextLapse(this.key.holds, false));
+    const free = this.#free + EPSILON;
+    let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
+    if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
+    const lapse = nextLapse(this.key.holds, false);
+    if (this.#maximum === 0 || wanted > this.#burst) return Math.min(this.window.end, lapse);
+    return Math.min((this.#now + this.#microsToDrain(wanted - this.#free)) / 1000, lapse);
   }
 
   roll(now: number): boolean {
@@ -300,15 +299,6 @@ export class TokenBucket implements CountedLimit {
 
   get #free(): number {
     return this.#burst - this.#drained;
-  }
-
-  /** The same without what is given back. */
-  #drainedAt(hits: number | undefined): number {
-    const free = this.#free + EPSILON;
-    let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
-    if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
-    if (this.#maximum === 0 || wanted > this.#burst) return this.window.end;
-    return (this.#now + this.#microsToDrain(wanted - this.#free)) / 1000;
   }
 
   #drainsIn(micros: number): number {
