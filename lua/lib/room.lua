@@ -104,10 +104,17 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
     -- The waiters of other lists may need more.
     micros = math.min(micros, micros_until(at_for(state, call, { hits = hits, list = { id = list } }), call))
   end
-  local length = in_force.length_of_next_window(state, in_force.rules_of_next_window(keys, state, call))
+  local rules = in_force.rules_of_next_window(keys, state, call)
+  local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)
   for i, limit in ipairs(state.limits) do
     if kinds.counts_list(limit, list) then
-      micros = math.max(micros, limit:micros_to_turn(state, call, before, hits, i == 1 and length or limit.window))
+      local is_own = i == 1
+      local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
+      if max and not (is_own and kinds.is_same(limit, rules.own)) then
+        -- Another limit may take its place then.
+        turn = math.min(turn, micros_until(state.own:ends(), call))
+      end
+      micros = math.max(micros, turn)
     end
   end
   return micros

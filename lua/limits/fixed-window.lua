@@ -294,21 +294,24 @@ function fixed_window:end_after(windows, later)
 end
 
 -- The fewest microseconds until a check would have its turn, if nothing was given back before; 0 if there is room.
--- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one.
-function fixed_window:micros_to_turn(state, call, before, hits, later)
+-- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one. `later_max`:
+-- their maximum, or nil if it stays.
+function fixed_window:micros_to_turn(state, call, before, hits, later, later_max)
   local most = hits == 1 and self:capacity(state, call) or self.max
-  local missing = before + math.min(self:taken_of(hits), most) - math.max(0, most - self.used)
-  if missing <= 0 then
+  local free = math.max(0, most - self.used)
+  if before + math.min(self:taken_of(hits), most) <= free then
     return 0
   end
+  local later_most = later_max or most
+  local missing = before + math.min(self:taken_of(hits), later_most) - free
   if ends_report_first(self) then
-    local opens = math.max(0, most - self.used + self.surplus) - math.max(0, most - self.used)
+    local opens = math.max(0, most - self.used + self.surplus) - free
     if missing <= opens then
       return self.reported_until * 1000 - call.now_us
     end
     missing = missing - opens
   end
-  return self:end_after(math.ceil(missing / most) - 1, later) * 1000 - call.now_us
+  return self:end_after(math.max(0, math.ceil(missing / later_most) - 1), later) * 1000 - call.now_us
 end
 
 -- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.

@@ -7,6 +7,7 @@ import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/queued.js';
+import type { LaterLimits } from './rules-in-force.js';
 import { isHeld, type Terms } from './terms.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -248,11 +249,21 @@ export class Approvals {
     now: number,
     before: number,
     { hits = 1, list }: Terms,
-    laterMillis: number,
+    { millis, change }: LaterLimits,
   ): number {
-    const turns = this.limitsOf(list).map((limit) =>
-      limit.millisToTurn(now, before, hits, limit === this.own ? laterMillis : limit.millis),
-    );
+    const turns = this.limitsOf(list).map((limit) => {
+      const isOwn = limit === this.own;
+      const later = isOwn ? millis : limit.millis;
+      const turn = limit.millisToTurn(
+        now,
+        before,
+        hits,
+        later,
+        isOwn ? change?.maximum : undefined,
+      );
+      // Another limit may take its place then.
+      return change && !(isOwn && change.isSame) ? Math.min(turn, change.at - now) : turn;
+    });
     return Math.max(...turns);
   }
 

@@ -40,8 +40,8 @@ export class Turns {
    * @param before how many wait before it in its list, each for one hit at least; by default all
    */
   millisToTurn(now: number, waiting: Waiting, before = this.queue.countIn(waiting.list)): number {
-    const laterMillis = this.rules.laterMillis(this.approvals.window);
-    const turn = this.approvals.millisToTurn(now, before, waiting, laterMillis);
+    const later = this.rules.later(this.approvals.window);
+    const turn = this.approvals.millisToTurn(now, before, waiting, later);
     return Math.max(millisUntil(this.#leastRoomAt(waiting), now), turn);
   }
 

@@ -312,6 +312,26 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       });
     });
 
+    test('a turn under rules that wait for the boundary is told by these', async () => {
+      limits = { windowMillis: 2000, maxRequests: 1, maxRequestsInQueue: 9, further: [MINUTE] };
+      for (let i = 0; i < 3; i += 1) {
+        await harness.advance(2000);
+        await approve();
+      }
+      await wait();
+      await wait();
+      limits = { windowMillis: 6000, maxRequests: 4, maxRequestsInQueue: 9 };
+      harness.limiter.limitsChanged();
+      expect(await harness.limiter.peek({ key })).toMatchObject({ turnMillis: 2000 });
+      const waiter = await wait({ maxWaitMillis: 2000 });
+      expect(await check({ canWait: true, maxWaitMillis: 1999 })).toMatchObject({
+        reason: 'turn_too_late',
+        turnMillis: 2000,
+      });
+      await harness.advance(2000);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
     test('a pause leaves nothing of any of them', async () => {
       await approve();
       await harness.limiter.pause(key, 2500);

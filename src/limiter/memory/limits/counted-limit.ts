@@ -107,8 +107,15 @@ export interface CountedLimit {
    * The least time until a check would have its turn, if nothing was given back before; 0 if there is room.
    * @param before how many wait before it, each for one hit at least
    * @param laterMillis the length of the windows after the current one
+   * @param laterMaximum their maximum. Undefined: it stays.
    */
-  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number;
+  millisToTurn(
+    now: number,
+    before: number,
+    hits: number,
+    laterMillis: number,
+    laterMaximum?: number,
+  ): number;
 
   /** Whether what counts here can be carried over to the limit of other rules. */
   countsAs(limit: Limit): boolean;

@@ -177,15 +177,22 @@ export class FixedWindow implements CountedLimit {
     return isAmended;
   }
 
-  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
+  millisToTurn(
+    now: number,
+    before: number,
+    hits: number,
+    laterMillis: number,
+    laterMaximum?: number,
+  ): number {
     const most = hits === 1 ? this.#capacity : this.maximum;
     const room = Math.max(0, most - this.used);
-    const missing = before + Math.min(this.#takenOf(hits), most) - room;
-    if (missing <= 0) return 0;
+    if (before + Math.min(this.#takenOf(hits), most) <= room) return 0;
+    const later = laterMaximum ?? most;
+    const missing = before + Math.min(this.#takenOf(hits), later) - room;
     const opens = this.#endsReportFirst ? Math.max(0, most - this.used + this.#surplus) - room : 0;
     return missing <= opens
       ? this.window.reportedUntil - now
-      : this.window.millisToMissing(now, missing - opens, most, laterMillis);
+      : this.window.millisToMissing(now, missing - opens, later, laterMillis);
   }
 
   countsAs(other: Limit): boolean {
