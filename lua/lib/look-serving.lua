@@ -19,8 +19,9 @@ end
 
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
+  local held_before = {}
   for i, limit in ipairs(state.limits) do
-    limit:count(limit:free() - left.limits[i].free)
+    held_before[i] = limit:held(state)
   end
   for _, waiter in ipairs(served) do
     local held_millis = waiter.keep or waiter.hold
@@ -33,6 +34,9 @@ local function count_served(state, call, served, left)
     if waiter.keep then
       unclaimed_approvals.note(state, waiter.hold)
     end
+  end
+  for i, limit in ipairs(state.limits) do
+    limit:count(limit:free() - left.limits[i].free, limit:held(state) - held_before[i])
   end
   state.served = call.now_ms
 end

@@ -202,7 +202,8 @@ function fixed_window:take_all(keys, state, call, ids)
   self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
 end
 
--- Counts what approvals take in this call alone: it has no id, and is not written.
+-- Counts what approvals take in this call alone: it has no id, and is not written. The second argument: how much of that held
+-- ones take, which the state counts already.
 function fixed_window:count(taken)
   self.used = self.used + taken
 end

@@ -172,8 +172,9 @@ function sliding_window:take_all(keys, state, call, ids)
   end
 end
 
-function sliding_window:count(taken)
-  add_to_step(self, self.number, taken)
+function sliding_window:count(taken, of_held)
+  add_to_step(self, self.number, taken - of_held)
+  self.used = self.used + of_held
 end
 
 function sliding_window:hold(hits, ids)
