@@ -107,8 +107,7 @@ export class SlidingWindow implements CountedLimit {
       this.#stepStart += passed * this.#step;
       this.#number += passed;
       for (const number of this.#sums.keys()) if (!this.#counts(number)) this.#sums.delete(number);
-      // An id is needed as long as its step counts, so at most until the end of the next generation.
-      this.#ids.moveTo(Math.floor(this.#number / (this.#steps + 1)));
+      this.#dropEndedIds(this.#number);
     }
     return this.window.rollTo(now, this.millis);
   }
@@ -273,13 +272,17 @@ export class SlidingWindow implements CountedLimit {
   }
 
   forgetEnded(now: number): void {
-    // Long after the last approval, nothing counts.
-    if (now >= this.countsUntil) this.clear();
+    this.#dropEndedIds(this.#number + Math.max(0, this.#stepsPassed(now)));
   }
 
   clear(): void {
     this.#ids.clear();
     this.#sums.clear();
+  }
+
+  /** An id is needed as long as its step counts, so at most until the end of the next generation. */
+  #dropEndedIds(number: number): void {
+    this.#ids.moveTo(Math.floor(number / (this.#steps + 1)));
   }
 
   #stepsPassed(now: number): number {
