@@ -314,7 +314,6 @@ export class Approvals {
    */
   takeOwn(now: number, rule: Limit): number {
     const [before, ...further] = this.#limits;
-    this.#window.dropOverride();
     if (before.continuesAs(rule)) {
       before.change(now, rule);
       return countsUntil([before]);
