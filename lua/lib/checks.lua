@@ -234,9 +234,6 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
-      if named then
-        known_requests.begin(keys, id)
-      end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
       lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then

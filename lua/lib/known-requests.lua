@@ -113,8 +113,8 @@ function known_requests.answer(keys, state, call, check)
   return verdicts.APPROVED
 end
 
--- A request that was not known gets an approval or a place: a settle must not take it for an earlier one with its id that was
--- withdrawn. While its checks are denied, it is the earlier one.
+-- A request that was not known gets a place: a settle must not take it for an earlier one with its id that was withdrawn. While
+-- its checks are denied, it is the earlier one.
 function known_requests.begin(keys, id)
   past_requests.forget(keys, id)
 end

@@ -135,15 +135,6 @@ describe('requests with chosen ids', () => {
     });
   });
 
-  test('a request that a release has withdrawn is new when its caller asks again, also if it is approved at once', async () => {
-    await fill();
-    const ticket = (await check(r1, 'a', 1)) as number;
-    await r2.release('a');
-    await r1.release('f1');
-    expect(await check(r1, 'a', 2)).toBe('approved');
-    expect(await r1.settle({ 'a#2': ticket })).toMatchObject({ granted: ['a#2'], ended: [] });
-  });
-
   describe('a check with the id of a request that is approved', () => {
     beforeEach(() => check(r1, 'a', 1));
 
