@@ -175,7 +175,6 @@ end
 local function begin_kind(state, kind)
   if not has_kind(state, kind) then
     table.insert(state.lists, kind)
-    more.changed(state)
   end
 end
 
@@ -334,6 +333,7 @@ local function restore_heads(keys, state, tickets)
   redis.call('UNLINK', keys.queue, built_names(keys))
   state.lists = {}
   lists.add(keys, state, left)
+  more.changed(state)
 end
 
 local function has_lost_heads(keys, state)
