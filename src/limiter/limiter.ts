@@ -86,8 +86,8 @@ export interface CheckRequest {
    */
   readonly holdMillis?: number | undefined;
   /**
-   * With several hits: if the limits deny it, it takes what is left of those that lack room for it, in fixed windows by hits,
-   * until these end. So nobody else is approved by them. Nothing exceeds a maximum.
+   * With several hits: if the limits deny it, it takes the rest of each fixed window by hits that lacks room for it. Nobody
+   * else is approved by such a limit until its window ends. Nothing exceeds a maximum.
    */
   readonly takesRest?: boolean | undefined;
   /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */

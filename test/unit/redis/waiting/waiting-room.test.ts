@@ -226,7 +226,7 @@ describe('keys', () => {
     expect(store.calls.map(({ state, ids }) => [state, ids])).toEqual([['{k}', ['id 0']]]);
   });
 
-  test('whose settles have failed are settled at once when the store is back', async () => {
+  test('with failed settles are settled at once when the store is back', async () => {
     await wait(10);
     room.onStoreAvailable();
     await store.last.fail();
