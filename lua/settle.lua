@@ -100,11 +100,12 @@ local function approved_claim(call, waiter, lapses)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
 end
 
--- Gives requests their older places. `waiters`: with these, as asked about.
+-- Gives requests their older places, if these are from before Redis lost the key: otherwise a release has withdrawn the earlier
+-- request. `waiters`: with these, as asked about.
 local function move_to_older_places(keys, state, call, waiters)
   for _, waiter in ipairs(waiters) do
     local record = named_requests.find(keys, waiter.request_id)
-    if is_older(record, waiter) then
+    if is_older(record, waiter) and recovery.is_older_than_key(keys, state, waiter.ticket) then
       queue.move(keys, state, call, record, waiter)
       state.made_room = true
     end

@@ -84,7 +84,7 @@ end
 local function format(is, request)
   local outcome = is == WAITING and '' or is .. ':'
   local keep = request.keep and '+' .. digits(request.keep) or ''
-  local max_wait = request.keep and request.max_wait and '^' .. digits(request.max_wait) or ''
+  local max_wait = is == WAITING and request.keep and request.max_wait and '^' .. digits(request.max_wait) or ''
   return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. keep .. max_wait .. ':' .. request.owner
 end
 

@@ -294,6 +294,7 @@ describe('kept places', () => {
       const other = (await check(r2, 'x', 1, { list: lane('first') })) as number;
       await key.lose();
       await redis.client.del(key.names.records, key.names.headsOf('lane'));
+      await key.setTime(10);
       const terms = { keepMillis: KEEP_MILLIS, list: lane('first') };
       await r2.settle({ 'x#1': other }, 500, '', { 'x#1': terms });
       await check(r2, 'a', 7, { list: lane('second') });

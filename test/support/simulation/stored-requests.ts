@@ -32,7 +32,7 @@ export function readNamed(hashes: readonly Readonly<Record<string, string>>[]): 
 
 function readRequest(text: string): StoredRequest {
   const [, outcome, hits, hold, keep, owner = ''] =
-    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?:(.*)$/.exec(text) ?? [];
+    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?(?:\^\d+)?:(.*)$/.exec(text) ?? [];
   return {
     is: (outcome as StoredRequest['is'] | undefined) ?? 'waiting',
     hits: Number(hits),
