@@ -55,4 +55,10 @@ export const EQUIVALENT = [
     other: 'return first_of(keys, id, 2)[1]',
     reason: 'the first of two entries is the first one',
   },
+  {
+    file: 'src/limiter/memory/limits/fixed-window.ts',
+    line: 'return this.#surplus > 0 && this.window.reportedUntil < this.window.end;',
+    other: 'return this.#surplus >= 0 && this.window.reportedUntil < this.window.end;',
+    reason: 'where nothing is reported, a report that ends adds nothing and makes no room',
+  },
 ];
