@@ -24,6 +24,7 @@
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
 --         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
+--         takes_rest     1: a check that the limits deny takes what is left of them, in fixed windows by hits
 --         holds          the length in ms of the hold of each check, or '', with a comma between two
 --         max_holds      with `holds`: the most holds that the key may have
 --         holders        with `holds`: who holds the approval of each check, percent-encoded, or '', with a comma between two
@@ -40,7 +41,8 @@
 --       is not the one of the caller's rules or a request has set it, the key has further limits, or a check has a place
 --       in the queue; for a place, after a space each, also the number of the last wake, this call's if it publishes
 --       one, and the time of this call in ms since 1970; after all that, `!` and how many unclaimed approvals have lapsed
---       since a reply told it, if any have, 3 what counts of the limits: see `room.used`,
+--       since a reply told it, if any have, and a line `<number of the check in the batch>=<list>` for each check that has taken
+--       a place over: in which list that is, as lists.parse reads it, or ''. 3 what counts of the limits: see `room.used`,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,

@@ -8,7 +8,7 @@
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
---       its approval will be held, `+<ms>` if its place is kept for its caller, `#<number>` of its check if the caller has
+--       its approval will be held, `+<ms>` if its place is kept for its caller, `^<ms>` if it then waits no longer than that, `#<number>` of its check if the caller has
 --       chosen its id, `|` and its lane or group as lists.parse in queue/lists reads it, and `@` and the holder if its check
 --       has named one
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
@@ -63,6 +63,12 @@ local function takes_from_earlier(call, record, waiter, newest)
   return replica == call.replica and tonumber(number) < waiter.number
 end
 
+-- Whether a waiter has an older place than its request, which another check has brought back after Redis had lost its memory.
+local function is_older(record, waiter)
+  return record and record.is == named_requests.WAITING and waiter.ticket < record.ticket
+    and waiter.hits == record.hits and waiter.hold == record.hold
+end
+
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
 -- `record`: of its request. `lapses`: from `approvals.find`. `newest`: the number of the newest check asked about with the id,
 -- which has the place if Redis has lost the record.
@@ -92,6 +98,18 @@ end
 local function approved_claim(call, waiter, lapses)
   local claim = named_requests.claim(waiter.request_id, waiter.owner)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
+end
+
+-- Gives requests their older places, if these are from before Redis lost the key: otherwise a release has withdrawn the earlier
+-- request. `waiters`: with these, as asked about.
+local function move_to_older_places(keys, state, call, waiters)
+  for _, waiter in ipairs(waiters) do
+    local record = named_requests.find(keys, waiter.request_id)
+    if is_older(record, waiter) and recovery.is_older_than_key(keys, state, waiter.ticket) then
+      queue.move(keys, state, call, record, waiter)
+      state.made_room = true
+    end
+  end
 end
 
 -- Gives requests that belong to earlier checks to these. `records`: of the requests, by the ids.
@@ -128,12 +146,12 @@ local function run(KEYS, ARGV)
 
   local ids, waiters, named, newest = {}, {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, keep, number, list, holder =
-      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
+    local ticket, hits, hold, keep, max_wait, number, list, holder =
+      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)%^?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
       request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
-      holder = holder ~= '' and holder or nil,
+      max_wait = tonumber(max_wait), holder = holder ~= '' and holder or nil,
       list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
@@ -143,7 +161,7 @@ local function run(KEYS, ARGV)
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
-  local heard, unheard, approved_before, unrecorded, later = {}, {}, {}, {}, {}
+  local heard, unheard, approved_before, unrecorded, later, older = {}, {}, {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.request_id
     local lapses, record = approved[id], waiter.owner and records[id]
@@ -152,6 +170,7 @@ local function run(KEYS, ARGV)
     later[#later + 1] = is_later and waiter or nil
     if reason then
       heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
+      older[#older + 1] = is_older(record, waiter) and waiter or nil
     elseif lapses and not (record and record.is == named_requests.WAITING) then
       approved_before[#approved_before + 1] = waiter
     else
@@ -191,6 +210,7 @@ local function run(KEYS, ARGV)
   end
   in_force.take_for_waiters(keys, state, call)
   take_from_earlier(keys, state, call, later, records)
+  move_to_older_places(keys, state, call, older)
   restore_records(keys, state, call, unrecorded, approved)
   if #missing > 0 then
     queue.rejoin(keys, state, call, missing)

@@ -12,6 +12,7 @@
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
+local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
@@ -81,12 +82,14 @@ local function run(KEYS, ARGV)
     local record = records[id]
     if record and record.is == named_requests.WAITING then
       replies[i] = {}
-      waiting[#waiting + 1], places[#places + 1] = record, i
+      if state and not heads.has_waited_too_long(tally, record, call.now_ms) then
+        waiting[#waiting + 1], places[#places + 1] = record, i
+      end
     else
       replies[i] = describe_approval(keys, state, call, id, record)
     end
   end
-  if state and #waiting > 0 then
+  if #waiting > 0 then
     -- After approvals: this counts in the state those who would be served now.
     for i, reply in ipairs(describe_places(keys, state, call, tally, waiting)) do
       replies[places[i]] = reply

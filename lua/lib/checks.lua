@@ -162,12 +162,15 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         local owner = owner_of(call, batch, i)
         joining[#joining + 1] = {
           request_id = id, ticket = reply, hits = hits, hold = hold, holder = holder, keep = keep_of(batch, i), owner = owner,
-          list = list,
+          list = list, max_wait = longest_wait,
         }
         if owner then
           known_requests.begin(keys, id)
         end
       end
+    end
+    if terms.takes_rest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
+      key_limits.take_rest(state, call, hits, list_id)
     end
     replies[i + verdicts.HEAD] = reply
   end
@@ -204,7 +207,7 @@ local function named_check(call, batch, i)
   local longest_wait = longest_waits and longest_waits[i]
   return {
     request_id = batch.ids[i], owner = owner, hits = hits, hold = hold, holder = holder, keep = keep_of(batch, i),
-    longest_wait = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
+    max_wait = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
     has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
 end
@@ -216,6 +219,10 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     local named = named_check(call, batch, i)
     if named then
       decided[id] = known_requests.answer(keys, state, call, named)
+      if named.list_of_place then
+        state.told_lists = state.told_lists or {}
+        table.insert(state.told_lists, digits(i) .. '=' .. named.list_of_place)
+      end
     end
     if decided[id] == verdicts.WAIT_EXPIRED then
       -- The place that has ended may have been the head's.
@@ -227,9 +234,6 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
-      if named then
-        known_requests.begin(keys, id)
-      end
       approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
       lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then
@@ -302,6 +306,7 @@ local function read_terms(special)
     holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
     max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
     ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
+    takes_rest = said.takes_rest,
     -- Earlier versions do not send it.
     waiter = said.waiter or '',
   }
@@ -380,6 +385,9 @@ function checks.decide(call, batch, values)
   end
   if lapsed > 0 then
     replies[2] = replies[2] .. '!' .. digits(lapsed)
+  end
+  if state.told_lists then
+    replies[2] = replies[2] .. '\n' .. table.concat(state.told_lists, '\n')
   end
   return replies
 end

@@ -75,6 +75,13 @@ function in_force.length_of_next_window(state, rules)
   return (rules and not state.window_is_set and rules or state).own.window
 end
 
+-- The maximum of the next window if other limits come into force with it, else nil. `rules`: as above.
+function in_force.max_of_next_window(state, call, rules)
+  if rules and not in_force.has_window_of_rules(state, call) then
+    return state.max_is_set and state.own.max or rules.own.max
+  end
+end
+
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
 function in_force.awaits_boundary(keys, state, call)
   return waits_for_boundary(state, call) and in_force.may_change(keys, state, call)

@@ -5,6 +5,7 @@ local calendars = require 'lib/calendars'
 local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
 local full_memory = require 'lib/full-memory'
+local held = require 'limits/held'
 local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
@@ -140,8 +141,8 @@ function instance.open(keys, call, state, terms)
   end
   key_limits.take_calendars(state, call)
   full_memory.write_first(keys.state, call, state)
-  -- Replicas with waiters know this time, or an earlier one. Without a ticket nobody has waited.
-  state.known_room_at = state.ticket > 0 and room.at(state, call)
+  -- Replicas with waiters know these times, or earlier ones. Without a ticket nobody has waited.
+  state.known_room_at, state.known_lapse = state.ticket > 0 and room.at(state, call), held.first_lapse(state)
   if clock_step.begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)

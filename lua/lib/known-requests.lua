@@ -3,6 +3,7 @@
 
 local holders = require 'lib/holders'
 local holds = require 'lib/holds'
+local lists = require 'queue/lists'
 local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
 local queue = require 'queue/queue'
@@ -31,22 +32,22 @@ end
 
 -- Whether the longest wait of a request is over. While its place is kept, that begins with its ticket.
 local function has_waited_too_long(call, check, record)
-  return check.keep and check.longest_wait
-    and call.now_ms - math.floor(record.ticket / 1000) >= check.longest_wait
+  return check.keep and check.max_wait and call.now_ms - math.floor(record.ticket / 1000) >= check.max_wait
 end
 
 local function take_place(keys, state, call, check, record)
-  if record.owner == check.owner then
-    -- The call is sent again.
-    return record.ticket
-  elseif not check.can_wait or has_waited_too_long(call, check, record) then
-    known_requests.withdraw(keys, state, call, record, 'taken_over')
-    return verdicts.WAIT_EXPIRED
-  elseif check.has_no_place then
-    return verdicts.NO_PLACE
+  -- The same owner: the call is sent again.
+  if record.owner ~= check.owner then
+    if not check.can_wait or has_waited_too_long(call, check, record) then
+      known_requests.withdraw(keys, state, call, record, 'taken_over')
+      return verdicts.WAIT_EXPIRED
+    elseif check.has_no_place then
+      return verdicts.NO_PLACE
+    end
+    known_requests.end_wait(state, record, 'taken_over')
+    queue.take_over(keys, state, call, record, check)
   end
-  known_requests.end_wait(state, record, 'taken_over')
-  queue.take_over(keys, state, call, record, check)
+  check.list_of_place = lists.describe_place(keys, record.place)
   return record.ticket
 end
 
@@ -73,7 +74,7 @@ local function was_taken_over(call, check, record)
 end
 
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, holder,
--- keep, owner, longest_wait, can_wait and has_no_place.
+-- keep, owner, max_wait, can_wait and has_no_place. It gets `list_of_place` with a place that it has taken over.
 function known_requests.answer(keys, state, call, check)
   local record = named_requests.find(keys, check.request_id)
   if record and unclaimed_approvals.is_lost(keys, state, record) then
@@ -112,8 +113,8 @@ function known_requests.answer(keys, state, call, check)
   return verdicts.APPROVED
 end
 
--- A request that was not known gets an approval or a place: a settle must not take it for an earlier one with its id that was
--- withdrawn. While its checks are denied, it is the earlier one.
+-- A request that was not known gets a place: a settle must not take it for an earlier one with its id that was withdrawn. While
+-- its checks are denied, it is the earlier one.
 function known_requests.begin(keys, id)
   past_requests.forget(keys, id)
 end

@@ -8,6 +8,7 @@ local recovery = require 'lib/recovery'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local look_serving = {}
 
@@ -18,8 +19,9 @@ end
 
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
+  local held_before = {}
   for i, limit in ipairs(state.limits) do
-    limit:count(limit:free() - left.limits[i].free)
+    held_before[i] = limit:held(state)
   end
   for _, waiter in ipairs(served) do
     local held_millis = waiter.keep or waiter.hold
@@ -28,8 +30,13 @@ local function count_served(state, call, served, left)
       local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
       holds.note_held(state, waiter.hits, 1, lists.lane_of(waiter.list))
       holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
-      state.unclaimed = state.unclaimed + (waiter.hold and 0 or 1)
     end
+    if waiter.keep then
+      unclaimed_approvals.note(state, waiter.hold)
+    end
+  end
+  for i, limit in ipairs(state.limits) do
+    limit:count(limit:free() - left.limits[i].free, limit:held(state) - held_before[i])
   end
   state.served = call.now_ms
 end

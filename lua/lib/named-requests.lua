@@ -1,6 +1,6 @@
 -- The requests whose ids their callers have chosen. Ids that Sluice makes have no record, and cost nothing. Hashes have the
 -- records, request id -> `<hits>:<hold in ms, or 0>:<owner>`, with `+<ms>` after the hold if the place is kept for its
--- caller that long, and before that the outcome of a request that waits no more:
+-- caller that long, then `^<ms>` if it waits no longer than that, and before all that the outcome of a request that waits no more:
 --   records                   the requests that wait
 --   granted                   `granted:`, the requests whose approvals are kept for their callers (lib/unclaimed-approvals)
 --   outcomes                  `approved:` or `released:`, of requests that were approved since the last generation ended
@@ -72,18 +72,20 @@ local function parse(id, text)
   if not text then
     return nil
   end
-  local outcome, hits, hold, keep, owner = string.match(text, '^(%a*):?(%d+):(%d+)%+?(%d*):(.*)$')
+  local outcome, hits, hold, keep, max_wait, owner = string.match(text, '^(%a*):?(%d+):(%d+)%+?(%d*)%^?(%d*):(.*)$')
   keep = tonumber(keep)
   return {
     request_id = id, is = outcome == '' and WAITING or outcome, hits = tonumber(hits),
-    hold = tonumber(hold) > 0 and tonumber(hold) or nil, keep = keep, owner = owner, replica_id = replica_of(owner, keep),
+    hold = tonumber(hold) > 0 and tonumber(hold) or nil, keep = keep, max_wait = tonumber(max_wait),
+    owner = owner, replica_id = replica_of(owner, keep),
   }
 end
 
 local function format(is, request)
   local outcome = is == WAITING and '' or is .. ':'
   local keep = request.keep and '+' .. digits(request.keep) or ''
-  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. keep .. ':' .. request.owner
+  local max_wait = is == WAITING and request.keep and request.max_wait and '^' .. digits(request.max_wait) or ''
+  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. keep .. max_wait .. ':' .. request.owner
 end
 
 -- Finds what a hash has of ids: their records, or nil. Returns the ids of which it has none.
@@ -151,7 +153,7 @@ local function note_change(state, call)
 end
 
 -- Writes the records of requests, which may have had others. `is`: what becomes of them all. `requests`: of each request_id,
--- hits, hold, keep and owner.
+-- hits, hold, keep, max_wait and owner.
 function named_requests.write(keys, state, call, is, requests)
   if #requests == 0 then
     return
@@ -192,7 +194,7 @@ function named_requests.forget_waiting(keys, state, ids)
 end
 
 -- Gives waiters, a list of { request_id, replica_id }, the owners in their records, the ids under which their places count,
--- and for how many ms these are kept.
+-- for how many ms these are kept, and how long they wait at most.
 function named_requests.resolve(keys, state, waiters)
   if state.named == 0 or #waiters == 0 then
     return
@@ -204,7 +206,8 @@ function named_requests.resolve(keys, state, waiters)
   for i, text in ipairs(chunks.list('HMGET', records_name(keys), ids)) do
     local record = parse(ids[i], text)
     if record then
-      waiters[i].owner, waiters[i].replica_id, waiters[i].keep = record.owner, record.replica_id, record.keep
+      waiters[i].owner, waiters[i].replica_id = record.owner, record.replica_id
+      waiters[i].keep, waiters[i].max_wait = record.keep, record.max_wait
     end
   end
 end

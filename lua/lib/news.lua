@@ -3,7 +3,8 @@
 -- one.
 
 local digits = require 'lib/digits'
-local key_limits = require 'limits/key-limits'
+local held = require 'limits/held'
+local kinds = require 'limits/kinds'
 local limits_text = require 'lib/limits-text'
 local queue = require 'queue/queue'
 local room = require 'lib/room'
@@ -17,9 +18,10 @@ function news.are_due(keys, state, call)
     return true
   end
   -- Replicas may know a later time, at which several hits fit that the head needs.
-  local depends_on_hits = #state.limits > 1 or key_limits.have_pace(state)
+  local depends_on_hits = #state.limits > 1 or not kinds.has_boundary(state.own)
   local has_earlier = state.known_room_at and (
-    room.at(state, call) < state.known_room_at or (depends_on_hits and (state.released_at or state.limits_changed))
+    room.at(state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
+    or (depends_on_hits and (state.released_at or state.limits_changed))
   )
   return has_earlier
     and queue.count_waiting(keys, state, call) > 0

@@ -14,7 +14,7 @@ local plain_checks_in_period = {}
 local function shared_state(declared, start)
   local state = declared.shared_state
   if not state then
-    state = { own = kinds.begin(declared, start), held = 0, held_ids = 0, first_lapse = 0 }
+    state = { own = kinds.begin(declared, start), held = 0, held_ids = 0, first_lapse = 0, unclaimed = 0, unclaimed_held = 0 }
     declared.shared_state = state
   end
   local own = state.own

@@ -1,5 +1,6 @@
 -- When the limits of a key have room for those who wait, and what they have left.
 
+local held = require 'limits/held'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
@@ -25,43 +26,44 @@ local function at_of(state, call, limit, hits)
   return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state, hits), opens)
 end
 
--- The same for all limits of a key that count a list, or, without one, all lists: when all that are full have room, or, if none
--- is full, when any has more.
-local function at_of_all(state, call, hits, list)
-  local full_until, more_at = nil, math.huge
+-- Waiters that are let go at an even pace are settled no more often than this, in ms.
+local LEAST_BETWEEN_SETTLES = 20
+
+-- Whether the holds of a key are full, so that a lapse may let the next one begin.
+local function are_holds_full(state)
+  return state.max_holds > 0 and state.held_ids - state.unclaimed >= state.max_holds
+end
+
+-- When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
+-- when any has more or a hold may begin. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what
+-- limits count it.
+local function at_for(state, call, waiter)
+  local lacking_until, more_at = nil, waiter.hold and are_holds_full(state) and held.first_lapse(state) or math.huge
   for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) then
-      local time = limit:room_at(state, hits)
-      if limit:is_full(state, call) or not limit:fits(hits) then
-        full_until = math.max(full_until or 0, time)
+    if kinds.counts_list(limit, waiter.list and waiter.list.id) then
+      local time = limit:room_at(state, waiter.hits)
+      if limit:is_full(state, call) or not limit:fits_into(limit:free(), waiter.hits) then
+        lacking_until = math.max(lacking_until or 0, time)
       end
       more_at = math.min(more_at, time)
     end
   end
   local opens = closed_until(state)
-  return opens > 0 and not full_until and opens or math.max(full_until or more_at, opens)
+  return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
 end
 
--- Waiters that are let go at an even pace are settled no more often than this, in ms.
-local LEAST_BETWEEN_SETTLES = 20
-
--- When there may be room for a waiter with these hits, or for any.
-local function at_for(state, call, hits, list)
-  if #state.limits == 1 then
-    return at_of(state, call, state.own, hits)
-  end
-  return at_of_all(state, call, hits, list)
-end
+-- One hit, which the limits have no room for that count all lists.
+local ANYBODY = { hits = 1 }
 
 -- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
 -- more than is free.
 function room.at(state, call)
   local time = math.huge
   for _, head in ipairs(state.stopped_heads or {}) do
-    time = math.min(time, at_for(state, call, head.hits, head.list and head.list.id))
+    time = math.min(time, at_for(state, call, head))
   end
   if not state.stopped_heads then
-    time = at_for(state, call, 1)
+    time = #state.limits == 1 and at_of(state, call, state.own, 1) or at_for(state, call, ANYBODY)
   end
   if state.served > 0 and key_limits.have_pace(state) then
     time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
@@ -100,12 +102,19 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   local micros = room.micros_to(keys, state, call)
   if list then
     -- The waiters of other lists may need more.
-    micros = math.min(micros, micros_until(at_for(state, call, hits, list), call))
+    micros = math.min(micros, micros_until(at_for(state, call, { hits = hits, list = { id = list } }), call))
   end
-  local length = in_force.length_of_next_window(state, in_force.rules_of_next_window(keys, state, call))
+  local rules = in_force.rules_of_next_window(keys, state, call)
+  local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)
   for i, limit in ipairs(state.limits) do
     if kinds.counts_list(limit, list) then
-      micros = math.max(micros, limit:micros_to_turn(state, call, before, hits, i == 1 and length or limit.window))
+      local is_own = i == 1
+      local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
+      if max and not (is_own and kinds.is_same(limit, rules.own)) then
+        -- Another limit may take its place then.
+        turn = math.min(turn, micros_until(state.own:ends(), call))
+      end
+      micros = math.max(micros, turn)
     end
   end
   return micros

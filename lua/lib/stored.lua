@@ -41,7 +41,7 @@ local NO_MORE = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
-    has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, goes_on = 0, virtual_time = 0,
+    has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
     lane_holds = {},
   },
 }
@@ -82,17 +82,18 @@ local function format_holds(state)
   )
 end
 
--- The field `unclaimed` (lib/unclaimed-approvals): `<how many take no hold>:<how many have lapsed>`.
+-- The field `unclaimed` (lib/unclaimed-approvals): `<how many take no hold>:<how many have lapsed>:<how many take a hold>`.
 local function read_unclaimed(state, text)
-  local unclaimed, lapsed = string.match(text, '^(%d+):(%d+)$')
-  state.unclaimed, state.lapsed_unclaimed = tonumber(unclaimed), tonumber(lapsed)
+  -- Earlier versions do not count those that take a hold.
+  local unclaimed, lapsed, with_hold = string.match(text, '^(%d+):(%d+):?(%d*)$')
+  state.unclaimed, state.lapsed_unclaimed, state.unclaimed_held = tonumber(unclaimed), tonumber(lapsed), tonumber(with_hold) or 0
 end
 
 local function format_unclaimed(state)
-  if state.unclaimed == 0 and state.lapsed_unclaimed == 0 then
+  if state.unclaimed + state.lapsed_unclaimed + state.unclaimed_held == 0 then
     return 0
   end
-  return digits(state.unclaimed) .. ':' .. digits(state.lapsed_unclaimed)
+  return string.format('%.0f:%.0f:%.0f', state.unclaimed, state.lapsed_unclaimed, state.unclaimed_held)
 end
 
 -- The version before sets `blocked` where this one sets `serving`: somebody waits, and the limits have room.

@@ -4,6 +4,7 @@
 --
 -- The state's field `unclaimed` has:
 --   unclaimed           how many of them are not held once they are claimed. So they take none of the holds that a key may have
+--   unclaimed_held      how many are
 --   lapsed_unclaimed    how many have lapsed since a reply told how many
 
 local holds = require 'lib/holds'
@@ -14,11 +15,19 @@ local stored = require 'lib/stored'
 
 local unclaimed_approvals = {}
 
+local function count(state, hold, added)
+  local name = hold and 'unclaimed_held' or 'unclaimed'
+  more.set(state, name, math.max(0, state[name] + added))
+end
+
+-- An approval is kept for its caller. `hold`: how long it is held once it is claimed, or nil.
+function unclaimed_approvals.note(state, hold)
+  count(state, hold, 1)
+end
+
 -- It is kept for nobody any more.
 local function note_end(state, record)
-  if not record.hold then
-    more.set(state, 'unclaimed', math.max(0, state.unclaimed - 1))
-  end
+  count(state, record.hold, -1)
 end
 
 -- Whether somebody has removed the state that counts an approval, or its hold. A check must not take what nothing counts.
@@ -75,9 +84,10 @@ function unclaimed_approvals.end_lapsed(keys, state, ids)
     unclaimed_approvals.note_lapse(state)
   end
   named_requests.forget_granted(keys, lapsed)
-  if not stored.has_holds(state) and state.unclaimed > 0 then
+  if not stored.has_holds(state) then
     -- A version that does not know them has ended some.
     more.set(state, 'unclaimed', 0)
+    more.set(state, 'unclaimed_held', 0)
   end
 end
 

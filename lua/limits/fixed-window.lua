@@ -20,7 +20,8 @@ local held = require 'limits/held'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
-local fixed_window = { has_boundary = true }
+-- `counts_held`: held approvals count in each window.
+local fixed_window = { has_boundary = true, counts_held = true }
 fixed_window.__index = fixed_window
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
@@ -201,7 +202,8 @@ function fixed_window:take_all(keys, state, call, ids)
   self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
 end
 
--- Counts what approvals take in this call alone: it has no id, and is not written.
+-- Counts what approvals take in this call alone: it has no id, and is not written. The second argument: how much of that held
+-- ones take, which the state counts already.
 function fixed_window:count(taken)
   self.used = self.used + taken
 end
@@ -282,11 +284,9 @@ end
 -- all of the maximum, the window's end makes no room. Where a kind can say it: when there is room for a number of hits,
 -- which the head of the queue needs; without one, when one more hit fits.
 function fixed_window:room_at(state)
-  local window_end, first_lapse = self.surplus > 0 and self.reported_until or self:ends(), state.first_lapse
-  if self.keeps or first_lapse == 0 then
-    return window_end
-  end
-  return self:held(state) < self.max and math.min(window_end, first_lapse) or first_lapse
+  local window_end = self.surplus > 0 and self.reported_until or self:ends()
+  local lapse = held.next_lapse(self, state)
+  return lapse < math.huge and self:held(state) >= self.max and lapse or math.min(window_end, lapse)
 end
 
 -- When the window ends that comes this many windows after its own, in ms since 1970. `later`: the length of later windows.
@@ -295,21 +295,24 @@ function fixed_window:end_after(windows, later)
 end
 
 -- The fewest microseconds until a check would have its turn, if nothing was given back before; 0 if there is room.
--- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one.
-function fixed_window:micros_to_turn(state, call, before, hits, later)
+-- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one. `later_max`:
+-- their maximum, or nil if it stays.
+function fixed_window:micros_to_turn(state, call, before, hits, later, later_max)
   local most = hits == 1 and self:capacity(state, call) or self.max
-  local missing = before + math.min(self:taken_of(hits), most) - math.max(0, most - self.used)
-  if missing <= 0 then
+  local free = math.max(0, most - self.used)
+  if before + math.min(self:taken_of(hits), most) <= free then
     return 0
   end
+  local later_most = later_max or most
+  local missing = before + math.min(self:taken_of(hits), later_most) - free
   if ends_report_first(self) then
-    local opens = math.max(0, most - self.used + self.surplus) - math.max(0, most - self.used)
+    local opens = math.max(0, most - self.used + self.surplus) - free
     if missing <= opens then
       return self.reported_until * 1000 - call.now_us
     end
     missing = missing - opens
   end
-  return self:end_after(math.ceil(missing / most) - 1, later) * 1000 - call.now_us
+  return self:end_after(math.max(0, math.ceil(missing / later_most) - 1), later) * 1000 - call.now_us
 end
 
 -- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.

@@ -24,6 +24,18 @@ function held.taken_of(limit, state)
   return limit.counts == 'hits' and hits or ids
 end
 
+-- No hold lapses before this time, in ms since 1970; math.huge if there is none.
+function held.first_lapse(state)
+  return state.first_lapse > 0 and state.first_lapse or math.huge
+end
+
+-- When the next lapse may make room in a limit, in ms since 1970; math.huge if none may. An approval that nobody has claimed is
+-- given back to every limit, and another one only where it counts as a held one.
+function held.next_lapse(limit, state)
+  local counts_held = limit.counts_held and not limit.keeps
+  return (counts_held or state.unclaimed + state.unclaimed_held > 0) and held.first_lapse(state) or math.huge
+end
+
 -- The holds by lane with these more in a lane. `lane`: nil for none.
 function held.with(lane_holds, lane, hits, ids)
   if not lane then

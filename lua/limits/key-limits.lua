@@ -371,6 +371,16 @@ function key_limits.amend(keys, state, id, hits, is_held)
   return ask_all(state, 'amend', keys, state, id, hits, is_held)
 end
 
+-- A check that is denied takes what is left of the fixed windows by hits that lack room for it, as if a vendor had reported that
+-- nothing remains.
+function key_limits.take_rest(state, call, hits, list)
+  for _, limit in ipairs(state.limits) do
+    if kinds.has_boundary(limit) and limit.counts == 'hits' and kinds.counts_list(limit, list) and not limit:fits(hits) then
+      limit:report(state, call, 0)
+    end
+  end
+end
+
 -- Gives hits back without the approvals that took them, in the fixed windows that count a lane, or, without one, all checks.
 -- Returns how many the own limit has given back.
 function key_limits.refund(state, hits, lane)

@@ -26,7 +26,7 @@ end
 
 -- Whether a limit counts the checks of a list (queue/lists), or, for nil, those that have no lane.
 function kinds.counts_list(limit, list)
-  return not limit.lanes or (list ~= nil and limit.lanes[list] ~= nil)
+  return not limit.lanes or limit.lanes[list or ''] == true
 end
 
 -- Whether a limit, of a state or of rules, counts in windows, at whose ends other rules come into force.

@@ -15,7 +15,7 @@ local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
 
-local sliding_window = {}
+local sliding_window = { counts_held = true }
 sliding_window.__index = sliding_window
 
 function sliding_window.begin(declared, start)
@@ -172,8 +172,9 @@ function sliding_window:take_all(keys, state, call, ids)
   end
 end
 
-function sliding_window:count(taken)
-  add_to_step(self, self.number, taken)
+function sliding_window:count(taken, of_held)
+  add_to_step(self, self.number, taken - of_held)
+  self.used = self.used + of_held
 end
 
 function sliding_window:hold(hits, ids)
@@ -225,17 +226,23 @@ local function end_of(self, number)
   return self.step_start + (number - self.number + self.steps + 1) * self.step
 end
 
--- When it has more room: when the oldest step with approvals ends to count, or a hold lapses.
-function sliding_window:room_at(state)
-  local oldest
-  for number in pairs(self.sums) do
-    oldest = math.min(oldest or number, number)
+-- When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count that
+-- take so much, or a hold lapses. More than the maximum may count, after a correction or with a lower maximum.
+function sliding_window:room_at(state, hits)
+  local lapse, number = held.next_lapse(self, state), self.number - self.steps
+  local missing = math.max(1, self.used - self.max + math.min(self:taken_of(hits or 1), self.max))
+  while number < self.number and missing > (self.sums[number] or 0) do
+    missing, number = missing - (self.sums[number] or 0), number + 1
   end
-  local step_end = oldest and end_of(self, oldest) or self.start + self.window
-  if self.keeps or state.first_lapse == 0 then
-    return step_end
+  if missing <= (self.sums[number] or 0) then
+    return math.min(end_of(self, number), lapse)
   end
-  return self:held(state) < self.max and math.min(step_end, state.first_lapse) or state.first_lapse
+  local period_end = self.start + self.window
+  if self:fits(hits or 1) then
+    return math.min(period_end, lapse)
+  end
+  -- The rest is held.
+  return lapse < math.huge and lapse or period_end
 end
 
 -- Whoever is approved now or when a step ends has room again a window later. So each `max` hits take one more round of

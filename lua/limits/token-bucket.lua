@@ -23,6 +23,7 @@
 -- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
 
 local digits = require 'lib/digits'
+local held = require 'limits/held'
 local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
@@ -313,19 +314,21 @@ function token_bucket:amend(keys, state, id, hits)
   return true
 end
 
--- When this number of hits fits, or, if it fits already, when one more hit does than now; in ms since 1970.
-function token_bucket:room_at(_, hits)
-  if self.max == 0 then
-    return self.start + self.window
-  end
+-- When this number of hits has drained, or, if it fits already, one more hit than now; in ms since 1970.
+local function drained_at(self, hits)
   local wanted = math.min(self:taken_of(hits or 1), self:burst())
   if not hits or wanted <= self:free() + EPSILON then
     wanted = math.max(1, math.floor(self:free() + EPSILON) + 1)
   end
-  if wanted > self:burst() then
+  if self.max == 0 or wanted > self:burst() then
     return self.start + self.window
   end
   return (self.now_us + self:micros_to_drain(wanted - self:free())) / 1000
+end
+
+-- The same, or when an approval may be given back that nobody has claimed.
+function token_bucket:room_at(state, hits)
+  return math.min(drained_at(self, hits), held.next_lapse(self, state))
 end
 
 function token_bucket:micros_to_turn(_, _, before, hits)

@@ -13,14 +13,15 @@ local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local turn_walk = require 'queue/turn-walk'
+local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local heads = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
 
--- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, owner, list, is_waiting }. `list`: nil
--- without a lane or a group.
+-- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, max_wait, owner, list, is_waiting }.
+-- `list`: nil without a lane or a group.
 -- `has_withdrawn`: there may be withdrawn entries, or one entry twice.
 function heads.read_entries(keys, state, texts, has_withdrawn)
   local read, ids = {}, {}
@@ -108,7 +109,7 @@ function heads.take(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
   local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
   local ids, terms, claims, gone, left, stopped = {}, {}, {}, {}, {}, {}
-  local taken, has_terms, unclaimed, entry = 0, false, 0, nil
+  local taken, has_terms, entry = 0, false, nil
   while #ids < most do
     entry = walk:next()
     if not entry then
@@ -132,15 +133,17 @@ function heads.take(keys, state, call, room, most, approve)
       ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
       terms[#terms + 1] = terms_of(entry)
       has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
-      unclaimed = unclaimed + (entry.keep and not entry.hold and 1 or 0)
     end
   end
   if has_terms then
     holders.resolve(keys, state, terms)
   end
   approve(ids, (has_terms or state.lists) and terms or nil, claims)
-  -- lib/unclaimed-approvals
-  state.unclaimed = state.unclaimed + unclaimed
+  for _, waiter in ipairs(left) do
+    if waiter.is_approved and waiter.keep then
+      unclaimed_approvals.note(state, waiter.hold)
+    end
+  end
   named_requests.leave_queue(keys, state, call, left)
   if tally.places == 0 or (taken == 0 and #stopped == 0) then
     -- The list is at its end.
@@ -153,10 +156,18 @@ function heads.take(keys, state, call, room, most, approve)
   return taken, not entry and #stopped > 0 and stopped or nil
 end
 
+-- Whether a kept place has outlived its longest wait, and its replica too, which would have ended it. `waiter`: an entry or a record.
+function heads.has_waited_too_long(tally, waiter, now_ms)
+  return waiter.max_wait ~= nil and now_ms - math.floor(tonumber(waiter.ticket) / 1000) >= waiter.max_wait
+    and replicas.own_lease_ends(replicas.of(tally, waiter.replica_id)) <= now_ms
+end
+
 -- Whether an entry is of a waiter that counts: not of one of a dead replica, of which there is none in a recovery.
 function heads.counts(state, tally, entry, now_ms)
-  return entry.is_waiting
-    and (recovery.is_on(state) or replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms))
+  return entry.is_waiting and (
+    recovery.is_on(state)
+    or (replicas.is_alive(replicas.of(tally, entry.replica_id), now_ms) and not heads.has_waited_too_long(tally, entry, now_ms))
+  )
 end
 
 -- The order key of a check that joined now. `list`: its lane or group. `virtual_time`: of the groups, if any wait.

@@ -21,6 +21,7 @@
 -- last, as in start-time fair queueing.
 
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local more = require 'lib/more'
 local weight = require 'lib/weight'
@@ -174,7 +175,6 @@ end
 local function begin_kind(state, kind)
   if not has_kind(state, kind) then
     table.insert(state.lists, kind)
-    more.changed(state)
   end
 end
 
@@ -309,6 +309,19 @@ function lists.split_waiting(value)
   return ticket, id ~= '' and id or lists.FIFO
 end
 
+-- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads. `place`: a value of
+-- the hash `waiting`.
+function lists.describe_place(keys, place)
+  local ticket, id = lists.split_waiting(place)
+  if id == lists.FIFO then
+    return ''
+  end
+  local start = id .. ' ' .. ticket
+  local entry = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
+  local _, _, _, _, _, _, parameter = entries.split(entry or '')
+  return parameter and id .. ':' .. digits(parameter) or ''
+end
+
 -- Finds the heads again from the entries. All groups begin again. `tickets`: of the waiters, as a set. Without the state,
 -- a withdrawal leaves its entry here.
 local function restore_heads(keys, state, tickets)
@@ -320,6 +333,7 @@ local function restore_heads(keys, state, tickets)
   redis.call('UNLINK', keys.queue, built_names(keys))
   state.lists = {}
   lists.add(keys, state, left)
+  more.changed(state)
 end
 
 local function has_lost_heads(keys, state)

@@ -353,6 +353,19 @@ function queue.take_over(keys, state, call, record, check)
   named_requests.write(keys, state, call, named_requests.WAITING, { check })
 end
 
+-- A request gets an older place, which the caller has known. It still belongs to the check that has brought it back. `record`: of
+-- the request. `waiter`: with the older place, as for `queue.join`.
+function queue.move(keys, state, call, record, waiter)
+  local tally = queue.read(keys, state, call)
+  local lease_ends = replicas.of(tally, record.replica_id).lease_ends
+  queue.withdraw(keys, state, call, { record.request_id }, record.replica_id)
+  queue.rejoin(keys, state, call, { waiter })
+  replicas.add_places(tally, replicas.id_of(call.replica, waiter.keep), -1, call.now_ms)
+  replicas.of(tally, record.replica_id).lease_ends = lease_ends
+  replicas.add_places(tally, record.replica_id, 1, call.now_ms)
+  named_requests.write(keys, state, call, named_requests.WAITING, { record })
+end
+
 function queue.sort(keys, state, call)
   -- A list in which nobody waits would be stored without an expiry. Several lists are always in order.
   if queue.read(keys, state, call).places > 0 and not state.lists then

@@ -49,4 +49,16 @@ export const EQUIVALENT = [
       'succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key >= last_key)',
     reason: 'each batch has two names or more, so that one name is never left',
   },
+  {
+    file: 'lua/queue/lists.lua',
+    line: 'return first_of(keys, id, 1)[1]',
+    other: 'return first_of(keys, id, 2)[1]',
+    reason: 'the first of two entries is the first one',
+  },
+  {
+    file: 'src/limiter/memory/limits/fixed-window.ts',
+    line: 'return this.#surplus > 0 && this.window.reportedUntil < this.window.end;',
+    other: 'return this.#surplus >= 0 && this.window.reportedUntil < this.window.end;',
+    reason: 'where nothing is reported, a report that ends adds nothing and makes no room',
+  },
 ];

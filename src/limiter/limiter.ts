@@ -85,6 +85,11 @@ export interface CheckRequest {
    * since the approval or its last renewal. Undefined: the approval counts in its window only.
    */
   readonly holdMillis?: number | undefined;
+  /**
+   * With several hits: if the limits deny it, it takes the rest of each fixed window by hits that lacks room for it. Nobody
+   * else is approved by such a limit until its window ends. Nothing exceeds a maximum.
+   */
+  readonly takesRest?: boolean | undefined;
   /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */
   readonly holder?: string | undefined;
   /** The list that it belongs to. Undefined: the key has one list, first come, first served. */

@@ -42,11 +42,12 @@ export class Waiter {
   readonly holdMillis: number | undefined;
   /** Undefined unless its check has named one. */
   readonly holder: string | undefined;
-  /** Undefined if its key has one list. */
-  readonly list: QueueList | undefined;
+  /** In which list its place is: one that it has taken over keeps its own. Undefined if its key has one list. */
+  list: QueueList | undefined;
   /** Undefined if its place ends with the check. */
   readonly keepMillis: number | undefined;
-  readonly #maxWaitMillis: number | undefined;
+  /** Undefined if it waits for as long as it takes. */
+  readonly maxWaitMillis: number | undefined;
   readonly #answerMillis: number | undefined;
   readonly #onPlaceEnded: (() => void) | undefined;
 
@@ -70,7 +71,7 @@ export class Waiter {
     this.holder = holder;
     this.list = list;
     this.keepMillis = keepMillis;
-    this.#maxWaitMillis = maxWaitMillis;
+    this.maxWaitMillis = maxWaitMillis;
     this.#answerMillis = answerMillis;
     this.#onPlaceEnded = onPlaceEnded;
     this.decision = new Promise((resolve, reject) => {
@@ -172,8 +173,8 @@ export class Waiter {
    * @param waitedMillis how much of it is over already
    */
   onceExpired(clock: Clock, onExpired: () => void, waitedMillis = 0): void {
-    if (this.#maxWaitMillis === undefined || this.#isOver) return;
-    this.#cancelExpiry = clock.after(Math.max(0, this.#maxWaitMillis - waitedMillis), onExpired);
+    if (this.maxWaitMillis === undefined || this.#isOver) return;
+    this.#cancelExpiry = clock.after(Math.max(0, this.maxWaitMillis - waitedMillis), onExpired);
   }
 
   /** Calls `onDue` when the check has waited for its answer as long as it can, if it is undecided then. */

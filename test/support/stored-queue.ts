@@ -127,7 +127,7 @@ export function listOf(id: string, parameter: number, maxRequests?: number): Que
 
 /** As what the place counts with a record `<hits>:<hold>[+<ms>]:<replica id>#<number>`. */
 function replicaOfOwner(record: string | undefined): string | undefined {
-  const [, keep, replicaId] = /^\d+:\d+(?:\+(\d+))?:(.*)#\d+$/.exec(record ?? '') ?? [];
+  const [, keep, replicaId] = /^\d+:\d+(?:\+(\d+))?(?:\^\d+)?:(.*)#\d+$/.exec(record ?? '') ?? [];
   return keep === undefined ? replicaId : `${replicaId}+${roundUp(Number(keep))}`;
 }
 

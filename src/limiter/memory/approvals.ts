@@ -7,6 +7,7 @@ import { createLimit, createWindow } from './limits/kinds.js';
 import { Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/queued.js';
+import type { LaterLimits } from './rules-in-force.js';
 import { isHeld, type Terms } from './terms.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -154,6 +155,11 @@ export class Approvals {
     return lacking.every(({ lanes }) => lanes) ? lacking.flatMap(({ lanes = [] }) => lanes) : 'all';
   }
 
+  /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
+  takeRest(now: number, { hits = 1, list }: Terms): void {
+    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
+  }
+
   /** Whether one takes more than the maximum of a limit that counts it. */
   exceed({ hits = 1, list }: Terms): boolean {
     return this.limitsOf(list).some((limit) => limit.isBelow(hits));
@@ -243,11 +249,21 @@ export class Approvals {
     now: number,
     before: number,
     { hits = 1, list }: Terms,
-    laterMillis: number,
+    { millis, change }: LaterLimits,
   ): number {
-    const turns = this.limitsOf(list).map((limit) =>
-      limit.millisToTurn(now, before, hits, limit === this.own ? laterMillis : limit.millis),
-    );
+    const turns = this.limitsOf(list).map((limit) => {
+      const isOwn = limit === this.own;
+      const later = isOwn ? millis : limit.millis;
+      const turn = limit.millisToTurn(
+        now,
+        before,
+        hits,
+        later,
+        isOwn ? change?.maximum : undefined,
+      );
+      // Another limit may take its place then.
+      return change && !(isOwn && change.isSame) ? Math.min(turn, change.at - now) : turn;
+    });
     return Math.max(...turns);
   }
 
@@ -298,7 +314,6 @@ export class Approvals {
    */
   takeOwn(now: number, rule: Limit): number {
     const [before, ...further] = this.#limits;
-    this.#window.dropOverride();
     if (before.continuesAs(rule)) {
       before.change(now, rule);
       return countsUntil([before]);

@@ -53,6 +53,7 @@ export class Holds {
   #hits = 0;
   /** Undefined until there is a hold in a lane. */
   #byLane: HeldByLane | undefined;
+  #unclaimed = 0;
   #unclaimedPlain = 0;
   #firstLapse = Infinity;
   /** The unclaimed ones that have lapsed since they were taken last. */
@@ -90,6 +91,11 @@ export class Holds {
   /** No hold lapses before this time. */
   get firstLapse(): number {
     return this.#firstLapse;
+  }
+
+  /** Whether any approval is kept for a caller who has not got it. It is given back when it lapses. */
+  get hasUnclaimed(): boolean {
+    return this.#unclaimed > 0;
   }
 
   /** Returns a copy to which holds may be added, and in which they may end. */
@@ -250,6 +256,7 @@ export class Holds {
   /** @param sign 1 if it is held from now on, -1 if it is not */
   #count({ hits, list, claim }: Hold, sign: 1 | -1): void {
     this.#hits += sign * hits;
+    if (claim !== 'claimed') this.#unclaimed += sign;
     if (claim === 'unclaimed plain') this.#unclaimedPlain += sign;
     if (list?.kind !== 'lane') return;
     this.#byLane ??= new HeldByLane();

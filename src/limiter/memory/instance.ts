@@ -182,9 +182,9 @@ export class Instance {
       this.#queue.approvedAtOnce(terms);
       return 'approved';
     }
-    if (decision === 'too_many_hits') return decision;
-    if (!request.canWait) {
-      if (decision !== 'key_full') this.#denied += 1;
+    if (decision === 'too_many_hits' || !request.canWait) {
+      if (request.takesRest && decision !== 'paused') this.approvals.takeRest(now, terms);
+      if (decision === 'denied' || decision === 'paused') this.#denied += 1;
       return decision;
     }
     const refusal = this.turns.refusalToWait(now, request);

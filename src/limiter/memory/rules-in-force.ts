@@ -8,6 +8,15 @@ import type { Window } from './limits/window.js';
 /** What a check sets of the limits of its key. */
 export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
 
+/** What applies after the current window of a key. Times are milliseconds of a clock. */
+export interface LaterLimits {
+  /** The length of the windows. */
+  readonly millis: number;
+  /** Undefined if no other limits come into force: when they do, the maximum of the own one, and whether it counts as before. */
+  readonly change:
+    { readonly at: number; readonly maximum: number; readonly isSame: boolean } | undefined;
+}
+
 /**
  * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima
  * are one unit, and change together.
@@ -84,10 +93,18 @@ export class RulesInForce {
     if (endsWindows && now >= window.end) window.dropOverride();
   }
 
-  /** The length of the windows after the current one, in milliseconds. */
-  laterMillis(window: Window): number {
-    const { windowMillis } = this.latestOwn;
-    return hasSettableWindow(this.latestOwn) ? window.nextMillis(windowMillis) : windowMillis;
+  /** What applies after the current window. */
+  later(window: Window): LaterLimits {
+    const own = this.latestOwn;
+    const change = this.awaitBoundary(window)
+      ? {
+          at: window.end,
+          maximum: this.#overriddenMax ?? own.maximum,
+          isSame: this.hasLatestAlgorithm,
+        }
+      : undefined;
+    const millis = hasSettableWindow(own) ? window.nextMillis(own.windowMillis) : own.windowMillis;
+    return { millis, change };
   }
 
   dropOverridesAboveCeilings(window: Window): void {

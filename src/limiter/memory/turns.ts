@@ -40,8 +40,8 @@ export class Turns {
    * @param before how many wait before it in its list, each for one hit at least; by default all
    */
   millisToTurn(now: number, waiting: Waiting, before = this.queue.countIn(waiting.list)): number {
-    const laterMillis = this.rules.laterMillis(this.approvals.window);
-    const turn = this.approvals.millisToTurn(now, before, waiting, laterMillis);
+    const later = this.rules.later(this.approvals.window);
+    const turn = this.approvals.millisToTurn(now, before, waiting, later);
     return Math.max(millisUntil(this.#leastRoomAt(waiting), now), turn);
   }
 
@@ -82,11 +82,14 @@ export class Turns {
   /** Before this time no check of a list has room: those who wait in other lists may need more than it. */
   #leastRoomAt(waiting: Waiting): number {
     const { exactRoomAt } = this;
-    return waiting.list ? Math.min(exactRoomAt, this.#roomFor(waiting)) : exactRoomAt;
+    const { hits, list } = waiting;
+    return list ? Math.min(exactRoomAt, this.#roomFor({ hits, list })) : exactRoomAt;
   }
 
-  #roomFor({ hits = 1, list }: Waiting): number {
-    return roomFor(this.approvals.limitsOf(list), hits, this.pausedUntil);
+  #roomFor({ hits = 1, holdMillis, list }: Waiting): number {
+    const { holds } = this.approvals;
+    const holdAt = holdMillis !== undefined && holds?.isFull ? holds.firstLapse : Infinity;
+    return roomFor(this.approvals.limitsOf(list), hits, holdAt, this.pausedUntil);
   }
 
   /** The heads that would be next, if only what they need keeps them waiting. */

@@ -115,6 +115,7 @@ export class CheckBatcher {
       holder,
       list,
       keepMillis,
+      takesRest,
     } = request;
     // A spread takes longer.
     this.#add(request, {
@@ -128,6 +129,7 @@ export class CheckBatcher {
       holder,
       list,
       keepMillis,
+      takesRest,
       onReply,
       onFailed,
     });

@@ -7,6 +7,7 @@ import {
 } from '../../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../../limiter/limiter.js';
 import { forEachLimit } from '../../limiter/limits.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import {
   type BatchedCheck,
   type CheckBatchReply,
@@ -23,6 +24,8 @@ export interface CheckReply {
   readonly verdict: number;
   /** If the check has a place in the queue. */
   readonly queueNews?: QueueNews | undefined;
+  /** Of a place that the check has taken over. */
+  readonly place?: { readonly list: QueueList | undefined } | undefined;
 }
 
 /** A check on its way to Redis. */
@@ -63,7 +66,7 @@ export function answerBatch(
     failBatch(checks, reply ?? unanswered());
     return;
   }
-  const { millisToRoom, queueNews, verdicts, quota: quotaAfter } = reply;
+  const { millisToRoom, queueNews, verdicts, listsOfPlaces, quota: quotaAfter } = reply;
   let hitsLeft = 0;
   let approvalsLeft = 0;
   for (let i = 0; i < checks.length; i += 1) {
@@ -94,7 +97,8 @@ export function answerBatch(
       check.onFailed(lapsedBeforeAnswer());
       continue;
     }
-    check?.onReply({ verdict, quota, millisToRoom, queueNews });
+    const place = listsOfPlaces?.has(i) ? { list: listsOfPlaces.get(i) } : undefined;
+    check?.onReply({ verdict, quota, millisToRoom, queueNews, place });
   }
 }
 

@@ -9,7 +9,7 @@ import { ownLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
-import { encodeList } from './lists-codec.js';
+import { decodeListOfPlace, encodeList } from './lists-codec.js';
 import {
   type CallerSettings,
   keysForNewWindow,
@@ -63,6 +63,8 @@ export interface BatchedCheck {
   readonly list?: QueueList | undefined;
   /** With `number`: for how long its place is kept without its caller. Undefined if the place ends with the check. */
   readonly keepMillis?: number | undefined;
+  /** With several hits: it takes what is left of the limits that deny it. */
+  readonly takesRest?: boolean | undefined;
 }
 
 export interface Overrides {
@@ -131,6 +133,8 @@ export interface CheckBatchReply {
   readonly queueNews?: QueueNews | undefined;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
+  /** In which lists the places are that checks have taken over, by the numbers of the checks. */
+  readonly listsOfPlaces?: ReadonlyMap<number, QueueList | undefined> | undefined;
   /** Too much was assumed of the key. */
   readonly neededAllNames?: boolean;
 }
@@ -239,6 +243,7 @@ function encodeSpecial(
     say('lists', checks.map(({ list }) => encodeList(list)).join(','));
   }
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
+  if (checks.some((check) => check.takesRest && hasHits(check))) say('takes_rest', 1);
   if (checks.some(isHeld)) {
     say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
     say('max_holds', maxHoldsPerKey);
@@ -307,6 +312,12 @@ export const NEEDS_ALL_NAMES = null;
 /** What `lua/check.lua` replies. */
 export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_NAMES)[];
 
+/** @param line `<number of a check>=<list>`: scripts count from 1 */
+function decodeLine(line: string): [number, QueueList | undefined] {
+  const end = line.indexOf('=');
+  return [Number(line.slice(0, end)) - 1, decodeListOfPlace(line.slice(end + 1))];
+}
+
 /**
  * @param reply of `lua/check.lua`
  * @param limitsOf the limits of the caller's rules, which are in force where the reply names no others
@@ -338,13 +349,15 @@ export function decodeCheckReplies(
       const quota = quotaIn([ownLimit(windowMillis, max, algorithm)], used, millisToRoom);
       return { millisToRoom, quota, verdicts };
     }
-    const [inForce = '', unclaimed] = max.split('!');
+    const [first = '', ...lines] = max.split('\n');
+    const [inForce = '', unclaimed] = first.split('!');
     if (unclaimed !== undefined) onUnclaimed(Number(unclaimed));
     const [limits = '', ...numbers] = inForce.split(' ');
     const [wakeNumber, at] = numbers.map(Number);
     const queueNews =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
     const quota = quotaIn(limitsIn(limits).limits, used, millisToRoom);
-    return { millisToRoom, quota, queueNews, verdicts };
+    const listsOfPlaces = lines.length === 0 ? undefined : new Map(lines.map(decodeLine));
+    return { millisToRoom, quota, queueNews, verdicts, listsOfPlaces };
   });
 }

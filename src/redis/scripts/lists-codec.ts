@@ -9,6 +9,16 @@ export function encodeList(list: QueueList | undefined): string {
   return `${id}:${list.weight}${most}`;
 }
 
+/** What `lists.describe_place` in `lua/queue/lists.lua` says of a place; undefined if its key has one list. */
+export function decodeListOfPlace(text: string): QueueList | undefined {
+  if (text === '') return undefined;
+  const { kind, name } = decodeListId(text);
+  const parameter = Number(text.split(':')[2]);
+  return kind === 'lane'
+    ? { kind, name, headStartMillis: parameter }
+    : { kind: 'group', name, weight: parameter, maxRequests: undefined };
+}
+
 /** The list with an id of `lua/queue/lists.lua`. */
 export function decodeListId(id: string): Pick<QueueListState, 'kind' | 'name'> {
   const [kind = '', name = ''] = id.split(':');

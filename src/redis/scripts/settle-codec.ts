@@ -15,6 +15,8 @@ export interface Ticket {
   readonly list?: QueueList | undefined;
   /** Undefined if its place ends with its check. */
   readonly keepMillis?: number | undefined;
+  /** Undefined if it waits for as long as it takes. */
+  readonly maxWaitMillis?: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -63,15 +65,18 @@ export const NO_SUCH_KEY = -1;
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ claim, ticket, hits, holdMillis, holder, keepMillis, list }) => {
+  return tickets.flatMap((waiter) => {
+    const { claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list } = waiter;
     const { requestId, number } = parseClaim(claim);
     const ofHits = hits === 1 ? '' : `*${hits}`;
     const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
     const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
+    const ofWait = maxWaitMillis === undefined ? '' : `^${maxWaitMillis}`;
     const ofCheck = number === undefined ? '' : `#${number}`;
     const ofList = list === undefined ? '' : `|${encodeList(list)}`;
     const ofHolder = holder === undefined ? '' : `@${holder}`;
-    return [requestId, `${ticket}${ofHits}${ofHold}${ofKeep}${ofCheck}${ofList}${ofHolder}`];
+    const ofRequest = `${ofHits}${ofHold}${ofKeep}${ofWait}${ofCheck}${ofList}${ofHolder}`;
+    return [requestId, `${ticket}${ofRequest}`];
   });
 }
 

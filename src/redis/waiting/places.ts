@@ -199,7 +199,9 @@ export class Places {
       if (taken.length === most) break;
       place.isDoubted = false;
       const { claimOrId: claim, hits, holdMillis, holder, keepMillis, list } = place.waiter;
-      taken.push({ claim, ticket: place.ticket, hits, holdMillis, holder, keepMillis, list });
+      const maxWaitMillis = keepMillis === undefined ? undefined : place.waiter.maxWaitMillis;
+      const { ticket } = place;
+      taken.push({ claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list });
     }
     this.#doubted -= taken.length;
     return taken;

@@ -209,8 +209,9 @@ export class WaitingRoom {
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { claimOrId: claim } = waiter;
-    const { verdict, millisToRoom, queueNews } = reply;
+    const { verdict, millisToRoom, queueNews, place } = reply;
     if (verdict > VERDICT.approved && queueNews) {
+      if (place) waiter.list = place.list;
       queue.ticketed(claim, verdict, millisToRoom, queueNews);
       return;
     }

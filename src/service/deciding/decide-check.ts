@@ -21,13 +21,12 @@ import {
   rejectTooLongKeeping,
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
-import { restTaker } from './rest-of-window.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 import { rejectUnknownKey } from './unknown-keys.js';
 
 /** What decides checks. */
 export interface DecideParts {
-  readonly limiter: Pick<Limiter, 'check' | 'reportRemaining'>;
+  readonly limiter: Pick<Limiter, 'check'>;
   /** What applies to a key as of now. */
   readonly policyOf: (key: string) => KeyPolicy;
   readonly metrics: Pick<Metrics, 'decided'>;
@@ -66,9 +65,7 @@ export type DecideCheck = (
 
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
-  const { limiter, policyOf, metrics, undecided, recentDenials, watchedKeys, access, settings } =
-    parts;
-  const takeRest = restTaker(limiter);
+  const { policyOf, metrics, undecided, recentDenials, watchedKeys, access, settings } = parts;
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
     check: AskedCheck,
@@ -80,7 +77,8 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
     rejectTooLongKeeping(check, settings);
-    const request = inItsList(check, policy);
+    const listed = inItsList(check, policy);
+    const request = policy.deniedTakesRest ? { ...listed, takesRest: true } : listed;
     // A shadow rule lets everybody pass, so that nobody waits for it.
     const noWait = { canWait: false, keepMillis: undefined };
     return policy.isShadow ? { ...request, ...noWait } : request;
@@ -110,9 +108,6 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     try {
       request = requestOf(check, context, policy);
       decision = ask(parts, request, context);
-      if (policy.deniedTakesRest) {
-        decision = decision.then((made) => takeRest(made, request));
-      }
     } catch (error) {
       fail(error);
       return;

@@ -71,6 +71,14 @@ describe('a hold', () => {
   });
 
   describe('a renewal', () => {
+    test('leaves nothing given back at the time of the lapse before', async () => {
+      await key.setTime(1400);
+      await replica.renewHold('a');
+      await key.setTime(1500);
+      await replica.check(['b']);
+      expect(await redis.client.hget(key.names.state, 'released')).toBeNull();
+    });
+
     beforeEach(async () => {
       await replica.checkHold('a', 1500);
     });

@@ -1,3 +1,4 @@
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { TEST_LEASE_MILLIS, type Verdict, useScriptHarness } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -178,6 +179,8 @@ describe('requests with chosen ids', () => {
   });
 });
 
+const lane = (name: string): QueueList => ({ kind: 'lane', name, headStartMillis: 0 });
+
 describe('kept places', () => {
   const KEEP_MILLIS = 3000;
   /** As what the places count, rounded up. */
@@ -284,6 +287,54 @@ describe('kept places', () => {
       await r1.settle({ 'a#1': ticket }, 0, '', { 'a#1': { keepMillis: KEEP_MILLIS } });
       expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
       expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#1' });
+    });
+
+    test('is the older one again where a check has brought its request back before its replica did', async () => {
+      const ticket = (await check(r1, 'a', 1, { list: lane('first') })) as number;
+      const other = (await check(r2, 'x', 1, { list: lane('first') })) as number;
+      await key.lose();
+      await redis.client.del(key.names.records, key.names.headsOf('lane'));
+      await key.setTime(10);
+      const terms = { keepMillis: KEEP_MILLIS, list: lane('first') };
+      await r2.settle({ 'x#1': other }, 500, '', { 'x#1': terms });
+      await check(r2, 'a', 7, { list: lane('second') });
+      expect(await key.queued()).toEqual([`x@r2${KEPT}`, `a@r2${KEPT}`]);
+      const { ended, places } = await r1.settle({ 'a#1': ticket }, 500, '', { 'a#1': terms });
+      expect([ended, places]).toEqual([[{ claim: 'a#1', why: 'taken_over' }], 0]);
+      expect(await key.queued()).toEqual([`a@r2${KEPT}`, `x@r2${KEPT}`]);
+      expect(Object.keys(await leases())).toEqual([`r2${KEPT}`]);
+      expect(await redis.client.hget(key.names.records, 'a')).toBe('1:0+3000:r2#7');
+      expect(await redis.client.hget(key.names.waiting, 'a')).toMatch(/:lane:first$/);
+    });
+
+    test('tells the check that takes it over in which list it is', async () => {
+      const listOf = async (number: number, list: QueueList): Promise<unknown> => {
+        const again = { requestId: 'a', number, canWait: true, keepMillis: KEEP_MILLIS, list };
+        return (await r2.checkReply([again])).listsOfPlaces?.get(0);
+      };
+      await check(r1, 'a', 1, { list: lane('first') });
+      expect(await listOf(2, lane('second'))).toEqual(lane('first'));
+      const group = { kind: 'group', name: 'g=1\n', weight: 3, maxRequests: undefined } as const;
+      await check(r1, 'b', 3, { list: group });
+      const again = { requestId: 'b', number: 4, canWait: true, keepMillis: KEEP_MILLIS };
+      const { listsOfPlaces } = await r2.checkReply([{ requestId: 'c', canWait: false }, again]);
+      expect([...listsOfPlaces!]).toEqual([[1, group]]);
+    });
+
+    test('has no turn after its longest wait if its replica is gone, and is unknown then', async () => {
+      // After a release, another one may come before the window ends.
+      await r1.release('f2');
+      await r1.check(['f3']);
+      await check(r1, 'a', 1, { keepMillis: 600_000, maxWaitMillis: TEST_LEASE_MILLIS });
+      await r2.checkOrWait(['b']);
+      await key.setTime(TEST_LEASE_MILLIS - 1);
+      await r2.settle();
+      expect(await r2.status('a')).toMatchObject({ status: 'waiting' });
+      await key.setTime(TEST_LEASE_MILLIS);
+      expect(await r2.status('a')).toBeUndefined();
+      await wakes.take();
+      await r2.release('f1');
+      expect(await told()).toEqual({ granted: ['b'], ended: [] });
     });
 
     test('is shown as a place of its replica', async () => {

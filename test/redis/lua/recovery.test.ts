@@ -105,6 +105,20 @@ describe('a lost queue', () => {
       },
     );
 
+    test('of a bucket find one hit when the replica knew that there is room', async () => {
+      const limits = {
+        algorithm: { name: 'token_bucket', burst: 2 },
+        maxRequestsInQueue: 5,
+      } as const;
+      const replica = key.replica('r1', { limits });
+      await key.lose();
+      await replica.settle({ c: 1, d: 2 }, 700);
+      await key.setTime(699);
+      expect((await replica.settle()).granted).toEqual([]);
+      await key.setTime(700);
+      expect((await replica.settle()).granted).toEqual(['c']);
+    });
+
     test('of the other replicas are called by one message', async () => {
       await key.lose();
       await r1.settle({ c: 1 }, 700);

@@ -95,6 +95,18 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(2);
     });
 
+    test('that have more than the maximum after a correction say in all answers when they have room', async () => {
+      key.use(SLIDING, 2);
+      await approve();
+      await at(150);
+      await amend(await approve(), 3);
+      const quota = { limits: [{ resetMillis: 1050 }] };
+      expect(await check()).toMatchObject({ outcome: 'denied', quota });
+      const peek = await key.harness.limiter.peek({ key: key.key });
+      expect(peek).toMatchObject({ turnMillis: 1050, quota });
+      await expectRoomAt(1200);
+    });
+
     test('give back what is released to the step in which it was approved', async () => {
       key.use(SLIDING, 3);
       await approve({ hits: 2 });

@@ -204,6 +204,16 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
       });
 
+      test('above a lowered maximum, under which nothing counts, waits for the others alone', async () => {
+        const starts = { ...TOKENS, maximum: 10, keepsReleased: true };
+        limits = { windowMillis: 90_000, maxRequests: 10, maxRequestsInQueue: 5, further: [starts] };
+        await release(await approve({ hits: 5 }));
+        const waiter = await wait({ hits: 8 });
+        await check({ maxRequests: 4 });
+        await harness.advance(TOKENS.windowMillis);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
+
       test('is denied at once if its turn comes later than it can wait', async () => {
         await setFurther({ ...MINUTE, maximum: 1 });
         await approve();
@@ -300,6 +310,26 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await harness.advance(1000);
         expect(exceeded(await check())).toEqual(['minute', 59_000]);
       });
+    });
+
+    test('a turn under rules that wait for the boundary is told by these', async () => {
+      limits = { windowMillis: 2000, maxRequests: 1, maxRequestsInQueue: 9, further: [MINUTE] };
+      for (let i = 0; i < 3; i += 1) {
+        await harness.advance(2000);
+        await approve();
+      }
+      await wait();
+      await wait();
+      limits = { windowMillis: 6000, maxRequests: 4, maxRequestsInQueue: 9 };
+      harness.limiter.limitsChanged();
+      expect(await harness.limiter.peek({ key })).toMatchObject({ turnMillis: 2000 });
+      const waiter = await wait({ maxWaitMillis: 2000 });
+      expect(await check({ canWait: true, maxWaitMillis: 1999 })).toMatchObject({
+        reason: 'turn_too_late',
+        turnMillis: 2000,
+      });
+      await harness.advance(2000);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
     });
 
     test('a pause leaves nothing of any of them', async () => {

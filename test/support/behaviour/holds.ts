@@ -207,6 +207,18 @@ export function describeHolds(name: string, createHarness: HarnessFactory): void
       });
     });
 
+    test('the most holds of a key let others wait for a lapse where no limit counts what is held', async () => {
+      const algorithm = { name: 'token_bucket', burst: 9 } as const;
+      const bucket = { windowMillis: 100 * HOLD, maxRequests: 9, maxRequestsInQueue: 5, algorithm };
+      await restart(bucket, { maxHoldsPerKey: 1 });
+      await hold();
+      const waiter = await wait({ holdMillis: HOLD });
+      await harness.advance(HOLD - 1);
+      expect(await settled([waiter])).toEqual([false]);
+      await harness.advance(1);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
     test('an approval that is held needs none of the ids that may be stored', async () => {
       await restart({ ...LIMITS, maxRequests: 4 }, { maxIdsPerKey: 2 });
       const requestId = await hold();

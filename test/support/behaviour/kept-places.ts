@@ -259,6 +259,27 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(harness.unclaimed()).toBe(1);
       });
 
+      test.each<[string, Partial<FurtherLimit>]>([
+        ['fixed windows', {}],
+        ['fixed windows that keep what is released', { keepsReleased: true }],
+        ['a sliding window', { algorithm: { name: 'sliding_window', steps: 10 } }],
+        ['a bucket', { algorithm: { name: 'token_bucket', burst: 1 } }],
+      ])('leaves its room in %s to the next one when it lapses', async (_, kind) => {
+        const full = { name: 'full', windowMillis: BLOCKED, maximum: 1, keepsReleased: false };
+        const further = [{ ...full, counts: 'requests' as const, ...kind }];
+        await restart({ ...LIMITS, windowMillis: BLOCKED, further }, {});
+        await harness.limiter.pause(key, 1000);
+        await leave(await keep());
+        const next = await wait();
+        await harness.advance(1000);
+        expect(await held()).toBe(1);
+        await harness.advance(KEEP - 1);
+        await harness.quiet();
+        expect(next.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await next.decision).toMatchObject({ outcome: 'approved' });
+      });
+
       test('is given back by a release, as one that nobody has got', async () => {
         await grant();
         expect(await release(id)).toBe(true);

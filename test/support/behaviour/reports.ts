@@ -48,6 +48,22 @@ export function describeReports(name: string, createHarness: HarnessFactory): vo
       },
     );
 
+    test('comes of a denied check that takes the rest, in its own window', async () => {
+      limits = { ...LIMITS, further: [TOKENS, { ...TOKENS, name: 'calls', counts: 'requests' }] };
+      await approve({ hits: 3 });
+      expect(await check({ hits: 8, takesRest: true })).toMatchObject({
+        reason: 'limit_reached',
+        quota: { limits: [{ remaining: 0, resetMillis: WINDOW }, { remaining: 97 }, {}] },
+      });
+      expect(await inspect()).toMatchObject({ limits: [{ used: 10 }, { used: 3 }, { used: 1 }] });
+      await harness.advance(WINDOW);
+      await harness.limiter.pause(key, 1);
+      expect(await outcome({ hits: 8, takesRest: true })).toBe('denied');
+      expect(await used()).toBe(0);
+      expect(await outcome({ hits: 11, takesRest: true })).toBe('denied');
+      expect(await used()).toBe(10);
+    });
+
     test('that resets before the window ends makes room then', async () => {
       await approve();
       await report(0, { resetMillis: 300 });

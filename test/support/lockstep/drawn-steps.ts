@@ -57,6 +57,7 @@ export const terms = {
   holdMillis,
   holder: fc.constantFrom(undefined, 'a', 'a', 'b'),
   list: fc.constant<QueueList | undefined>(undefined),
+  takesRest: fc.constantFrom(undefined, undefined, true),
   maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
   maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
   windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),

@@ -20,6 +20,7 @@ export type Terms = Required<
     | 'holdMillis'
     | 'holder'
     | 'list'
+    | 'takesRest'
     | 'maxRequests'
     | 'maxRequestsInQueue'
     | 'windowMillis'

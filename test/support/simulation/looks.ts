@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { decodeStatuses } from '../../../src/redis/scripts/status-codec.js';
 import type { ScriptRun } from './script-run.js';
-import { countsAt, type Snapshot } from './snapshot.js';
+import { hasLease, type Snapshot } from './snapshot.js';
 import { listIdOf } from './stored-lists.js';
 import type { Change } from './stored-key.js';
 import { Violation } from './violation.js';
@@ -31,5 +31,5 @@ function positionOf(snapshot: Snapshot, id: string, now: number): number {
   const before = ofList.filter(({ ticket }) => ticket < place.ticket);
   // Of several lists, each counts all of its entries.
   if (isRecovering || lists.kinds.length > 0) return before.length + 1;
-  return before.filter((other) => countsAt(snapshot, other, now)).length + 1;
+  return before.filter((other) => hasLease(snapshot, other, now)).length + 1;
 }

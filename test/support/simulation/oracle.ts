@@ -240,7 +240,14 @@ class Comparison {
     for (const [{ id, owner: ofCheck, hits, holdMillis }] of verdictsIn(this.call)) {
       const isHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now;
       if (ofCheck !== undefined && isHeld && !known.has(id)) {
-        known.set(id, { is: 'approved', hits, holdMillis, keepMillis: undefined, owner });
+        known.set(id, {
+          is: 'approved',
+          hits,
+          holdMillis,
+          keepMillis: undefined,
+          maxWaitMillis: undefined,
+          owner,
+        });
       }
     }
     return known;

@@ -144,7 +144,9 @@ function readSettle(
   for (let i = 0; i < asked.length; i += 2) {
     const id = asked[i]!;
     const [, ticket, hits, hold, keep, number, list] =
-      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:#(\d+))?(?:\|(.*))?$/.exec(asked[i + 1]!) ?? [];
+      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:\^\d+)?(?:#(\d+))?(?:\|(.*))?$/.exec(
+        asked[i + 1]!,
+      ) ?? [];
     const owner = ownerOf(replica, numberIn(number));
     waiters.set(claimOf(id, numberIn(number)) ?? id, {
       ...{ id, owner, ticket: Number(ticket), list: listIn(list) },

@@ -58,6 +58,8 @@ export interface StoredWaiter {
   readonly holdMillis: number | undefined;
   /** For how long it is kept for its caller; undefined if it ends with the check. */
   readonly keepMillis: number | undefined;
+  /** How long it waits at most, if it is kept; undefined without a bound. */
+  readonly maxWaitMillis?: number | undefined;
   /** Without the most that may wait in it. Undefined without a lane or a group. */
   readonly list: QueueList | undefined;
 }
@@ -108,16 +110,28 @@ export function isIdle(snapshot: Snapshot, now: number): boolean {
   const { expires, holdUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
   if (Math.max(expires, holdUntil, pausedUntil, firstLapse) > now) return false;
   const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
-  return !isHeld && ![...waiting.values()].some((waiter) => countsAt(snapshot, waiter, now));
+  return !isHeld && ![...waiting.values()].some((waiter) => hasLease(snapshot, waiter, now));
 }
 
-/** Whether a place in the queue counts: the lease has not run out under which it does. */
-export function countsAt(
+/** Whether the lease of a place in the queue has not run out. */
+export function hasLease(
   { leases }: Pick<Snapshot, 'leases'>,
   { countedAs }: Pick<StoredWaiter, 'countedAs'>,
   now: number,
 ): boolean {
   return (leases[countedAs] ?? 0) > now;
+}
+
+/** Whether a place may have its turn: it has a lease, and has not outlived its longest wait and its replica. */
+export function countsAt(
+  snapshot: Pick<Snapshot, 'leases'>,
+  place: Pick<StoredWaiter, 'countedAs' | 'ticket' | 'maxWaitMillis'>,
+  now: number,
+): boolean {
+  const { countedAs, ticket, maxWaitMillis = Infinity } = place;
+  const isOver = now - Math.floor(ticket / 1000) >= maxWaitMillis;
+  const isGone = (snapshot.leases[countedAs] ?? 0) - keptMillisOf(countedAs) <= now;
+  return hasLease(snapshot, place, now) && !(isOver && isGone);
 }
 
 /** The replica of an id under which Redis counts places. */
@@ -230,8 +244,9 @@ function readWaiters(
   const waiters = waiting.map(([waiter, ticket]) => {
     const [id = '', countedAs = ''] = waiter.split('@');
     const { hits, holdMillis, list } = read.find((entry) => Number(entry.ticket) === ticket)!;
-    const keepMillis = records.get(id)?.keepMillis;
-    const place = { ticket, replica: replicaOf(countedAs), countedAs, keepMillis };
+    const { keepMillis, maxWaitMillis } = records.get(id) ?? {};
+    const kept = { keepMillis, maxWaitMillis };
+    const place = { ticket, replica: replicaOf(countedAs), countedAs, ...kept };
     return [id, { ...place, hits, holdMillis, list }] as const;
   });
   return new Map(waiters.sort(([, a], [, b]) => a.ticket - b.ticket));

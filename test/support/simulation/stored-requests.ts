@@ -8,6 +8,8 @@ export interface StoredRequest {
   readonly holdMillis: number | undefined;
   /** For how long its place is kept for its caller; undefined if it ends with the check. */
   readonly keepMillis: number | undefined;
+  /** How long it waits at most; undefined for one that has no such bound, or waits no more. */
+  readonly maxWaitMillis: number | undefined;
   /** The check that it belongs to, `<replica>#<number>`. */
   readonly owner: string;
 }
@@ -31,13 +33,14 @@ export function readNamed(hashes: readonly Readonly<Record<string, string>>[]): 
 }
 
 function readRequest(text: string): StoredRequest {
-  const [, outcome, hits, hold, keep, owner = ''] =
-    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?:(.*)$/.exec(text) ?? [];
+  const [, outcome, hits, hold, keep, maxWait, owner = ''] =
+    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?(?:\^(\d+))?:(.*)$/.exec(text) ?? [];
   return {
     is: (outcome as StoredRequest['is'] | undefined) ?? 'waiting',
     hits: Number(hits),
     holdMillis: Number(hold) || undefined,
     keepMillis: keep === undefined ? undefined : Number(keep),
+    maxWaitMillis: maxWait === undefined ? undefined : Number(maxWait),
     owner,
   };
 }

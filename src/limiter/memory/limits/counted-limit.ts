@@ -94,6 +94,8 @@ export interface CountedLimit {
    *   fixed window
    */
   refund?(hits: number): number;
+  /** A denied check takes what is left, if it lacks room. Undefined for a limit that is no fixed window. */
+  takeRest?(now: number, hits: number): void;
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
   takenBy(id: string): number | undefined;
   /** @returns false if there is no memory for other hits of an approval, so that nothing has changed */
@@ -105,8 +107,15 @@ export interface CountedLimit {
    * The least time until a check would have its turn, if nothing was given back before; 0 if there is room.
    * @param before how many wait before it, each for one hit at least
    * @param laterMillis the length of the windows after the current one
+   * @param laterMaximum their maximum. Undefined: it stays.
    */
-  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number;
+  millisToTurn(
+    now: number,
+    before: number,
+    hits: number,
+    laterMillis: number,
+    laterMaximum?: number,
+  ): number;
 
   /** Whether what counts here can be carried over to the limit of other rules. */
   countsAs(limit: Limit): boolean;

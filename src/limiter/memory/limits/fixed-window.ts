@@ -12,7 +12,7 @@ import type { Held } from '../held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
-import { moreRoomAt, unlessPaused } from './room-at.js';
+import { nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
@@ -82,15 +82,14 @@ export class FixedWindow implements CountedLimit {
     return this.used >= this.#capacity;
   }
 
-  /** When the window or a report ends or a hold lapses. */
+  /**
+   * When the window or a report ends or a hold lapses. While held approvals take all of the maximum, the window's end makes
+   * no room.
+   */
   roomAt(): number {
-    const firstLapse = this.limit.keepsReleased ? Infinity : this.#firstLapse;
-    return moreRoomAt({
-      windowEnd: this.#surplus > 0 ? this.window.reportedUntil : this.window.end,
-      firstLapse,
-      held: this.#held,
-      maximum: this.maximum,
-    });
+    const windowEnd = this.#surplus > 0 ? this.window.reportedUntil : this.window.end;
+    const lapse = nextLapse(this.key.holds, !this.limit.keepsReleased);
+    return lapse < Infinity && this.#held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
   }
 
   roll(now: number, ofRules: number): boolean {
@@ -160,6 +159,10 @@ export class FixedWindow implements CountedLimit {
     return refunded;
   }
 
+  takeRest(now: number, hits: number): void {
+    if (this.limit.counts === 'hits' && !this.fits(hits)) this.report(now, { remaining: 0 });
+  }
+
   takenBy(id: string): number | undefined {
     return this.#ids.hitsOf(id);
   }
@@ -174,15 +177,22 @@ export class FixedWindow implements CountedLimit {
     return isAmended;
   }
 
-  millisToTurn(now: number, before: number, hits: number, laterMillis: number): number {
+  millisToTurn(
+    now: number,
+    before: number,
+    hits: number,
+    laterMillis: number,
+    laterMaximum?: number,
+  ): number {
     const most = hits === 1 ? this.#capacity : this.maximum;
     const room = Math.max(0, most - this.used);
-    const missing = before + Math.min(this.#takenOf(hits), most) - room;
-    if (missing <= 0) return 0;
+    if (before + Math.min(this.#takenOf(hits), most) <= room) return 0;
+    const later = laterMaximum ?? most;
+    const missing = before + Math.min(this.#takenOf(hits), later) - room;
     const opens = this.#endsReportFirst ? Math.max(0, most - this.used + this.#surplus) - room : 0;
     return missing <= opens
       ? this.window.reportedUntil - now
-      : this.window.millisToMissing(now, missing - opens, most, laterMillis);
+      : this.window.millisToMissing(now, missing - opens, later, laterMillis);
   }
 
   countsAs(other: Limit): boolean {

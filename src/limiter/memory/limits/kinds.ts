@@ -30,6 +30,6 @@ export function createLimit(
     case 'sliding_window':
       return new SlidingWindow(now, { ...limit, algorithm }, window, key, maxIds, budget);
     case 'token_bucket':
-      return new TokenBucket(now, { ...limit, algorithm }, window, maxIds, budget);
+      return new TokenBucket(now, { ...limit, algorithm }, window, key, maxIds, budget);
   }
 }

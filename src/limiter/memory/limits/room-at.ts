@@ -1,25 +1,15 @@
+import type { Holds } from '../holds.js';
 import type { CountedLimit } from './counted-limit.js';
 
 /** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
 export const LEAST_BETWEEN_SETTLES = 20;
 
-/** What decides when a limit has more room. Times are milliseconds of a clock. */
-export interface LimitInWindow {
-  readonly windowEnd: number;
-  /** When the first hold lapses that counts in the limit; Infinity if there is none. */
-  readonly firstLapse: number;
-  /** What the held approvals take. */
-  readonly held: number;
-  readonly maximum: number;
-}
-
 /**
- * When a limit has more room: when its window ends or a hold lapses. While held approvals take all of the maximum, the
- * window's end makes no room.
+ * When the next lapse may make room in a limit; Infinity if none may. An approval that nobody has claimed is given back to
+ * every limit, and another one only where it counts as a held one.
  */
-export function moreRoomAt({ windowEnd, firstLapse, held, maximum }: LimitInWindow): number {
-  const isAllHeld = firstLapse < Infinity && held >= maximum;
-  return isAllHeld ? firstLapse : Math.min(windowEnd, firstLapse);
+export function nextLapse(holds: Holds | undefined, countsHeld: boolean): number {
+  return holds && (countsHeld || holds.hasUnclaimed) ? holds.firstLapse : Infinity;
 }
 
 /**
@@ -37,20 +27,22 @@ export function millisUntil(time: number, now: number): number {
 }
 
 /**
- * When limits have room for a waiter: when all that it does not fit into have it, or, if it fits into all, when any of them
- * has more.
+ * When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
+ * when any has more or a hold may begin.
  * @param limits those that count the waiter
  * @param hits what it needs
+ * @param holdAt when a hold may begin; Infinity if the waiter needs none, or one may begin now
  * @param pausedUntil -Infinity if the key is not paused
  */
 export function roomFor(
   limits: readonly CountedLimit[],
   hits: number,
+  holdAt: number,
   pausedUntil: number,
 ): number {
-  const full = limits.filter((limit) => limit.isFull || !limit.fits(hits));
+  const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
   const isFull = full.length > 0;
   const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-  const time = isFull ? Math.max(...times) : Math.min(...times);
+  const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
   return unlessPaused(time, isFull, pausedUntil);
 }

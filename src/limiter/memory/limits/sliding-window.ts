@@ -9,7 +9,7 @@ import type { Held } from '../held-by-lane.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
-import { unlessPaused } from './room-at.js';
+import { nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /** The rules of a sliding window. */
@@ -84,15 +84,21 @@ export class SlidingWindow implements CountedLimit {
     return this.used >= this.maximum;
   }
 
-  /** When the oldest step with approvals ends to count, or a hold lapses. */
-  roomAt(): number {
-    const stepEnd =
-      this.#sums.size > 0 ? this.#endOf(Math.min(...this.#sums.keys())) : this.window.end;
-    const firstLapse = this.limit.keepsReleased
-      ? Infinity
-      : (this.key.holds?.firstLapse ?? Infinity);
-    const isAllHeld = firstLapse < Infinity && this.#held >= this.maximum;
-    return isAllHeld ? firstLapse : Math.min(stepEnd, firstLapse);
+  /**
+   * When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count
+   * that take so much, or a hold lapses. More than the maximum may count, after a correction or with a lower maximum.
+   */
+  roomAt(hits = 1): number {
+    const lapse = nextLapse(this.key.holds, !this.limit.keepsReleased);
+    const wanted = Math.min(this.#takenOf(hits), this.maximum);
+    let missing = Math.max(1, this.used - this.maximum + wanted);
+    for (let number = this.#number - this.#steps; number <= this.#number; number += 1) {
+      missing -= this.#sums.get(number) ?? 0;
+      if (missing <= 0) return Math.min(this.#endOf(number), lapse);
+    }
+    if (this.fits(hits)) return Math.min(this.window.end, lapse);
+    // The rest is held.
+    return lapse < Infinity ? lapse : this.window.end;
   }
 
   roll(now: number): boolean {
@@ -101,8 +107,7 @@ export class SlidingWindow implements CountedLimit {
       this.#stepStart += passed * this.#step;
       this.#number += passed;
       for (const number of this.#sums.keys()) if (!this.#counts(number)) this.#sums.delete(number);
-      // An id is needed as long as its step counts, so at most until the end of the next generation.
-      this.#ids.moveTo(Math.floor(this.#number / (this.#steps + 1)));
+      this.#dropEndedIds(this.#number);
     }
     return this.window.rollTo(now, this.millis);
   }
@@ -267,13 +272,17 @@ export class SlidingWindow implements CountedLimit {
   }
 
   forgetEnded(now: number): void {
-    // Long after the last approval, nothing counts.
-    if (now >= this.countsUntil) this.clear();
+    this.#dropEndedIds(this.#number + Math.max(0, this.#stepsPassed(now)));
   }
 
   clear(): void {
     this.#ids.clear();
     this.#sums.clear();
+  }
+
+  /** An id is needed as long as its step counts, so at most until the end of the next generation. */
+  #dropEndedIds(number: number): void {
+    this.#ids.moveTo(Math.floor(number / (this.#steps + 1)));
   }
 
   #stepsPassed(now: number): number {

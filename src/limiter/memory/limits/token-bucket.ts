@@ -1,17 +1,11 @@
-import {
-  type Algorithm,
-  capacityOf,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
+import { capacityOf, takenOf } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { microsOf } from '../micros.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { EPSILON, wholeOf } from './level.js';
 import { RecentIds, type Taken } from './recent-ids.js';
-import { millisUntil, unlessPaused } from './room-at.js';
+import { millisUntil, nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /**
@@ -65,6 +59,7 @@ export class TokenBucket implements CountedLimit {
     now: number,
     private limit: BucketLimit,
     private readonly window: Window,
+    private readonly key: WithHolds,
     private readonly maxIds: number,
     budget: MemoryBudget,
   ) {
@@ -121,14 +116,17 @@ export class TokenBucket implements CountedLimit {
     return !this.fits(1);
   }
 
-  /** When this number of hits fits, or, if it fits already or is omitted, when one more hit does than now. */
+  /**
+   * When this number of hits fits, or, if it fits already or is omitted, when one more hit does than now; or when an approval
+   * may be given back that nobody has claimed.
+   */
   roomAt(hits?: number): number {
-    if (this.#maximum === 0) return this.window.end;
     const free = this.#free + EPSILON;
     let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
     if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
-    if (wanted > this.#burst) return this.window.end;
-    return (this.#now + this.#microsToDrain(wanted - this.#free)) / 1000;
+    const lapse = nextLapse(this.key.holds, false);
+    if (this.#maximum === 0 || wanted > this.#burst) return Math.min(this.window.end, lapse);
+    return Math.min((this.#now + this.#microsToDrain(wanted - this.#free)) / 1000, lapse);
   }
 
   roll(now: number): boolean {
@@ -234,8 +232,8 @@ export class TokenBucket implements CountedLimit {
     this.maximum = limit.maximum;
   }
 
-  copy(_key: WithHolds, window = this.window.copy()): TokenBucket {
-    const copy = new TokenBucket(0, this.limit, window, this.maxIds, UNBOUNDED_BUDGET);
+  copy(key: WithHolds, window = this.window.copy()): TokenBucket {
+    const copy = new TokenBucket(0, this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
     copy.#ids = this.#ids.copy();
     copy.#maximum = this.#maximum;
     copy.#level = this.#level;

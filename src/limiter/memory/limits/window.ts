@@ -67,7 +67,7 @@ export class Window {
    * @param maximum of each later window, which last `laterMillis`
    */
   millisToMissing(now: number, missing: number, maximum: number, laterMillis: number): number {
-    return this.end - now + (Math.ceil(missing / maximum) - 1) * laterMillis;
+    return this.end - now + Math.max(0, Math.ceil(missing / maximum) - 1) * laterMillis;
   }
 
   /** Whether a request has set the length of the current window. */

@@ -13,7 +13,7 @@ export interface Queued extends Terms {
 export type Joining = Omit<Queued, 'ticket'>;
 
 /** Somebody who waits, or would. */
-export type Waiting = Pick<Terms, 'hits' | 'list'>;
+export type Waiting = Pick<Terms, 'hits' | 'holdMillis' | 'list'>;
 
 /** The same, as far as the order of turns goes. */
 export type Ordered = Waiting & Pick<Queued, 'ticket'>;

@@ -84,6 +84,18 @@ const limitOf = (name: string): Limit => ({
   keepsReleased: false,
 });
 
+test('an approval for whose last id there is no memory takes from no limit, whatever they keep', () => {
+  const limits = [
+    ownLimit(1000, 100),
+    { ...limitOf('a'), keepsReleased: true },
+    limitOf('b'),
+  ] as const;
+  const bounds = { maxIdsPerKey: 100, maxHoldsPerKey: 1 };
+  const approvals = new Approvals(0, limits, bounds, new MemoryBudget(2 * 64));
+  expect(approvals.add(0, randomUUID(), {})).toBe(false);
+  expect(approvals.limits.map(({ used }) => used)).toEqual([0, 0, 0]);
+});
+
 test('a correction for which there is too little memory changes no limit', () => {
   /** Fills three tables of ids, and corrects one with this much memory. */
   const correctWith = (bytes: number): { result: unknown; used: number[] } => {

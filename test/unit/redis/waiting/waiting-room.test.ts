@@ -1,7 +1,7 @@
 import { nextClaimNumber } from '../../../../src/limiter/claims.js';
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
-import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, RequestTrace } from '../../../../src/limiter/limiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -115,6 +115,16 @@ async function advance(millis: number): Promise<void> {
 }
 
 describe('a check', () => {
+  test('tells its trace that it waits only if it has a ticket', async () => {
+    let queued = 0;
+    const trace = { queued: () => (queued += 1) } as unknown as RequestTrace;
+    for (const verdict of [APPROVED, DENIED, 10]) {
+      void room.checkOrWait({ key: 'k', canWait: true, trace });
+      await sent.at(-1)!.answer(verdict);
+    }
+    expect(queued).toBe(1);
+  });
+
   test.each([
     ['may have run', MAY_HAVE_RUN, [['id 0']]],
     ['did not run', new StoreUnavailableError(), []],
@@ -214,6 +224,15 @@ describe('keys', () => {
     unavailable.add('{l}');
     room.onStoreAvailable();
     expect(store.calls.map(({ state, ids }) => [state, ids])).toEqual([['{k}', ['id 0']]]);
+  });
+
+  test('with failed settles are settled at once when the store is back', async () => {
+    await wait(10);
+    room.onStoreAvailable();
+    await store.last.fail();
+    expect(store.calls).toHaveLength(1);
+    room.onStoreAvailable();
+    expect(store.calls).toHaveLength(2);
   });
 
   test('are left to their leader for a random grace', async () => {
