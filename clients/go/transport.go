@@ -41,10 +41,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := t.base()
 	if key == "" {
 		return base.RoundTrip(request)
 	}
@@ -60,6 +57,20 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	// Before the answer is returned, so that the caller's next request finds the report and the pause.
 	t.tell(ctx, key, response, decision.Quota)
 	return response, nil
+}
+
+// CloseIdleConnections closes the idle connections of Base, as http.Client.CloseIdleConnections asks for.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
 }
 
 // ask returns the key of a request and its approval; an empty key if the request is not limited.

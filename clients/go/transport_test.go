@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -135,6 +137,34 @@ func TestTheContextOfARequestEndsItsWait(t *testing.T) {
 	}()
 	if err := receive(t, "the end", end); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestIdleConnectionsOfTheBaseAreClosed(t *testing.T) {
+	vendor := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	closed := make(chan struct{}, 1)
+	vendor.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	vendor.Start()
+	t.Cleanup(vendor.Close)
+	transport := limitedBy(newClient(t, Options{}), newKey(t, "llm-"))
+	transport.Base = &http.Transport{}
+	if _, err := get(t, transport, vendor.URL); err != nil {
+		t.Fatal(err)
+	}
+	(&http.Client{Transport: transport}).CloseIdleConnections()
+	receive(t, "the end of the idle connection", closed)
+	// A base without idle connections.
+	transport.Base = http.NewFileTransport(http.Dir("."))
+	transport.CloseIdleConnections()
+}
+
+func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
+	if newTransport().Proxy != nil {
+		t.Error("a proxy would be used")
 	}
 }
 

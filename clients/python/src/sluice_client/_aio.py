@@ -30,7 +30,9 @@ class AsyncSluiceClient(Core):
 
     def __init__(self, url: Url, *, http: httpx.AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(url, **options)
-        self._connections = Connections(http, lambda: httpx.AsyncClient(limits=LIMITS))
+        self._connections = Connections(
+            http, lambda: httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(limits=LIMITS))
+        )
         # What is given back although nobody waits for it. An event loop keeps no task alive.
         self._returns: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.Task[None]] = set()

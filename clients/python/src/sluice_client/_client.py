@@ -23,7 +23,7 @@ class BlockingCore(Core):
 
     def __init__(self, http: httpx.Client | None, url: Url, options: ClientOptions) -> None:
         super().__init__(url, **options)
-        self.connections = Connections(http, lambda: httpx.Client(limits=LIMITS))
+        self.connections = Connections(http, lambda: httpx.Client(transport=httpx.HTTPTransport(limits=LIMITS)))
         self.is_closed = False
 
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:

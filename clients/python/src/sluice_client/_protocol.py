@@ -16,7 +16,8 @@ from ._structured import whole_number
 from ._texts import demand_short
 
 CONNECT_SECONDS = 2.0
-# Waits take a connection each. With a bound, a release could not be sent that a wait needs.
+# Waits take a connection each. With a bound, a release could not be sent that a wait needs. The clients make a transport
+# of them, since httpx.Client itself would send through the proxies of the environment, also to localhost.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 # The errors of a request that had no connection to be sent on.

@@ -217,6 +217,14 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     });
   });
 
+  test('uses no proxy of the environment', async () => {
+    const proxy = `http://127.0.0.1:${await freePort()}`;
+    const env = { HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy };
+
+    expect((await ended(['peek', uniqueKey()], env)).code).toBe(0);
+    expect((await ended(['top'], env)).code).toBe(0);
+  });
+
   test('sends the token of the option, or else of the variables', async () => {
     const tokens = [{ token: TOKEN, name: 'ci', scopes: ['check', 'debug'] }];
     const { url } = await startApp(SETTINGS, { tokens });

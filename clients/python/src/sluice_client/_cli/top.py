@@ -57,7 +57,7 @@ class Live:
         self._signals = signals
 
     async def print_once(self) -> None:
-        async with httpx.AsyncClient() as http:
+        async with _http() as http:
             overview = await read_overview(http, self._connection)
         if self._is_json:
             print_json(overview.fields)
@@ -66,7 +66,7 @@ class Live:
 
     async def show(self) -> None:
         """Shows the keys again and again. Raises a SluiceError only if nothing was read yet."""
-        async with httpx.AsyncClient() as http:
+        async with _http() as http:
             overview = await read_overview(http, self._connection)
             if self._is_json:
                 await self._show_again(http, overview, None)
@@ -86,6 +86,11 @@ class Live:
                 overview, failure = await read_overview(http, self._connection), ""
             except SluiceError as error:
                 failure = text_of(error, self._connection.urls)
+
+
+def _http() -> httpx.AsyncClient:
+    """Without the proxies of the environment, as the client."""
+    return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport())
 
 
 def _lines_of(overview: Overview, failure: str, rows: int) -> list[str]:
