@@ -188,7 +188,7 @@ export default tseslint.config(
         {
           patterns: [
             {
-              regex: '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/texts\\.js$)',
+              regex: '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:texts|answer-part)\\.js$)',
               message: 'the command line uses the client as its users do, and no package',
             },
           ],

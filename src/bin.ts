@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// `npx sluice`
+// The command `sluice` of the package.
 import './main.js';

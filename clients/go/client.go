@@ -24,10 +24,13 @@ type Client struct {
 	// own is the transport that ends with the client; nil if it was given one.
 	own        *http.Transport
 	background background
-	timeout    time.Duration
-	retries    int
-	waiting    waiting
-	holder     string
+	// life ends when the client is closed, by end.
+	life    context.Context
+	end     context.CancelFunc
+	timeout time.Duration
+	retries int
+	waiting waiting
+	holder  string
 }
 
 // New returns a client. It opens no connection before its first call. The error names the option that is wrong.
@@ -58,6 +61,7 @@ func New(options Options) (*Client, error) {
 		},
 		holder: holder,
 	}
+	client.life, client.end = context.WithCancel(context.Background())
 	transport := options.Transport
 	if transport == nil {
 		client.own = newTransport()
@@ -74,6 +78,7 @@ func New(options Options) (*Client, error) {
 // Close waits until all that is given back for calls whose contexts have ended is given back, and closes the idle
 // connections. That takes 11 s at most with the default Timeout. Call it once the other calls have returned.
 func (c *Client) Close() {
+	c.end()
 	c.background.wait()
 	if c.own != nil {
 		c.own.CloseIdleConnections()

@@ -39,11 +39,11 @@ type exchange struct {
 	late      lateReads
 }
 
-// newTransport returns the transport of a client. Each wait takes a connection, so that these have no bound.
+// newTransport returns the transport of a client, which uses no proxy of the environment. Each wait takes a connection, so
+// that these have no bound.
 func newTransport() *http.Transport {
 	dialer := net.Dialer{Timeout: connectTime, KeepAlive: silence}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: connectTime,
 		IdleConnTimeout:     idleTime,

@@ -47,7 +47,7 @@ type Options struct {
 	// Anonymous holds approvals without a holder.
 	Anonymous bool
 	// Transport sends the requests, for example with a certificate authority of your own. By default it is an
-	// http.Transport of the client's own. Each wait takes a connection, so it must not bound these.
+	// http.Transport of the client's own, which uses no proxy of the environment. Each wait takes a connection, so it must not bound these.
 	Transport http.RoundTripper
 }
 

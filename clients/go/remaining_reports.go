@@ -12,7 +12,7 @@ import (
 const OwnLimit = "default"
 
 const (
-	// How often what remains of a limit is reported at most. The reports of an answer also take no longer.
+	// How often what remains of a limit is reported at most, but for 0. The reports of an answer also take no longer.
 	reportInterval = time.Second
 	// How long a limit is not asked again that has rejected a report. Its rule may change.
 	rejectedTime = time.Minute
@@ -21,8 +21,8 @@ const (
 // ReportedLimits names the limit of the key for each number that a vendor says, such as [OwnLimit]. Numbers without a
 // limit are not reported.
 //
-// A report is sent if less remains than Sluice believes, at most once a second for each key and limit, and takes one
-// second at most. If Sluice rejects it, for example since the limit is not a fixed window, the limit gets no report for a
+// A report is sent if less remains than Sluice believes, and takes one second at most. A key and limit gets one report a
+// second: the first value of the second, or the least at its end; 0 is reported at once. If Sluice rejects it, for example since the limit is not a fixed window, the limit gets no report for a
 // minute, and the key is paused until the vendor's reset if nothing remains. A report that fails is ignored.
 type ReportedLimits struct {
 	Requests     string
@@ -68,14 +68,21 @@ func (v vendorRemaining) pause() time.Duration {
 // remainingReports reports to Sluice what a vendor says remains.
 type remainingReports struct {
 	mu    sync.Mutex
-	sent  map[keyAndLimit]sentReport
+	sent  map[keyAndLimit]*sentReport
 	swept time.Time
 }
 
 type keyAndLimit struct{ key, limit string }
 
-// sentReport says when the last report was sent, and when Sluice last rejected one.
-type sentReport struct{ at, rejectedAt time.Time }
+// sentReport is the last report of a limit.
+type sentReport struct {
+	at        time.Time
+	remaining int64
+	// When Sluice last rejected a report.
+	rejectedAt time.Time
+	// The least that was said since, with its reset as of the end of the second.
+	least *vendorRemaining
+}
 
 // report reports what an answer says, if that is less than Sluice believes: the quota of the approval with which the vendor
 // was called. It returns for how long the key has to be paused, since nothing remains of a limit that takes no reports.
@@ -98,11 +105,14 @@ func (r *remainingReports) reportOne(
 	ctx context.Context, client *Client, id keyAndLimit, said vendorRemaining,
 ) time.Duration {
 	now := time.Now()
-	isDue, isRejected := r.begin(id, now, said.pause() > 0)
-	if !isDue {
-		return 0
+	what, keeper := r.begin(id, now, said)
+	if keeper != nil {
+		time.AfterFunc(keeper.at.Add(reportInterval).Sub(now), func() { r.reportLeast(client, id, keeper) })
 	}
-	if isRejected {
+	switch what {
+	case doNothing:
+		return 0
+	case doPause:
 		return said.pause()
 	}
 	options := ReportOptions{Reset: said.reset, Limit: id.limit}
@@ -114,25 +124,81 @@ func (r *remainingReports) reportOne(
 	return 0
 }
 
-// begin notes a report, unless it comes too soon, and says whether the limit has rejected one lately. Then only a pause is
-// to be noted.
-func (r *remainingReports) begin(id keyAndLimit, now time.Time, pauses bool) (isDue, isRejected bool) {
+// due says what is to be done about a number of a vendor.
+type due int
+
+const (
+	doNothing due = iota
+	doReport
+	// The limit has rejected a report lately, and nothing remains of it.
+	doPause
+)
+
+// begin notes a report or a pause if it is due: 0 at once, and anything else a second after the last report. What comes
+// too soon is kept if it is the least of the second. The first that is kept has its keeper returned.
+func (r *remainingReports) begin(id keyAndLimit, now time.Time, said vendorRemaining) (what due, keeper *sentReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.sent[id]
-	isRejected = now.Sub(last.rejectedAt) < rejectedTime
-	if now.Sub(last.at) < reportInterval || (isRejected && !pauses) {
-		return false, isRejected
+	if last == nil {
+		last = &sentReport{remaining: -1}
 	}
+	isRejected := now.Sub(last.rejectedAt) < rejectedTime
+	isNews := said.remaining == 0 && last.remaining != 0
+	if left := last.at.Add(reportInterval).Sub(now); left > 0 && !isNews {
+		if !isRejected && last.keep(said, left) {
+			return doNothing, last
+		}
+		return doNothing, nil
+	}
+	if isRejected && said.pause() == 0 {
+		return doNothing, nil
+	}
+	last.least = nil
 	r.sweep(now)
-	r.sent[id] = sentReport{at: now, rejectedAt: last.rejectedAt}
-	return true, isRejected
+	r.sent[id] = &sentReport{at: now, remaining: said.remaining, rejectedAt: last.rejectedAt}
+	if isRejected {
+		return doPause, nil
+	}
+	return doReport, nil
+}
+
+// keep keeps the least of what is said in a second, of which so much is left. It returns whether it is the first.
+func (s *sentReport) keep(said vendorRemaining, left time.Duration) bool {
+	if said.reset > 0 {
+		// A millisecond is the shortest time that can be reported.
+		said.reset = (said.reset - left).Truncate(time.Millisecond)
+		if said.reset <= 0 {
+			return false
+		}
+	}
+	isFirst := s.least == nil
+	if isFirst || said.bindsMoreThan(*s.least) {
+		s.least = &said
+	}
+	return isFirst
+}
+
+// reportLeast reports what was kept until the end of a second, unless the client is closed.
+func (r *remainingReports) reportLeast(client *Client, id keyAndLimit, keeper *sentReport) {
+	r.mu.Lock()
+	least := keeper.least
+	keeper.least = nil
+	r.mu.Unlock()
+	if least == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(client.life, reportInterval)
+	defer cancel()
+	r.reportOne(ctx, client, id, *least)
 }
 
 func (r *remainingReports) reject(id keyAndLimit, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent[id] = sentReport{at: r.sent[id].at, rejectedAt: now}
+	if last := r.sent[id]; last != nil {
+		last.rejectedAt = now
+	}
 }
 
 // sweep forgets reports that change nothing any more. The first one makes the map.
@@ -141,7 +207,7 @@ func (r *remainingReports) sweep(now time.Time) {
 		return
 	}
 	r.swept = now
-	left := map[keyAndLimit]sentReport{}
+	left := map[keyAndLimit]*sentReport{}
 	for id, sent := range r.sent {
 		if now.Sub(sent.at) < rejectedTime {
 			left[id] = sent

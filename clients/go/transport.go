@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// longestPause is the longest pause that Sluice takes.
-const longestPause = 24 * time.Hour
-
 // Transport is an http.RoundTripper that waits for permission before it sends a request. Set Client and Key.
 //
 // The context of a request, and so the Timeout of an http.Client, also bounds the wait. A request that is denied fails
@@ -23,7 +20,7 @@ type Transport struct {
 	Key func(*http.Request) string
 	// Options says how to ask for each request. A hold is neither renewed nor released.
 	Options WaitOptions
-	// PausesKey has an answer of 429 or 503 with Retry-After pause the key for that time, for all callers. A pause that
+	// PausesKey has an answer of 429 or 503 with Retry-After-Ms or Retry-After pause the key for that time, for all callers. A pause that
 	// fails is ignored: the next such answer asks for it again.
 	PausesKey bool
 	// ReportsRemaining names the limits of the key to which is reported what a vendor says remains of its own. By
@@ -44,10 +41,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := t.base()
 	if key == "" {
 		return base.RoundTrip(request)
 	}
@@ -63,6 +57,20 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	// Before the answer is returned, so that the caller's next request finds the report and the pause.
 	t.tell(ctx, key, response, decision.Quota)
 	return response, nil
+}
+
+// CloseIdleConnections closes the idle connections of Base, as http.Client.CloseIdleConnections asks for.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
 }
 
 // ask returns the key of a request and its approval; an empty key if the request is not limited.
@@ -88,23 +96,6 @@ func (t *Transport) tell(ctx context.Context, key string, response *http.Respons
 		pause = max(pause, timeToRetry(response, time.Now()))
 	}
 	if pause > 0 {
-		_ = t.Client.Pause(ctx, key, min(pause, longestPause))
+		_ = t.Client.Pause(ctx, key, pause)
 	}
-}
-
-// timeToRetry returns for how long an answer asks its caller to wait: Retry-After has seconds or a date (RFC 9110, section
-// 10.2.3). It is 0 or less if the answer asks for nothing.
-func timeToRetry(response *http.Response, now time.Time) time.Duration {
-	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
-		return 0
-	}
-	text := response.Header.Get("Retry-After")
-	if seconds, ok := wholeNumber(text); ok {
-		return secondsOf(seconds)
-	}
-	date, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	return date.Sub(now)
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +140,34 @@ func TestTheContextOfARequestEndsItsWait(t *testing.T) {
 	}
 }
 
+func TestIdleConnectionsOfTheBaseAreClosed(t *testing.T) {
+	vendor := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	closed := make(chan struct{}, 1)
+	vendor.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	vendor.Start()
+	t.Cleanup(vendor.Close)
+	transport := limitedBy(newClient(t, Options{}), newKey(t, "llm-"))
+	transport.Base = &http.Transport{}
+	if _, err := get(t, transport, vendor.URL); err != nil {
+		t.Fatal(err)
+	}
+	(&http.Client{Transport: transport}).CloseIdleConnections()
+	receive(t, "the end of the idle connection", closed)
+	// A base without idle connections.
+	transport.Base = http.NewFileTransport(http.Dir("."))
+	transport.CloseIdleConnections()
+}
+
+func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
+	if newTransport().Proxy != nil {
+		t.Error("a proxy would be used")
+	}
+}
+
 func TestRetryAfterPausesTheKey(t *testing.T) {
 	client := newClient(t, Options{})
 	date := time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
@@ -232,46 +263,89 @@ func TestTheLeastOfALimitIsReported(t *testing.T) {
 
 func TestReportsAreForgottenAfterAMinute(t *testing.T) {
 	var reports remainingReports
-	now := time.Now()
+	now, said := time.Now(), vendorRemaining{remaining: 5}
 	for range 3 {
-		reports.begin(keyAndLimit{newKey(t, ""), OwnLimit}, now, false)
+		reports.begin(keyAndLimit{newKey(t, ""), OwnLimit}, now, said)
 	}
-	reports.begin(keyAndLimit{"a", OwnLimit}, now.Add(rejectedTime), false)
+	reports.begin(keyAndLimit{"a", OwnLimit}, now.Add(rejectedTime), said)
 	if left := len(reports.sent); left != 1 {
 		t.Errorf("%d reports are known", left)
 	}
 }
 
-func TestReportsOfALimitAreASecondApart(t *testing.T) {
+func TestReportsOfALimitAreASecondApartButForZero(t *testing.T) {
 	var reports remainingReports
 	id, now := keyAndLimit{"a", OwnLimit}, time.Now()
 	for _, c := range []struct {
-		after           time.Duration
-		pauses          bool
-		due, isRejected bool
+		after time.Duration
+		said  vendorRemaining
+		want  due
+		// What is kept by then until the end of the second.
+		least *vendorRemaining
 	}{
-		{0, false, true, false},
-		{999 * time.Millisecond, false, false, false},
-		{time.Second, false, true, false},
+		{0, vendorRemaining{remaining: 50}, doReport, nil},
+		{400 * time.Millisecond, vendorRemaining{remaining: 4, reset: 5 * time.Second}, doNothing,
+			&vendorRemaining{remaining: 4, reset: 4400 * time.Millisecond}},
+		{500 * time.Millisecond, vendorRemaining{remaining: 7}, doNothing,
+			&vendorRemaining{remaining: 4, reset: 4400 * time.Millisecond}},
+		// It has reset by then.
+		{500 * time.Millisecond, vendorRemaining{remaining: 1, reset: 500 * time.Millisecond}, doNothing,
+			&vendorRemaining{remaining: 4, reset: 4400 * time.Millisecond}},
+		{999 * time.Millisecond, vendorRemaining{remaining: 3}, doNothing, &vendorRemaining{remaining: 3}},
+		{999 * time.Millisecond, vendorRemaining{remaining: 0}, doReport, nil},
+		{1998 * time.Millisecond, vendorRemaining{remaining: 0}, doNothing, &vendorRemaining{remaining: 0}},
+		{1999 * time.Millisecond, vendorRemaining{remaining: 9}, doReport, nil},
 	} {
-		if due, rejected := reports.begin(id, now.Add(c.after), c.pauses); due != c.due || rejected != c.isRejected {
-			t.Errorf("after %v: %v and %v", c.after, due, rejected)
+		last := reports.sent[id]
+		if got, _ := reports.begin(id, now.Add(c.after), c.said); got != c.want {
+			t.Errorf("after %v: %v is %v", c.after, c.said, got)
+		}
+		if got := reports.sent[id].least; !reflect.DeepEqual(got, c.least) {
+			t.Errorf("after %v: %v is kept", c.after, got)
+		}
+		if last != nil && last != reports.sent[id] && last.least != nil {
+			t.Errorf("after %v: %v would be reported as well", c.after, last.least)
 		}
 	}
-	rejectedAt := now.Add(time.Second)
+}
+
+func TestALimitThatRejectsAReportIsPausedForAMinute(t *testing.T) {
+	var reports remainingReports
+	id, rejectedAt := keyAndLimit{"a", OwnLimit}, time.Now()
+	some, none := vendorRemaining{remaining: 5}, vendorRemaining{reset: time.Second}
+	reports.begin(id, rejectedAt, some)
 	reports.reject(id, rejectedAt)
 	for _, c := range []struct {
-		after           time.Duration
-		pauses          bool
-		due, isRejected bool
+		after time.Duration
+		said  vendorRemaining
+		want  due
 	}{
-		{59 * time.Second, false, false, true},
-		{59 * time.Second, true, true, true},
-		{61 * time.Second, false, true, false},
+		{time.Millisecond, none, doPause},
+		{999 * time.Millisecond, none, doNothing},
+		{59 * time.Second, some, doNothing},
+		{59 * time.Second, none, doPause},
+		{61 * time.Second, some, doReport},
 	} {
-		due, rejected := reports.begin(id, rejectedAt.Add(c.after), c.pauses)
-		if due != c.due || rejected != c.isRejected {
-			t.Errorf("%v after a rejection: %v and %v", c.after, due, rejected)
+		got, keeper := reports.begin(id, rejectedAt.Add(c.after), c.said)
+		if got != c.want || keeper != nil {
+			t.Errorf("%v after a rejection: %v and %v", c.after, got, keeper)
 		}
 	}
+}
+
+func TestTheLeastOfASecondIsReportedAtItsEnd(t *testing.T) {
+	client := newClient(t, Options{})
+	key := newKey(t, "llm-")
+	transport := limitedBy(client, key)
+	transport.ReportsRemaining.Tokens = OwnLimit
+	for _, remaining := range []string{"500", "300", "400"} {
+		vendor := newStandIn(t, answersWith(200, "x-ratelimit-remaining-tokens", remaining))
+		if _, err := get(t, transport, vendor.url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "the report of the least", func() bool {
+		peek, err := client.Peek(testContext(t), key, CheckOptions{})
+		return err == nil && peek.Quota[0].Remaining == 300
+	})
 }

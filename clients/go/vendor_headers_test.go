@@ -21,6 +21,11 @@ type vendorCases struct {
 			ResetMillis int64
 		}
 	}
+	Retries []struct {
+		Status  int
+		Headers map[string]string
+		Millis  int64
+	}
 	Unreadable struct{ Remaining, Reset []string }
 }
 
@@ -58,6 +63,16 @@ func TestHeadersOfVendorsAreRead(t *testing.T) {
 		}
 		if got := remainingIn(headerOf(c.Headers), cases.Now); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v instead of %+v", c.Title, got, want)
+		}
+	}
+}
+
+func TestTimesToRetryAreRead(t *testing.T) {
+	cases := readVendorCases(t)
+	for _, c := range cases.Retries {
+		answer := &http.Response{StatusCode: c.Status, Header: headerOf(c.Headers)}
+		if got := timeToRetry(answer, cases.Now); got != durationOf(c.Millis) {
+			t.Errorf("got %v of %v", got, c)
 		}
 	}
 }

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { Account } from './account.mjs';
 import { startRedis, startReplica } from './processes.mjs';
 import { fitsScreen, showOnScreen } from './screen.mjs';
-import { sentence } from './sentences.mjs';
+import { linePrinter } from './sentences.mjs';
 import { KEY, MAX_REQUESTS, REPLICAS } from './setting.mjs';
 import { Story } from './story.mjs';
 import { judge } from './verdict.mjs';
@@ -14,7 +14,7 @@ import { judge } from './verdict.mjs';
  * @returns whether all of Sluice's promises were kept
  */
 export async function runDemo(redisProgram, { clients, windowMillis, recordFile }) {
-  const show = fitsScreen(process.stdout) ? showOnScreen(process.stdout) : printLine;
+  const show = fitsScreen(process.stdout) ? showOnScreen(process.stdout) : linePrinter(console.log);
   const events = [];
   const tell = (event) => {
     events.push(event);
@@ -43,8 +43,4 @@ export async function runDemo(redisProgram, { clients, windowMillis, recordFile 
     writeFileSync(recordFile, events.map((event) => `${JSON.stringify(event)}\n`).join(''));
   }
   return problems.length === 0;
-}
-
-function printLine(event) {
-  console.log(sentence(event));
 }

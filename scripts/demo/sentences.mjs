@@ -1,7 +1,29 @@
+import { MAX_REQUESTS } from './setting.mjs';
+
 /** An event and its time as one line. */
 export function sentence(event) {
   const text = SENTENCES[event.event](event);
   return event.millis === undefined ? text : `${seconds(event.millis).padStart(6)} s  ${text}`;
+}
+
+/**
+ * Prints events as lines. A window gets one line, once it is full or over, with all that it has approved.
+ * @param print prints a line
+ * @returns to be called with each event
+ */
+export function linePrinter(print) {
+  let open;
+  const close = () => {
+    if (open) print(sentence(open));
+    open = undefined;
+  };
+  return (event) => {
+    const isWindow = event.event === 'window';
+    if (isWindow && open?.window === event.window) open = undefined;
+    if (isWindow || event.event === 'judged') close();
+    if (isWindow && event.approved < MAX_REQUESTS) open = event;
+    else print(sentence(event));
+  };
 }
 
 /** Milliseconds as seconds with two digits. */

@@ -2,6 +2,7 @@ import { approvalOf } from './calls/approval.js';
 import { isNeverSent } from './calls/exchange.js';
 import { ASKING_OPTIONS, demandKnown } from './calls/known-options.js';
 import { OWN_LIMIT, RemainingReports } from './calls/remaining-reports.js';
+import { retryMillisIn } from './calls/vendor-headers.js';
 import type { SluiceClient } from './client.js';
 import type { PermitOptions, ReportedLimits } from './options.js';
 
@@ -10,13 +11,13 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
   /** The key to ask for; a request without one is not limited. */
   readonly keyOf: (url: URL) => string | undefined;
   /**
-   * Whether an answer of 429 or 503 with `Retry-After` pauses the key for that time, for all callers. A pause that fails
+   * Whether an answer of 429 or 503 with `retry-after-ms` or `Retry-After` pauses the key for that time, for all callers. A pause that fails
    * is ignored: the next such answer asks for it again. `false` by default.
    */
   readonly pausesKey?: boolean | undefined;
   /**
    * Whether an answer whose headers say that less remains than Sluice believes is reported to Sluice, at most once a
-   * second for each key and limit. With `true`, the requests that remain are reported to the key's own limit. An object
+   * second for each key and limit: the first number, then the least of the second at its end, and 0 at once. With `true`, the requests that remain are reported to the key's own limit. An object
    * has the names of the limits that requests and tokens are reported to; the key's own limit is `default`. For a limit
    * that is not a fixed window, the key is paused if nothing remains. A report that fails is ignored. `false` by default.
    */
@@ -41,8 +42,6 @@ const KNOWN_UNITS: Readonly<Record<keyof ReportedLimits, true>> = {
   inputTokens: true,
   outputTokens: true,
 };
-/** The longest pause that Sluice takes. */
-const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
 
 /**
  * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait. If there was no
@@ -70,7 +69,9 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
     });
     // Both before the answer is returned, so that the caller's next request finds the report and the pause.
     const unreportedMillis = (await reports?.report(key, answer.headers, approval.quota)) ?? 0;
-    const millis = Math.max(unreportedMillis, pausesKey ? millisToRetry(answer) : 0);
+    const { status, headers } = answer;
+    const retryMillis = pausesKey ? retryMillisIn(status, headers, Date.now()) : 0;
+    const millis = Math.max(unreportedMillis, retryMillis);
     if (millis > 0) await pauseUnnoticed(client, key, millis);
     return answer;
   };
@@ -89,15 +90,4 @@ function reportsTo(
 
 async function pauseUnnoticed(client: SluiceClient, key: string, millis: number): Promise<void> {
   await client.pause(key, millis).catch(() => undefined);
-}
-
-/**
- * For how long an answer asks its caller to wait: `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
- * @returns 0 if it asks for nothing
- */
-function millisToRetry({ status, headers }: Response): number {
-  const text = headers.get('retry-after');
-  if (text === null || (status !== 429 && status !== 503)) return 0;
-  const millis = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return millis > 0 ? Math.min(millis, LONGEST_PAUSE_MILLIS) : 0;
 }

@@ -17,6 +17,8 @@ const LONGEST_MILLIS = 10 * 60 * 1000;
 /** An unsigned number of 64 bits. */
 const CURSOR = /^\d{1,20}$/;
 
+type Scanned = readonly [cursor: string, names: readonly string[]];
+
 interface ListingParts {
   readonly connections: Pick<Connections, 'primaries' | 'slotOf'>;
   readonly timeoutMillis: number;
@@ -37,11 +39,17 @@ export class Listing {
     const primaries = this.parts.connections.primaries();
     if (primaries.size === 0) throw toLimiterError(new Error('no primary is known'));
     let millis = 0;
-    for (const primary of primaries.values()) {
+    // All begin before any goes on, so that a primary that is down fails the listing before its work.
+    const begins = [...primaries.values()].map(
+      async (primary) => [primary, await this.#scan(primary, '0')] as const,
+    );
+    for (const [primary, first] of await Promise.all(begins)) {
       const cursors = new Cursors();
+      let scanned: Scanned | undefined = first;
       do {
         const begun = performance.now();
-        const [next, names] = await this.#scan(primary, cursors.current);
+        const [next, names] = scanned ?? (await this.#scan(primary, cursors.current));
+        scanned = undefined;
         cursors.next(next);
         const page = names.length > 0 ? await this.#inspectAll(names) : [];
         millis += performance.now() - begun;
@@ -72,7 +80,7 @@ export class Listing {
     });
   }
 
-  async #scan(primary: Redis, cursor: string): Promise<[cursor: string, names: string[]]> {
+  async #scan(primary: Redis, cursor: string): Promise<Scanned> {
     try {
       const reply: unknown = await withinDeadline(
         primary.scan(cursor, 'MATCH', this.naming.statePattern, 'COUNT', SCAN_COUNT),
@@ -113,7 +121,7 @@ function endless(after: string): unknown {
   return toLimiterError(new Error(`SCAN has no end after ${after}`));
 }
 
-function decodeScan(reply: unknown): [cursor: string, names: string[]] {
+function decodeScan(reply: unknown): Scanned {
   const [cursor, names] = Array.isArray(reply) ? (reply as unknown[]) : [];
   if (typeof cursor === 'string' && CURSOR.test(cursor) && isListOfTexts(names)) {
     return [cursor, names];

@@ -37,6 +37,8 @@ describeWithRedisProgram('npm run demo', () => {
     expect(ofKilled).toEqual(expect.arrayContaining(lost));
     expect(lost.length).toBeGreaterThan(0);
     expect(returned).toEqual(lost);
+    const windows = inLines(demo, / window (\d+): /);
+    expect(windows).toEqual([...new Set(windows)]);
     const counts = inLines(demo, / window \d+: (\d+) approved$/).map(Number);
     expect(Math.max(...counts)).toBe(MAX_REQUESTS);
     expect(inLines(demo, /(replica B is killed)/)).toHaveLength(1);

@@ -373,6 +373,27 @@ class TestReporting:
 
         assert limited.told == [f"/rate/{key}?remaining=0&resetMillis=51000"]
 
+    def test_the_least_of_a_second_is_reported_at_its_end(
+        self, limited: Limited, service: Service, vendor: Vendor, key: str
+    ) -> None:
+        key = f"llm-{key}"
+        get = limited(
+            service.url,
+            lambda sent: key if sent.url.query == b"" else None,
+            {"reports_remaining": {"requests": "requests"}},
+        )
+        for remaining in (12, 5, 8):
+            vendor.headers = saying(remaining, 999)
+            get(vendor.url)
+
+        while len(limited.told) == 1:
+            # The event loop runs during a request.
+            get(f"{vendor.url}?unlimited")
+
+        path = f"/rate/{key}?remaining="
+        assert limited.told[0] == f"{path}12&resetMillis=51000&limit=requests"
+        assert limited.told[1].startswith(f"{path}5&resetMillis=50")
+
     @pytest.mark.parametrize("options", [{}, {"reports_remaining": False}, {"reports_remaining": {}}])
     def test_nothing_is_reported_unless_told_to(
         self,

@@ -1,7 +1,7 @@
 """The rules of the reports, which are those of the Node client: test/unit/client/remaining-reports.test.ts."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 
 from sluice_client import Quota, ReportedLimits, SluiceError, SluiceUnavailableError
@@ -32,7 +32,18 @@ class Reports:
         self.now = 0.0
         self.sent: list[str] = []
         self.bounds: list[tuple[float, int | None]] = []
+        self._timers: list[tuple[float, Callable[[], Coroutine[object, None, None]]]] = []
         self._reports = RemainingReports(self, limits, lambda: self.now)
+
+    def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
+        self._timers.append((self.now + seconds, work))
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+        due = [work for at, work in self._timers if at <= self.now]
+        self._timers = [(at, work) for at, work in self._timers if at > self.now]
+        for work in due:
+            asyncio.run(work())
 
     async def _send_report(
         self,
@@ -88,18 +99,52 @@ def test_of_all_that_is_said_of_one_limit_the_least_is_reported_and_the_later_re
     assert reports.sent == ["key own 2 in 7200000", "key tokens 40 in 86400000"]
 
 
-def test_a_limit_of_a_key_gets_at_most_one_report_a_second() -> None:
+def test_a_limit_of_a_key_gets_at_most_one_report_a_second_of_the_least_at_its_end() -> None:
     reports = Reports()
     reports.report(requests(5))
-    reports.now += 0.999
-    reports.report(requests(3) | tokens(1))
+    reports.report(requests(4, "9s"))
+    reports.pass_seconds(0.5)
+    reports.report(requests(3, "5s"))
+    reports.report(requests(3, "4s"))
+    reports.report(requests(7, "8s") | tokens(1))
     reports.report(requests(3), "other")
-    reports.report(requests(2))
+    reports.pass_seconds(0.25)
     assert reports.sent == ["key own 5 in 2000", "key tokens 1 in 360000", "other own 3 in 2000"]
 
-    reports.now += 0.001
+    reports.pass_seconds(0.25)
+    assert reports.sent[3:] == ["key own 3 in 4500"]
     reports.report(requests(2))
-    assert reports.sent[3:] == ["key own 2 in 2000"]
+    reports.pass_seconds(0.5)
+    assert reports.sent[4:] == []
+    reports.pass_seconds(0.5)
+    assert reports.sent[4:] == ["key own 2 in 1000"]
+    reports.pass_seconds(1)
+    assert reports.sent[5:] == []
+
+
+def test_nothing_remains_is_reported_at_once_and_again_at_the_end_of_the_second() -> None:
+    reports = Reports()
+    reports.report(requests(8))
+    reports.pass_seconds(0.25)
+    reports.report(requests(7))
+    reports.report(requests(0, "30s"))
+    assert reports.sent == ["key own 8 in 2000", "key own 0 in 30000"]
+
+    reports.pass_seconds(0.75)
+    reports.report(requests(0, "31s"))
+    assert reports.sent[2:] == []
+    reports.pass_seconds(0.25)
+    assert reports.sent[2:] == ["key own 0 in 30750"]
+
+
+def test_what_resets_before_the_end_of_the_second_is_not_reported_then() -> None:
+    reports = Reports()
+    reports.report(requests(5))
+    reports.report(requests(3, "1s"))
+    reports.report(requests(4, "1001ms"))
+    reports.report({"x-ratelimit-remaining": "6"})
+    reports.pass_seconds(1)
+    assert reports.sent[1:] == ["key own 4 in 1"]
 
 
 def test_the_reports_of_an_answer_take_no_longer_than_until_the_next_may_be_sent() -> None:
@@ -123,10 +168,11 @@ class TestRejected:
     def test_its_key_is_paused_while_nothing_remains_and_gets_no_report_for_a_minute(self) -> None:
         reports = Reports(fail=rejection)
         assert reports.report(requests(5)) == 0
-        reports.now += 1
+        reports.now += 0.5
+        assert reports.report(requests(4)) == 0
         assert reports.report(requests(0)) == 2000
         assert reports.report(requests(0)) == 0
-        reports.now += 58.999
+        reports.now += 59.499
         assert reports.report(requests(0, "3s")) == 3000
         assert reports.sent == ["key own 5 in 2000"]
 

@@ -1,10 +1,12 @@
 import json
 import re
 from datetime import datetime
+from typing import Any
 
 import httpx
 import pytest
 from sluice_client import VendorRemaining, remaining_in
+from sluice_client._vendor_headers import retry_millis_in
 
 from .conftest import ROOT
 
@@ -23,6 +25,11 @@ def said(stated: dict[str, object]) -> VendorRemaining:
 def test_an_answer_is_read(case: dict[str, list[dict[str, object]]]) -> None:
     headers: dict[str, str] = case["headers"]  # type: ignore[assignment]
     assert remaining_in(headers, NOW) == [said(stated) for stated in case["says"]]
+
+
+@pytest.mark.parametrize("case", CASES["retries"])
+def test_an_answer_asks_to_wait(case: dict[str, Any]) -> None:
+    assert retry_millis_in(case["status"], case["headers"], NOW) == case["millis"]
 
 
 @pytest.mark.parametrize("text", CASES["unreadable"]["remaining"])

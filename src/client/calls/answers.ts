@@ -2,8 +2,10 @@ import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
 import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
 import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
+import { AnswerPart } from './answer-part.js';
 import type { Answer } from './exchange.js';
 import { quotaOf } from './quota.js';
+import { wholeNumber } from './structured-items.js';
 
 /** The messages of 503s that are certain to have counted nothing, so that a second request can't count twice. */
 const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
@@ -16,14 +18,6 @@ const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
 
 /** A 404 with another message is not about an approval. */
 const NOT_FOUND: NotFoundMessage = 'request not found';
-
-/** What an answer says of a request. */
-interface Told {
-  readonly status: string;
-  readonly position: number;
-  readonly waitMillis: number;
-  readonly holdMillis: number;
-}
 
 interface ErrorAnswer {
   readonly status: number;
@@ -72,13 +66,15 @@ export function isFound(answer: Answer): boolean {
 /** What a request is now; undefined if there is no such request. @throws SluiceError for an error */
 export function statusIn(answer: Answer): RequestStatus | undefined {
   if (!isFound(answer)) return undefined;
-  const body = parsed(answer) as Partial<Told> | null | undefined;
-  const { status, position, waitMillis, holdMillis } = body ?? {};
-  if (status === 'approved') return holdMillis === undefined ? { status } : { status, holdMillis };
-  if (status !== 'waiting' || typeof position !== 'number' || typeof waitMillis !== 'number') {
-    throw notFromSluice(answer);
-  }
-  return { status, position, waitMillis };
+  const body = bodyOf(answer);
+  if (body.field('status').text === 'waiting') return { status: 'waiting', ...placeIn(body) };
+  const holdMillis = body.field('holdMillis');
+  const status = 'approved';
+  return holdMillis.isMissing ? { status } : { status, holdMillis: holdMillis.number };
+}
+
+function placeIn(body: AnswerPart): WaitProgress {
+  return { position: body.field('position').number, waitMillis: body.field('waitMillis').number };
 }
 
 /** @throws SluiceError for an error */
@@ -98,10 +94,7 @@ export function decisionIn(answer: Answer): Decision {
  * @throws SluiceError if it has neither
  */
 export function turnIn(answer: Answer): Decision | WaitProgress {
-  if (answer.status !== 202) return decisionIn(answer);
-  const { position, waitMillis } = (parsed(answer) ?? {}) as Partial<WaitProgress>;
-  if (typeof position !== 'number' || typeof waitMillis !== 'number') throw notFromSluice(answer);
-  return { position, waitMillis };
+  return answer.status === 202 ? placeIn(bodyOf(answer)) : decisionIn(answer);
 }
 
 /** What a check would get. @throws SluiceError if that is unknown */
@@ -109,9 +102,7 @@ export function peekIn(answer: Answer): Peek {
   const quota = quotaOf(answer);
   const more = quota === undefined ? {} : { quota };
   if (answer.status !== 429) demandSuccess(answer);
-  const body = parsed(answer) as { readonly waitMillis?: unknown } | null | undefined;
-  if (typeof body?.waitMillis !== 'number') throw notFromSluice(answer);
-  const { waitMillis } = body;
+  const waitMillis = bodyOf(answer).field('waitMillis').number;
   if (answer.status === 200) return { allowed: true, waitMillis, ...more };
   const limit = limitIn(answer);
   return { allowed: false, waitMillis, ...(limit === undefined ? {} : { limit }), ...more };
@@ -125,18 +116,23 @@ function resultOf(answer: Answer): CheckResult {
     return { status: 429, error, code: 'RATE_LIMIT_EXCEEDED', retryAfter, limit };
   }
   demandSuccess(answer);
-  const body = parsed(answer) as { readonly request_id?: string } | undefined;
-  if (typeof body?.request_id !== 'string') throw notFromSluice(answer);
+  const id = bodyOf(answer).field('request_id').text;
   const { 'x-sluice-shadow': shadow, 'x-sluice-outage-policy': outagePolicy } = answer.headers;
-  return { status: 200, request_id: body.request_id, shadow, outagePolicy } as CheckResult;
+  return { status: 200, request_id: id, shadow, outagePolicy } as CheckResult;
 }
 
 /** The results of a bulk request, in the order of its elements. @throws SluiceError for any other answer */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
   demandSuccess(answer);
   const results = parsed(answer);
-  if (!Array.isArray(results) || results.length !== count) throw notFromSluice(answer);
-  return results as unknown[];
+  if (!Array.isArray(results) || results.length !== count || !results.every(hasStatus)) {
+    throw notFromSluice(answer);
+  }
+  return results;
+}
+
+function hasStatus(result: unknown): boolean {
+  return typeof (result as { readonly status?: unknown } | null)?.status === 'number';
 }
 
 function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
@@ -150,12 +146,11 @@ function errorAnswerOf(answer: Answer): ErrorAnswer {
   const body = parsed(answer) as
     { readonly error?: unknown; readonly code?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
-  const seconds = Number(headers['retry-after']);
   return {
     status,
     error,
     code: typeof body?.code === 'string' ? body.code : undefined,
-    retryAfter: headers['retry-after'] !== undefined && seconds >= 0 ? seconds : undefined,
+    retryAfter: wholeNumber(headers['retry-after']),
   };
 }
 
@@ -163,6 +158,10 @@ function errorAnswerOf(answer: Answer): ErrorAnswer {
 function limitIn(answer: Answer): string | undefined {
   const body = parsed(answer) as { readonly limit?: unknown } | null | undefined;
   return typeof body?.limit === 'string' ? body.limit : undefined;
+}
+
+function bodyOf(answer: Answer): AnswerPart {
+  return new AnswerPart(parsed(answer), answer.status);
 }
 
 function parsed({ text }: Answer): unknown {
@@ -174,6 +173,6 @@ function parsed({ text }: Answer): unknown {
 }
 
 function notFromSluice({ status }: Answer): SluiceError {
-  const message = 'not an answer from Sluice';
+  const message = 'not an answer from Sluice: the body must have a result for each element';
   return new SluiceUnavailableError(message, { status, mayHaveCounted: true });
 }

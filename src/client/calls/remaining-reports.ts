@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { setTimeout } from 'node:timers';
 
 import type { Quota } from '../decision.js';
 import { SluiceUnavailableError } from '../errors.js';
@@ -7,7 +8,7 @@ import { remainingIn, type VendorRemaining } from './vendor-headers.js';
 
 /** The name of a key's own limit. No further limit has it. */
 export const OWN_LIMIT = 'default';
-/** How often what remains of a limit is reported at most. A report also takes no longer. */
+/** How often what remains of a limit is reported at most, but for 0. A report also takes no longer. */
 const INTERVAL_MILLIS = 1000;
 /** How long a limit is not asked again that has rejected a report. Its rule or the version of Sluice may change. */
 const REJECTED_MILLIS = 60_000;
@@ -18,8 +19,11 @@ interface Reporter {
 
 interface Sent {
   readonly at: number;
+  readonly remaining: number;
   /** When Sluice last rejected a report. */
   rejectedAt: number;
+  /** The least that was said since, with its reset as of the end of the second. */
+  least?: VendorRemaining | undefined;
 }
 
 /** Reports what a vendor says remains to Sluice. */
@@ -27,11 +31,17 @@ export class RemainingReports {
   /** The last report of each key and limit, the oldest first. */
   readonly #sent = new Map<string, Sent>();
 
-  /** @param now monotonic, in ms */
+  /**
+   * @param now monotonic, in ms
+   * @param later does some work after these milliseconds, unless the process ends before
+   */
   constructor(
     private readonly client: Reporter,
     private readonly limits: ReportedLimits,
     private readonly now: () => number = () => performance.now(),
+    private readonly later: (work: () => void, millis: number) => void = (work, millis) => {
+      setTimeout(work, millis).unref();
+    },
   ) {}
 
   /**
@@ -67,20 +77,23 @@ export class RemainingReports {
     return least;
   }
 
-  async #reportOne(
-    key: string,
-    limit: string,
-    { remaining, resetMillis }: VendorRemaining,
-  ): Promise<number> {
+  /** Reports at once, or at the end of the second if the last report was sent in it. 0 does not wait for that. */
+  async #reportOne(key: string, limit: string, stated: VendorRemaining): Promise<number> {
+    const { remaining, resetMillis } = stated;
     const now = this.now();
     const id = JSON.stringify([key, limit]);
-    const last = this.#sent.get(id) ?? { at: -Infinity, rejectedAt: -Infinity };
-    if (now - last.at < INTERVAL_MILLIS) return 0;
+    const last = this.#sent.get(id);
     const pauseMillis = remaining === 0 ? (resetMillis ?? 0) : 0;
-    const isRejected = now - last.rejectedAt < REJECTED_MILLIS;
+    const isRejected = last !== undefined && now - last.rejectedAt < REJECTED_MILLIS;
+    const isNews = remaining === 0 && last?.remaining !== 0;
+    if (last && !isNews && now - last.at < INTERVAL_MILLIS) {
+      if (!isRejected) this.#keep(last, stated, now, [key, limit]);
+      return 0;
+    }
     if (isRejected && pauseMillis === 0) return 0;
 
-    const sent = { at: now, rejectedAt: last.rejectedAt };
+    const sent: Sent = { at: now, remaining, rejectedAt: last?.rejectedAt ?? -Infinity };
+    if (last) last.least = undefined;
     this.#sent.delete(id);
     this.#forgetBefore(now - REJECTED_MILLIS);
     this.#sent.set(id, sent);
@@ -95,6 +108,28 @@ export class RemainingReports {
       sent.rejectedAt = now;
       return pauseMillis;
     }
+  }
+
+  /** Keeps the least of what is said in a second, to report it at the end of the second. */
+  #keep(
+    last: Sent,
+    { resetMillis, ...stated }: VendorRemaining,
+    now: number,
+    limit: [key: string, limit: string],
+  ): void {
+    const millis = Math.ceil(last.at + INTERVAL_MILLIS - now);
+    // By then the limit has reset.
+    if (resetMillis !== undefined && resetMillis <= millis) return;
+    const kept =
+      resetMillis === undefined ? stated : { ...stated, resetMillis: resetMillis - millis };
+    const isFirst = last.least === undefined;
+    if (last.least === undefined || bindsMore(kept, last.least)) last.least = kept;
+    if (!isFirst) return;
+    this.later(() => {
+      const { least } = last;
+      last.least = undefined;
+      if (least) void this.#reportOne(...limit, least);
+    }, millis);
   }
 
   #forgetBefore(time: number): void {

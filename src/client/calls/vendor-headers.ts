@@ -1,5 +1,5 @@
 import type { ReportedLimits } from '../options.js';
-import { structuredItems, wholeNumber } from './structured-items.js';
+import { structuredItems } from './structured-items.js';
 
 /** What a vendor counts. */
 export type VendorUnit = keyof ReportedLimits;
@@ -43,7 +43,7 @@ const HEADERS: readonly (readonly [unit: VendorUnit, remaining: string, reset: s
   ],
 ];
 
-const SECONDS = /^\d{1,15}(?:\.\d+)?$/;
+const NUMBER = /^\d{1,15}(?:\.\d+)?$/;
 const DURATION = /^(?:\d{1,15}(?:\.\d+)?(?:ms|[smhd]))+$/;
 const DURATION_PART = /(\d+(?:\.\d+)?)(ms|[smhd])/g;
 const UNIT_MILLIS: Readonly<Record<string, number>> = {
@@ -59,13 +59,15 @@ const DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 const YEAR_SECONDS = 365 * 86_400;
 /** More than these, which would be in the year 5138, are milliseconds since 1970. */
 const LARGEST_DATE_SECONDS = 1e11;
-/** The longest reset that Sluice takes. */
-const LONGEST_RESET_MILLIS = 86_400_000;
+/** A date of HTTP. */
+const HTTP_DATE = /^[A-Z][a-z]+, .* GMT$/;
+/** The longest reset and the longest pause that Sluice takes. */
+const LONGEST_MILLIS = 86_400_000;
 
 /**
  * Reads what remains of the limits of a vendor, as the headers of its answer say. A limit may be there several times.
  * Ignores values that can't be read, and limits that have reset already.
- * @param now in ms since 1970
+ * @param now in ms since 1970, for an answer without its date
  */
 export function remainingIn(headers: Headers, now: number): VendorRemaining[] {
   const byName = HEADERS.map(([unit, remaining, reset]) => ({
@@ -73,15 +75,48 @@ export function remainingIn(headers: Headers, now: number): VendorRemaining[] {
     remaining: headers.get(remaining),
     reset: headers.get(reset),
   }));
-  return [...statedByDraft(headers), ...byName].flatMap(({ unit, ...stated }) => {
-    const remaining = wholeNumber(stated.remaining);
-    if (remaining === undefined) return [];
-    const resetMillis = millisUntil(stated.reset ?? '', now);
-    if (resetMillis === undefined) return [{ unit, remaining }];
-    if (resetMillis <= 0) return [];
-    const longest = Math.min(Math.ceil(resetMillis), LONGEST_RESET_MILLIS);
-    return [{ unit, remaining, resetMillis: longest }];
+  const sentAt = dateOf(headers) ?? now;
+  return [...statedByDraft(headers), ...byName].flatMap((stated) => {
+    const resets = itemsOf(stated.reset);
+    return itemsOf(stated.remaining).flatMap((text, i) => {
+      const reset = resets.length === 1 ? resets[0] : resets[i];
+      return remainingOf(stated.unit, text, millisUntil(reset ?? '', sentAt));
+    });
   });
+}
+
+/**
+ * For how long an answer asks its caller to wait: by `Retry-After-Ms` of OpenAI and Azure, or by `Retry-After`, which has
+ * seconds or a date (RFC 9110, section 10.2.3).
+ * @param now as of `remainingIn`
+ * @returns 0 to 86,400,000; 0 if it asks for nothing
+ */
+export function retryMillisIn(status: number, headers: Headers, now: number): number {
+  if (status !== 429 && status !== 503) return 0;
+  const text = headers.get('retry-after') ?? '';
+  const millis =
+    numberIn(headers.get('retry-after-ms') ?? '') ??
+    secondsIn(text) ??
+    (httpDateIn(text) ?? -Infinity) - (dateOf(headers) ?? now);
+  return Math.max(0, Math.min(Math.ceil(millis), LONGEST_MILLIS));
+}
+
+/** A header about several limits may be a list. */
+function itemsOf(text: string | null | undefined): readonly string[] {
+  return (text ?? '').split(',').map((item) => item.trim());
+}
+
+function remainingOf(
+  unit: VendorUnit,
+  text: string,
+  resetMillis: number | undefined,
+): VendorRemaining[] {
+  const number = numberIn(text);
+  if (number === undefined) return [];
+  const remaining = Math.floor(number);
+  if (resetMillis === undefined) return [{ unit, remaining }];
+  if (resetMillis <= 0) return [];
+  return [{ unit, remaining, resetMillis: Math.min(Math.ceil(resetMillis), LONGEST_MILLIS) }];
 }
 
 /**
@@ -95,7 +130,7 @@ function statedByDraft(headers: Headers): Stated[] {
     // Other units are bytes and connections.
     .filter(([name]) => (policies.get(name)?.get('qu') ?? '"requests"') === '"requests"')
     .map(([, parameters]) => ({ remaining: parameters.get('r'), reset: parameters.get('t') }));
-  const remaining = /(?:^|[ ,])remaining=(\d+)/.exec(header)?.[1];
+  const remaining = /(?:^|[ ,])remaining=([\d.]+)/.exec(header)?.[1];
   const reset = /(?:^|[ ,])reset=(\d+)/.exec(header)?.[1];
   return [...items, { remaining, reset }].map((stated) => ({ unit: 'requests', ...stated }));
 }
@@ -105,8 +140,8 @@ function statedByDraft(headers: Headers): Stated[] {
  * or RFC 3339.
  */
 function millisUntil(text: string, now: number): number | undefined {
-  if (SECONDS.test(text)) {
-    const seconds = Number(text);
+  const seconds = numberIn(text);
+  if (seconds !== undefined) {
     if (seconds > LARGEST_DATE_SECONDS) return seconds - now;
     return seconds > YEAR_SECONDS ? seconds * 1000 - now : seconds * 1000;
   }
@@ -116,4 +151,23 @@ function millisUntil(text: string, now: number): number | undefined {
   }
   const date = DATE.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(date) ? undefined : date - now;
+}
+
+/** When an answer was sent, by the vendor's clock: its dates are of the same clock. */
+function dateOf(headers: Headers): number | undefined {
+  return httpDateIn(headers.get('date') ?? '');
+}
+
+function httpDateIn(text: string): number | undefined {
+  const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(date) ? undefined : date;
+}
+
+function secondsIn(text: string): number | undefined {
+  const seconds = numberIn(text);
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
+function numberIn(text: string): number | undefined {
+  return NUMBER.test(text) ? Number(text) : undefined;
 }

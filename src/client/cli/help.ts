@@ -16,10 +16,9 @@ const CODES = [
   '128+n ended by signal n.',
 ];
 
-/** What `--help` prints. @param about a command, or all */
-export function helpText(about: CommandName | undefined): string {
-  const lines = about === undefined ? ofAll() : ofCommand(about);
-  return lines.join('\n');
+/** The lines that `--help` prints. @param about a command, or all */
+export function helpText(about: CommandName | undefined): readonly string[] {
+  return about === undefined ? ofAll() : ofCommand(about);
 }
 
 function ofAll(): string[] {

@@ -1,9 +1,13 @@
+import { SluiceDeniedError } from '../index.js';
 import { InterruptedError } from './errors.js';
 import { eventOf, type MessageEvent, messageOf } from './failures.js';
 import type { Messages } from './messages.js';
 import { writeLine } from './output.js';
 
-/** Messages that are objects in JSON, each on a line of its own. @param isQuiet whether only errors are written */
+/**
+ * Messages that are objects in JSON, each on a line of its own.
+ * @param isQuiet whether only errors are written, and so no denial
+ */
 export function jsonMessages(key: string, isQuiet: boolean): Messages {
   const write = ({ event, ...fields }: MessageEvent): void => {
     writeLine(JSON.stringify({ event, key, ...fields }));
@@ -25,7 +29,8 @@ export function jsonMessages(key: string, isQuiet: boolean): Messages {
       write({ event: 'unsignalled', error: messageOf(error) });
     },
     failed: (error) => {
-      if (!(error instanceof InterruptedError)) write(eventOf(error));
+      const isNews = isQuiet && error instanceof SluiceDeniedError;
+      if (!(error instanceof InterruptedError || isNews)) write(eventOf(error));
     },
   };
 }

@@ -5,7 +5,6 @@ import type { InterruptedError } from './errors.js';
 import { textOf } from './failures.js';
 import { printJson } from './output.js';
 import { type Overview, readOverview } from './overview.js';
-import { printable } from './printable.js';
 import { Screen } from './screen.js';
 import type { Signals } from './signals.js';
 import { tableOf } from './top-table.js';
@@ -56,6 +55,6 @@ export async function showLive(
 function linesOf(overview: Overview, failure: string, rows: number): string[] {
   const time = new Date().toLocaleTimeString('en-GB');
   const replicas = `${overview.replicas} ${overview.replicas === 1 ? 'replica' : 'replicas'}`;
-  const head = failure === '' ? `${time}  ${replicas}  q ends this` : printable(failure);
+  const head = failure === '' ? `${time}  ${replicas}  q ends this` : failure;
   return [head, '', ...tableOf(overview, Math.max(1, rows - OTHER_LINES))];
 }

@@ -7,7 +7,6 @@ import { helpText } from './help.js';
 import { print, writeLine } from './output.js';
 import { pause } from './pause.js';
 import { peek } from './peek.js';
-import { printable } from './printable.js';
 import { PROGRAM, programVersion } from './program.js';
 import { release } from './release.js';
 import { run } from './run.js';
@@ -23,7 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
       return EXIT.UNWRITABLE;
     }
     if (!(error instanceof CommandLineError)) throw error;
-    writeLine(`${PROGRAM}: ${printable(error.message)}; see ${PROGRAM} --help`);
+    writeLine(`${PROGRAM}: ${error.message}; see ${PROGRAM} --help`);
     return EXIT.USAGE;
   }
 }
@@ -43,10 +42,10 @@ async function carryOut(asked: Asked): Promise<number> {
     case 'top':
       return top(asked);
     case 'completion':
-      await print(completion(asked.operands));
+      await print(...completion(asked.operands).split('\n'));
       return EXIT.OK;
     case 'help':
-      await print(helpText(asked.about));
+      await print(...helpText(asked.about));
       return EXIT.OK;
     case 'version':
       await print(programVersion());

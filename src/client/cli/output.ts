@@ -1,13 +1,15 @@
 import { OutputError } from './errors.js';
+import { printable } from './printable.js';
 
-/** Writes a result on standard output. @throws OutputError if it can't be written */
-export function print(text: string): Promise<void> {
+/** Writes the lines of a result on standard output. @throws OutputError if they can't be written */
+export function print(...lines: readonly string[]): Promise<void> {
+  const text = lines.map((line) => `${printable(line)}\n`).join('');
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown): void => {
       reject(new OutputError(cause));
     };
     try {
-      process.stdout.write(`${text}\n`, (error) => {
+      process.stdout.write(text, (error) => {
         if (error) fail(error);
         else resolve();
       });
@@ -25,10 +27,10 @@ export function printJson(result: object): Promise<void> {
 
 /** Writes a line on standard error. */
 export function writeLine(line: string): void {
-  writeError(`${line}\n`);
+  writeError(`${printable(line)}\n`);
 }
 
-/** Writes on standard error. A log that can't be written stops nothing: CMD keeps its approval. */
+/** Writes on standard error, as it is. A log that can't be written stops nothing: CMD keeps its approval. */
 export function writeError(text: string): void {
   try {
     process.stderr.write(text);

@@ -1,5 +1,6 @@
 import { setTimeout, clearTimeout } from 'node:timers';
 
+import { AnswerPart } from '../calls/answer-part.js';
 import { SluiceError, SluiceUnavailableError } from '../index.js';
 import type { Connection } from './connection.js';
 import { shownTime } from './durations.js';
@@ -8,27 +9,6 @@ import { CommandLineError } from './errors.js';
 /** The most rows that the dashboard's data has. */
 const MOST_ROWS = 200;
 const TIMEOUT_MILLIS = 5000;
-
-/** What is read of a key of the dashboard's data. */
-interface KeyData {
-  readonly key: string;
-  /** Its own limit comes first. */
-  readonly limits: readonly { readonly used: number; readonly maximum: number }[];
-  readonly waiting: number;
-  /** The one for which it needs a person most comes first. */
-  readonly states: readonly string[];
-  /** 0 if it is not paused. */
-  readonly pausedMillis: number;
-  /** If it is denied now. */
-  readonly recentDenials?: { readonly perSecond: number };
-}
-
-interface OverviewData {
-  readonly replicas: readonly unknown[];
-  /** Those that need a person most come first. */
-  readonly keys: readonly KeyData[];
-  readonly isComplete: boolean;
-}
 
 /** The states that need a person, by their names in the data. */
 const STATES = new Map<string, BusyKey['state']>([
@@ -90,7 +70,7 @@ async function read(
   address: string,
   token: Connection['token'],
   signal: AbortSignal,
-): Promise<OverviewData> {
+): Promise<AnswerPart> {
   const headers = token && { Authorization: `Bearer ${token()}` };
   const connection = new AbortController();
   const close = (): void => {
@@ -100,14 +80,23 @@ async function read(
   const timer = setTimeout(close, TIMEOUT_MILLIS);
   try {
     const answer = await fetch(address, { ...(headers && { headers }), signal: connection.signal });
-    if (answer.ok) return (await answer.json()) as OverviewData;
-    throw errorOf(answer.status);
+    if (!answer.ok) throw errorOf(answer.status);
+    return new AnswerPart(jsonIn(await answer.text()), answer.status);
   } catch (cause) {
     if (cause instanceof SluiceError) throw cause;
     throw new SluiceUnavailableError('Sluice is unreachable', { cause, mayHaveCounted: false });
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', close);
+  }
+}
+
+/** What a text has in JSON; undefined for any other text. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 
@@ -121,23 +110,34 @@ function errorOf(status: number): SluiceError {
   return new SluiceUnavailableError('the keys can not be read', { status, mayHaveCounted: false });
 }
 
-function overviewOf({ replicas, keys, isComplete }: OverviewData): Overview {
-  return { replicas: replicas.length, isComplete, keys: keys.flatMap(busyKeyOf) };
+function overviewOf(data: AnswerPart): Overview {
+  return {
+    replicas: data.field('replicas').list.length,
+    isComplete: data.field('isComplete').flag,
+    keys: data.field('keys').list.flatMap(busyKeyOf),
+  };
 }
 
-function busyKeyOf({
-  key,
-  limits,
-  waiting,
-  pausedMillis,
-  recentDenials,
-  states,
-}: KeyData): BusyKey[] {
-  const state = STATES.get(states[0] ?? '');
+/** @returns nothing if nobody has to look at the key */
+function busyKeyOf(row: AnswerPart): BusyKey[] {
+  // The one for which it needs a person most comes first.
+  const [first] = row.field('states').list;
+  const state = STATES.get(first?.text ?? '');
   if (!state) return [];
-  const { used = 0, maximum: max = 0 } = limits[0] ?? {};
-  const deniedPerSecond = recentDenials?.perSecond ?? 0;
-  return [{ key, state, used, max, waiting, deniedPerSecond, pausedMillis }];
+  // Its own limit comes first.
+  const [own] = row.field('limits').list;
+  const denials = row.field('recentDenials');
+  return [
+    {
+      key: row.field('key').text,
+      state,
+      used: own?.field('used').number ?? 0,
+      max: own?.field('maximum').number ?? 0,
+      waiting: row.field('waiting').number,
+      deniedPerSecond: denials.isMissing ? 0 : denials.field('perSecond').number,
+      pausedMillis: row.field('pausedMillis').number,
+    },
+  ];
 }
 
 /** The state for people, which says how long a pause lasts. */

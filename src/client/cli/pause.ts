@@ -4,7 +4,6 @@ import { parseDuration } from './durations.js';
 import { CommandLineError } from './errors.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson } from './output.js';
-import { printable } from './printable.js';
 
 /**
  * `pause`: approves no check of a key for a time, or ends that.
@@ -22,9 +21,7 @@ export async function pause(invocation: Invocation): Promise<number> {
     await client.pause(key, pauseMillis);
     if (json) await printJson({ key, pauseMillis });
     else
-      await print(
-        `${printable(key)}: ${pauseMillis === 0 ? 'pause ended' : `paused for ${duration ?? ''}`}`,
-      );
+      await print(`${key}: ${pauseMillis === 0 ? 'pause ended' : `paused for ${duration ?? ''}`}`);
     return EXIT.OK;
   });
 }

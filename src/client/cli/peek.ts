@@ -5,7 +5,6 @@ import { placeOf } from './request-options.js';
 import { shownTime } from './durations.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson } from './output.js';
-import { printable } from './printable.js';
 
 /**
  * `peek`: says what a check would get now.
@@ -18,7 +17,7 @@ export function peek(invocation: Invocation): Promise<number> {
     const peeked = await client.peek(key, placeOf(values));
     const { allowed, waitMillis, limit, quota = [] } = peeked;
     if (values.json) await printJson({ allowed, key, waitMillis, limit, quota });
-    else await print([`${printable(key)}: ${verdictOf(peeked)}`, ...quota.map(lineOf)].join('\n'));
+    else await print(`${key}: ${verdictOf(peeked)}`, ...quota.map(lineOf));
     return allowed ? EXIT.OK : EXIT.DENIED;
   });
 }
@@ -31,5 +30,5 @@ function verdictOf({ allowed, waitMillis, limit }: Peek): string {
 
 function lineOf({ name, limit, remaining, resetSeconds }: Quota): string {
   const reset = shownTime(resetSeconds * 1000);
-  return `  ${printable(name)}: ${remaining} of ${limit} remain, reset in ${reset}`;
+  return `  ${name}: ${remaining} of ${limit} remain, reset in ${reset}`;
 }

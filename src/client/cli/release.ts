@@ -2,7 +2,6 @@ import type { Invocation } from './arguments.js';
 import { withClient } from './with-client.js';
 import { EXIT } from './exit-codes.js';
 import { print, printJson, writeLine } from './output.js';
-import { printable } from './printable.js';
 import { PROGRAM } from './program.js';
 
 /**
@@ -15,8 +14,8 @@ export function release(invocation: Invocation): Promise<number> {
   return withClient(invocation, async (client, key) => {
     const released = await client.release(key, requestId);
     if (invocation.values.json) await printJson({ released, key, requestId });
-    else if (released) await print(`${printable(key)}: released`);
-    else writeLine(`${PROGRAM}: ${printable(key)}: no such approval`);
+    else if (released) await print(`${key}: released`);
+    else writeLine(`${PROGRAM}: ${key}: no such approval`);
     return released ? EXIT.OK : EXIT.NOT_FOUND;
   });
 }

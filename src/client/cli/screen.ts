@@ -1,3 +1,4 @@
+import { printable } from './printable.js';
 import { sizeOf } from './terminal-size.js';
 
 const ENTER = '\u001b[?1049h\u001b[?25l';
@@ -24,7 +25,9 @@ export class Screen {
   /** Replaces what is shown. Each line is cut at the right edge. */
   draw(lines: readonly string[]): void {
     const { columns, rows } = sizeOf(process.stdout);
-    const shown = lines.slice(0, rows).map((line) => line.slice(0, columns) + CLEAR_TO_LINE_END);
+    const shown = lines
+      .slice(0, rows)
+      .map((line) => printable(line).slice(0, columns) + CLEAR_TO_LINE_END);
     process.stdout.write(HOME + shown.join('\r\n') + CLEAR_BELOW);
   }
 

@@ -1,3 +1,4 @@
+import { SluiceDeniedError } from '../index.js';
 import { shownTime } from './durations.js';
 import { InterruptedError } from './errors.js';
 import { messageOf, textOf } from './failures.js';
@@ -13,11 +14,10 @@ const CLEAR_LINE = '\r\u001b[K';
 /**
  * Lines for a log. On a terminal, the place in the queue is one line, which is kept up to date.
  * @param urls the addresses of Sluice
- * @param isQuiet whether only errors are written
+ * @param isQuiet whether only errors are written, and so no denial
  */
 export function textMessages(key: string, urls: readonly string[], isQuiet: boolean): Messages {
   const { stderr } = process;
-  const shownKey = printable(key);
   let hasWaited = false;
   let isLineOpen = false;
   const clear = (): void => {
@@ -26,7 +26,7 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
   };
   const write = (text: string): void => {
     clear();
-    writeLine(`${PROGRAM}: ${shownKey}: ${printable(text)}`);
+    writeLine(`${PROGRAM}: ${key}: ${text}`);
   };
   return {
     waits: ({ position, waitMillis }) => {
@@ -35,7 +35,7 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
       const place = `position ${position}${estimate}`;
       if (stderr.isTTY) {
         // A line that the terminal wraps could not be cleared.
-        writeError(CLEAR_LINE + `${shownKey}: ${place}`.slice(0, sizeOf(stderr).columns - 1));
+        writeError(CLEAR_LINE + printable(`${key}: ${place}`).slice(0, sizeOf(stderr).columns - 1));
         isLineOpen = true;
       } else if (!hasWaited) {
         write(`waits, ${place}`);
@@ -53,7 +53,8 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
       write(`CMD can't be signalled: ${messageOf(error)}`);
     },
     failed: (error) => {
-      if (error instanceof InterruptedError) clear();
+      const isNews = isQuiet && error instanceof SluiceDeniedError;
+      if (error instanceof InterruptedError || isNews) clear();
       else write(textOf(error, urls));
     },
   };

@@ -6,7 +6,6 @@ import { exitCodeOf, textOf } from './failures.js';
 import { showLive } from './live.js';
 import { print, printJson, writeLine } from './output.js';
 import { readOverview } from './overview.js';
-import { printable } from './printable.js';
 import { PROGRAM } from './program.js';
 import { Signals } from './signals.js';
 import { tableOf } from './top-table.js';
@@ -29,13 +28,13 @@ export async function top({ values }: Invocation): Promise<number> {
     } else {
       const overview = await readOverview(connection, signals.interruption);
       if (json) await printJson(overview);
-      else await print(tableOf(overview, Infinity).join('\n'));
+      else await print(...tableOf(overview, Infinity));
     }
     return EXIT.OK;
   } catch (error) {
     if (error instanceof CommandLineError) throw error;
     const code = exitCodeOf(error);
-    writeLine(`${PROGRAM}: ${printable(textOf(error, connection.urls))}`);
+    writeLine(`${PROGRAM}: ${textOf(error, connection.urls)}`);
     return code;
   } finally {
     signals.release();

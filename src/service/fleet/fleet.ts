@@ -167,8 +167,10 @@ export class Fleet {
       this.#known = { reports, readAt: now, isCurrent: true };
       return this.#known;
     } catch (error) {
-      if (error instanceof UnavailableError) return { ...this.#known, isCurrent: false };
-      throw error;
+      if (!(error instanceof UnavailableError)) throw error;
+      // It is not shared: the store may be back at the next look.
+      this.#read = undefined;
+      return { ...this.#known, isCurrent: false };
     }
   }
 

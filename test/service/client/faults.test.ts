@@ -135,7 +135,9 @@ describe.each(ways)('a %s', (_, ask) => {
     });
 
     await expect(ask(clientOf(server.url), 'a')).rejects.toMatchObject({
-      message: 'not an answer from Sluice',
+      message: expect.stringMatching(
+        /^not an answer from Sluice: (?:request_id|the body) must /,
+      ) as string,
       mayHaveCounted: true,
     });
   });

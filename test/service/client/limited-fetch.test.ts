@@ -10,6 +10,7 @@ import { useRecordingServers } from '../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 
 const serve = useRecordingServers();
@@ -249,6 +250,23 @@ describe('a call', () => {
     model.next.remainingTokens = less;
     await call(model.url);
     expect(told).toEqual([`${PATH}remaining=${less}&resetMillis=360000`]);
+  });
+
+  test('reports 0 at once, and else the least of a second at its end', async () => {
+    const model = await serveModel({ remainingTokens: 900 });
+    const { told, call } = await limitedBy({ reportsRemaining: { tokens: 'default' } });
+
+    for (const remaining of [900, 700, 800]) {
+      model.next.remainingTokens = remaining;
+      await call(model.url);
+    }
+    expect(told).toEqual([`${PATH}remaining=900&resetMillis=360000`]);
+    await until(() => told.length === 2);
+    expect(told[1]).toContain(`${PATH}remaining=700&resetMillis=359`);
+
+    model.next.remainingTokens = 0;
+    await call(model.url);
+    expect(told[2]).toBe(`${PATH}remaining=0&resetMillis=360000`);
   });
 
   test('reports requests to the own limit of its key by default, and no tokens', async () => {

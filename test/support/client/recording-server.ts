@@ -13,8 +13,8 @@ export interface RecordedCall {
   readonly elements: readonly { readonly key: string; readonly request_id?: string }[];
   /** Sends a result for each element; by default an approval, named after its key. */
   answer(resultOf?: (element: { key: string }, i: number) => object): void;
-  /** Sends a body. */
-  succeed(body: object): void;
+  /** Sends a body, by default with 200. */
+  succeed(body: object | null, status?: number): void;
   /** Sends the place of a check that still waits. */
   place(position: number, waitMillis: number): void;
   /** Sends an error instead of results. */
@@ -80,7 +80,8 @@ function answersOf(
     answer: (resultOf = approvalOf) => {
       response.end(JSON.stringify(elements.map(resultOf)));
     },
-    succeed: (body) => {
+    succeed: (body, status = 200) => {
+      response.statusCode = status;
       response.end(JSON.stringify(body));
     },
     place: (position, waitMillis) => {

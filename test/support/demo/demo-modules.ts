@@ -25,7 +25,10 @@ const { screenLines } = (await load('screen-lines.mjs')) as {
 const { picture } = (await load('picture.mjs')) as {
   readonly picture: (events: readonly DemoEvent[]) => string;
 };
-export { judge, picture, screenLines };
+const { linePrinter } = (await load('sentences.mjs')) as {
+  readonly linePrinter: (print: (line: string) => void) => (event: DemoEvent) => void;
+};
+export { judge, linePrinter, picture, screenLines };
 
 async function load(file: string): Promise<unknown> {
   return import(fileURLToPath(new URL(file, FOLDER)));

@@ -23,8 +23,8 @@ const OF_RULES_AND_PARAMETERS = [
 const AT_A_TIME = 3;
 
 const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
-/** The package is not on npm: `npx sluice-client` runs the program of the clone. */
-const NPX = `[ "$1" = sluice-client ] && shift && exec node '${CLIENT_PROGRAM}' "$@"`;
+/** As after `npm install --global ./clients/node`. */
+const CLIENT = `exec node '${CLIENT_PROGRAM}' "$@"`;
 
 /** A page with the commands that tests run. */
 export interface PageCommands {
@@ -78,7 +78,7 @@ class RunningPage {
     const programs = program === undefined ? {} : redisPrograms(program);
     this.#session = await ShellSession.start({
       folder: this.folder,
-      programs: { ...programs, npx: NPX },
+      programs: { ...programs, 'sluice-client': CLIENT },
     });
   }
 }

@@ -7,7 +7,11 @@ import {
   SluiceError,
   SluiceUnavailableError,
 } from '../../../src/client/index.js';
-import { remainingIn, type VendorRemaining } from '../../../src/client/calls/vendor-headers.js';
+import {
+  remainingIn,
+  retryMillisIn,
+  type VendorRemaining,
+} from '../../../src/client/calls/vendor-headers.js';
 import { quotaHeaders, quotaOf } from '../../../src/client/calls/quota.js';
 
 /** A rule, whose name the own limit has, may be called as a further limit. */
@@ -30,7 +34,13 @@ function useReports(limits: ReportedLimits, fail?: () => Error | undefined) {
       return error ? Promise.reject(error) : Promise.resolve();
     },
   };
-  const reports = new RemainingReports(client, limits, () => now);
+  let timers: { readonly at: number; readonly work: () => void }[] = [];
+  const reports = new RemainingReports(
+    client,
+    limits,
+    () => now,
+    (work, millis) => void timers.push({ at: now + millis, work }),
+  );
   const report = (headers: Record<string, string>, key = 'key', quota = BELIEVED) =>
     reports.report(key, new Headers(headers), quota);
   return {
@@ -39,6 +49,9 @@ function useReports(limits: ReportedLimits, fail?: () => Error | undefined) {
     options,
     passMillis: (millis: number) => {
       now += millis;
+      const due = timers.filter(({ at }) => at <= now);
+      timers = timers.filter(({ at }) => at > now);
+      for (const { work } of due) work();
     },
   };
 }
@@ -70,18 +83,51 @@ test('of all that is said of one limit, the least is reported, and the later res
   expect(sent).toEqual(['key own 2 in 7200000', 'key tokens 40 in 86400000']);
 });
 
-test('a limit of a key gets at most one report a second', async () => {
+test('a limit of a key gets at most one report a second, of the least at its end', async () => {
   const { report, sent, passMillis } = useReports(LIMITS);
-  await Promise.all([report(requests(5)), report(requests(4))]);
-  passMillis(999);
-  await report({ ...requests(3), ...tokens(1) });
+  await Promise.all([report(requests(5)), report(requests(4, '9s'))]);
+  passMillis(400);
+  await report(requests(3, '5s'));
+  await report(requests(3, '4s'));
+  await report({ ...requests(7, '8s'), ...tokens(1) });
   await report(requests(3), 'other');
-  await report(requests(2));
+  passMillis(599);
   expect(sent).toEqual(['key own 5 in 2000', 'key tokens 1 in 360000', 'other own 3 in 2000']);
 
   passMillis(1);
+  expect(sent.slice(3)).toEqual(['key own 3 in 4400']);
   await report(requests(2));
-  expect(sent.at(-1)).toBe('key own 2 in 2000');
+  passMillis(999);
+  expect(sent.slice(4)).toEqual([]);
+  passMillis(1);
+  expect(sent.slice(4)).toEqual(['key own 2 in 1000']);
+  passMillis(1000);
+  expect(sent.slice(5)).toEqual([]);
+});
+
+test('nothing remains is reported at once, and again at the end of the second', async () => {
+  const { report, sent, passMillis } = useReports(LIMITS);
+  await report(requests(8));
+  passMillis(100);
+  await report(requests(7));
+  await report(requests(0, '30s'));
+  expect(sent).toEqual(['key own 8 in 2000', 'key own 0 in 30000']);
+
+  passMillis(900);
+  await report(requests(0, '31s'));
+  expect(sent.slice(2)).toEqual([]);
+  passMillis(100);
+  expect(sent.slice(2)).toEqual(['key own 0 in 30900']);
+});
+
+test('what resets before the end of the second is not reported then', async () => {
+  const { report, sent, passMillis } = useReports(LIMITS);
+  await report(requests(5));
+  await report(requests(3, '1s'));
+  await report(requests(4, '1001ms'));
+  await report({ 'x-ratelimit-remaining': '6' });
+  passMillis(1000);
+  expect(sent.slice(1)).toEqual(['key own 4 in 1']);
 });
 
 test('a report takes no longer than until the next one may be sent', async () => {
@@ -96,10 +142,11 @@ describe('a limit that rejects a report', () => {
   test('has its key paused while nothing remains, and gets no report for a minute', async () => {
     const { report, sent, passMillis } = rejecting();
     expect(await report(requests(5))).toBe(0);
-    passMillis(1000);
+    passMillis(999);
+    expect(await report(requests(4))).toBe(0);
     expect(await report(requests(0))).toBe(2000);
     expect(await report(requests(0))).toBe(0);
-    passMillis(58_999);
+    passMillis(59_000);
     expect(await report(requests(0, '3s'))).toBe(3000);
     expect(sent).toEqual(['key own 5 in 2000']);
 
@@ -138,8 +185,8 @@ test('a report that fails is ignored, and the next one is sent', async () => {
   expect(sent).toHaveLength(2);
 });
 
-/** What the Python client reads as well. */
-const { now, answers, unreadable } = JSON.parse(
+/** What the clients for Python and Go read as well. */
+const { now, answers, retries, unreadable } = JSON.parse(
   readFileSync(new URL('../../support/client/vendor-headers.json', import.meta.url), 'utf8'),
 ) as {
   readonly now: string;
@@ -148,12 +195,25 @@ const { now, answers, unreadable } = JSON.parse(
     readonly headers: Readonly<Record<string, string>>;
     readonly says: readonly VendorRemaining[];
   }[];
+  readonly retries: readonly {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly millis: number;
+  }[];
   readonly unreadable: Readonly<Record<'remaining' | 'reset', readonly string[]>>;
 };
 
 /** As `Headers` that take any text. */
+const withGet = (headers: Readonly<Record<string, string>>) => ({
+  get: (name: string) => headers[name] ?? null,
+});
 const read = (headers: Readonly<Record<string, string>>) =>
-  remainingIn({ get: (name) => headers[name] ?? null }, Date.parse(now));
+  remainingIn(withGet(headers), Date.parse(now));
+
+test.each(retries)('an answer $status with $headers asks for $millis ms', (answer) => {
+  const { status, headers, millis } = answer;
+  expect(retryMillisIn(status, withGet(headers), Date.parse(now))).toBe(millis);
+});
 
 test.each(answers)('reads an answer $title', ({ headers, says }) => {
   expect(read(headers)).toEqual(says);

@@ -81,6 +81,48 @@ test('a link to a missing file or heading, or to a path outside the project, is 
   expect(problemOf('docs/api.md', '../README.md#compared-with-others')).toBeUndefined();
 });
 
+describe('commands that get packages', () => {
+  const FOLDERS = ['.github', 'clients/node/examples', 'docs/examples', 'deploy', 'k8s'];
+  const GETTING =
+    /\b(?:npx|pnpx|bunx|uvx|npm (?:exec|install|i|add)|(?:pnpm|yarn|bun) (?:add|dlx|x)|pipx (?:install|run)|(?:uv )?pip3? install|uv (?:add|tool install)|go (?:get|install|run))((?: +[^\s`'"&|;)<>#]+)+)/g;
+
+  /** The names that a registry resolves, and so not files, folders and options. */
+  const namesIn = (text: string): string[] =>
+    [...text.matchAll(GETTING)].flatMap(([, words = '']) =>
+      words
+        .trim()
+        .split(/ +/)
+        // A file of Go is none either.
+        .filter((word) => !/^[-./~$]|\.go$/.test(word)),
+    );
+
+  const files = FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+      join(folder, name),
+    ),
+  ).filter((path) => statSync(join(ROOT, path)).isFile());
+  const shown = pages().filter((page) => page !== 'CHANGELOG.md');
+
+  // Nobody has published ours yet. Whoever registers the name would get what is in the environment, such as SLUICE_TOKEN.
+  test('name no package of a registry', () => {
+    const found = [...new Set([...shown, ...files, 'src/app/command-line.ts', 'Dockerfile'])]
+      .map((path) => [path, namesIn(readPage(path))] as const)
+      .filter(([, names]) => names.length > 0);
+    expect(found).toEqual([]);
+  });
+
+  test.each([
+    ['npx sluice-client run deploy', ['sluice-client', 'run', 'deploy']],
+    ['run: npm install --global sluice-client@1', ['sluice-client@1']],
+    ['`python -m pip install -U sluice-client`', ['sluice-client']],
+    ['go get example.com/sluice@latest && go run ./x.go', ['example.com/sluice@latest']],
+    ['npm ci && npm install -g ./clients/node; npx ./clients/node', []],
+    ['`npx` does not wait', []],
+  ])('%s names %j', (text, names) => {
+    expect(namesIn(text)).toEqual(names);
+  });
+});
+
 const [, ...sections] = readPage('llms.txt').split(/^## /m);
 const items = sections.flatMap((section) => section.trim().split('\n').slice(2));
 const paths = items.map((item) => /^- \[[^\]]+\]\(([^)#]+)\): \S/.exec(item)?.[1]);

@@ -1,4 +1,4 @@
-import { ListingForbiddenError } from '../../../src/limiter/errors.js';
+import { ListingForbiddenError, StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
 import { ownLimit, type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import { KeySurvey } from '../../../src/http/routes/ui/key-survey.js';
@@ -88,6 +88,27 @@ test('after a walk no other begins for 150 times its length', async () => {
   await survey.look();
 
   expect(limiter.lists).toBe(2);
+});
+
+test('the next look after an outage says that the store is back, however long a walk took', async () => {
+  const clock = new ManualClock(0);
+  let isDown = false;
+  const limiter = new Listed(async function* () {
+    yield [state('a')];
+    if (!isDown) return;
+    await clock.advance(600);
+    yield [state('b')];
+    throw new StoreUnavailableError();
+  });
+  const survey = new KeySurvey(limiter, log.logger, clock);
+  await survey.look();
+  await clock.advance(10_000);
+  isDown = true;
+  await survey.look();
+  await until(async () => (await survey.look()).failure === 'unavailable');
+
+  isDown = false;
+  expect((await survey.look()).failure).toBeUndefined();
 });
 
 test('a look during a long first walk sees what has been found so far', async () => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import {
   type DemoEvent,
   judge,
+  linePrinter,
   picture,
   recording,
   screenLines,
@@ -55,6 +56,29 @@ describe('the verdict', () => {
       expect.stringMatching(/^client \d+ was answered with 503$/),
     );
   });
+});
+
+test('each window is printed once, when it is full or over', () => {
+  const printed: string[] = [];
+  const show = linePrinter((line) => printed.push(line));
+  const windows = [
+    [1, 3],
+    [2, 0],
+    [2, 1],
+    [2, 3],
+    [3, 1],
+    [3, 2],
+    [4, 1],
+  ] as const;
+  for (const [window, approved] of windows) show({ event: 'window', window, approved });
+  show({ event: 'judged', summary: 'verdict' });
+  expect(printed).toEqual([
+    'window 1: 3 approved',
+    'window 2: 3 approved',
+    'window 3: 2 approved',
+    'window 4: 1 approved',
+    'verdict',
+  ]);
 });
 
 test('the picture in a terminal fits 80 x 24 at any time', () => {

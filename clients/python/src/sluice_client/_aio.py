@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Self, Unpack
 
@@ -30,9 +30,12 @@ class AsyncSluiceClient(Core):
 
     def __init__(self, url: Url, *, http: httpx.AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(url, **options)
-        self._connections = Connections(http, lambda: httpx.AsyncClient(limits=LIMITS))
+        self._connections = Connections(
+            http, lambda: httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(limits=LIMITS))
+        )
         # What is given back although nobody waits for it. An event loop keeps no task alive.
         self._returns: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -42,6 +45,8 @@ class AsyncSluiceClient(Core):
 
     async def close(self) -> None:
         """Closes the connections, once all that is given back is given back."""
+        for timer in self._timers:
+            timer.cancel()
         await self._until_done(self._returns)
         http = self._connections.to_close
         if http is not None:
@@ -88,9 +93,19 @@ class AsyncSluiceClient(Core):
         self._return(super()._withdraw(key, request_id))
 
     def _return(self, work: Coroutine[object, None, None]) -> asyncio.Task[None]:
+        return self._begin(work, self._returns)
+
+    def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            await work()
+
+        self._begin(wait(), self._timers)
+
+    def _begin(self, work: Coroutine[object, None, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
-        self._returns.add(task)
-        task.add_done_callback(self._returns.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
         return task
 
     async def _until_done(self, tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -23,7 +23,8 @@ class BlockingCore(Core):
 
     def __init__(self, http: httpx.Client | None, url: Url, options: ClientOptions) -> None:
         super().__init__(url, **options)
-        self.connections = Connections(http, lambda: httpx.Client(limits=LIMITS))
+        self.connections = Connections(http, lambda: httpx.Client(transport=httpx.HTTPTransport(limits=LIMITS)))
+        self.is_closed = False
 
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
         line = Line(call.waits) if call.only_answer_has_id else None
@@ -42,6 +43,15 @@ class BlockingCore(Core):
             await self._release_late(call, response)
             line.raise_left()
         return response
+
+    def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
+        def do() -> None:
+            if not self.is_closed:
+                run(work())
+
+        timer = threading.Timer(seconds, do)
+        timer.daemon = True
+        timer.start()
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -87,6 +97,7 @@ class SluiceClient:
 
     def close(self) -> None:
         """Closes the connections."""
+        self._core.is_closed = True
         http = self._core.connections.to_close
         if http is not None:
             http.close()

@@ -1,7 +1,7 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Unpack
@@ -55,6 +55,10 @@ class Core(ABC):
     @abstractmethod
     async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
         """Sends one request. If its caller leaves, an approval that still arrives is released."""
+
+    @abstractmethod
+    def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
+        """Does some work after this time, unless the client is closed or the process ends before."""
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -1,17 +1,15 @@
 """Calls that wait for permission, without the sending, which differs between the two transports."""
 
 import difflib
-import math
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from email.utils import mktime_tz, parsedate_tz
 from typing import Generic, Protocol, TypeVar
 
 from ._core import Core
 from ._errors import SluiceError
 from ._protocol import AskingOptions
 from ._remaining_reports import OWN_LIMIT, RemainingReports, ReportedLimits
+from ._vendor_headers import retry_millis_in
 
 
 class Answer(Protocol):
@@ -29,18 +27,16 @@ Response = TypeVar("Response", bound=Answer)
 
 Key = str | Callable[[Request], str | None]
 
-# The longest pause that Sluice takes.
-LONGEST_PAUSE_MILLIS = 86_400_000
-
 
 class LimitedOptions(AskingOptions, total=False):
     """How a limited transport asks, and what it tells Sluice about the answers, which is nothing by default.
 
-    `pauses_key`: whether an answer of 429 or 503 with `Retry-After` pauses the key for that time, for all callers. A
-    pause that fails is ignored: the next such answer asks for it again.
+    `pauses_key`: whether an answer of 429 or 503 with `retry-after-ms` or `Retry-After` pauses the key for that time, for
+    all callers. A pause that fails is ignored: the next such answer asks for it again.
 
     `reports_remaining`: whether an answer whose headers say that less remains than Sluice believes is reported to
-    Sluice, at most once a second for each key and limit. With True, the requests that remain are reported to the key's
+    Sluice, at most once a second for each key and limit: the first number, then the least of the second at its end, and 0
+    at once. With True, the requests that remain are reported to the key's
     own limit. ReportedLimits has the names of the limits that requests and tokens are reported to. For a limit that is
     not a fixed window, the key is paused if nothing remains. A report that fails is ignored.
     """
@@ -87,7 +83,7 @@ class LimitedCalls(Generic[Request, Response]):
             raise
         try:
             # Both before the answer is returned, so that the caller's next request finds the report and the pause.
-            millis = _millis_to_retry(response) if self._pauses_key else 0
+            millis = retry_millis_in(response.status_code, response.headers) if self._pauses_key else 0
             if self._reports is not None:
                 millis = max(millis, await self._reports.report(key, response.headers, approval.quota))
             if millis > 0:
@@ -115,20 +111,3 @@ def _demand_known(what: str, given: Iterable[str], known: Iterable[str]) -> None
         if name not in names:
             [nearest] = difflib.get_close_matches(name, names, n=1, cutoff=0)
             raise TypeError(f"unknown {what} {name}; did you mean {nearest}?")
-
-
-def _millis_to_retry(response: Answer) -> int:
-    """For how long an answer asks its caller to wait; 0 or less if it asks for nothing.
-
-    `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
-    """
-    text = response.headers.get("retry-after", "")
-    if response.status_code not in (429, 503):
-        return 0
-    if text.isascii() and text.isdigit():
-        return math.ceil(min(float(text) * 1000, LONGEST_PAUSE_MILLIS))
-    with suppress(ValueError, OverflowError):
-        date = parsedate_tz(text)
-        millis = 0.0 if date is None else (mktime_tz(date) - time.time()) * 1000
-        return math.ceil(min(millis, LONGEST_PAUSE_MILLIS))
-    return 0

@@ -8,13 +8,16 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
+from ._answer_part import AnswerPart
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
 from ._holder import Name
 from ._quota import Quota, quota_in
+from ._structured import whole_number
 from ._texts import demand_short
 
 CONNECT_SECONDS = 2.0
-# Waits take a connection each. With a bound, a release could not be sent that a wait needs.
+# Waits take a connection each. With a bound, a release could not be sent that a wait needs. The clients make a transport
+# of them, since httpx.Client itself would send through the proxies of the environment, also to localhost.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 # The errors of a request that had no connection to be sent on.
@@ -217,30 +220,25 @@ class Call:
 
 
 def decision_in(response: httpx.Response) -> Decision:
-    body = _body(response)
-    if response.status_code == 200 and isinstance(body.get("request_id"), str):
+    if response.status_code == 200:
         policy = response.headers.get("x-sluice-outage-policy")
         uncounted = "x-sluice-shadow" in response.headers or policy == "allow"
-        return Approval(body["request_id"], uncounted, quota_in(response.headers))
+        request_id = AnswerPart.body_of(response).field("request_id").text
+        return Approval(request_id, uncounted, quota_in(response.headers))
     if response.status_code == 429:
-        return Denial(_retry_after(response) or 1, body.get("limit"), quota_in(response.headers))
+        return Denial(_retry_after(response) or 1, _limit_in(response), quota_in(response.headers))
     raise error_in(response)
 
 
 def progress_in(response: httpx.Response) -> WaitProgress:
-    body = _body(response)
-    position, wait_millis = body.get("position"), body.get("waitMillis")
-    if isinstance(position, int) and isinstance(wait_millis, int):
-        return WaitProgress(position, wait_millis)
-    raise error_in(response)
+    return WaitProgress(*_place_in(AnswerPart.body_of(response)))
 
 
 def peek_in(response: httpx.Response) -> Peek:
-    body = _body(response)
-    wait_millis = body.get("waitMillis")
-    if response.status_code in (200, 429) and isinstance(wait_millis, int):
-        return Peek(response.status_code == 200, wait_millis, body.get("limit"), quota_in(response.headers))
-    raise error_in(response)
+    if response.status_code not in (200, 429):
+        raise error_in(response)
+    wait_millis = int(AnswerPart.body_of(response).field("waitMillis").number)
+    return Peek(response.status_code == 200, wait_millis, _limit_in(response), quota_in(response.headers))
 
 
 def is_found(response: httpx.Response) -> bool:
@@ -256,12 +254,20 @@ def status_in(response: httpx.Response) -> RequestStatus | None:
     """What a request is now; None if there is no such request."""
     if not is_found(response):
         return None
-    match _body(response):
-        case {"status": "waiting", "position": int(position), "waitMillis": int(wait_millis)}:
-            return Waiting(position, wait_millis)
-        case {"status": "approved", **more}:
-            return Approved(more.get("holdMillis"))
-    raise error_in(response)
+    body = AnswerPart.body_of(response)
+    if body.field("status").text == "waiting":
+        return Waiting(*_place_in(body))
+    hold_millis = body.field("holdMillis")
+    return Approved(None if hold_millis.is_missing else int(hold_millis.number))
+
+
+def _place_in(body: AnswerPart) -> tuple[int, int]:
+    return int(body.field("position").number), int(body.field("waitMillis").number)
+
+
+def _limit_in(response: httpx.Response) -> str | None:
+    """The limit that a denial names, if it names one."""
+    return _text(_body(response).get("limit"))
 
 
 def unanswered(error: httpx.TransportError) -> SluiceUnavailableError:
@@ -292,8 +298,9 @@ def _camel(name: str) -> str:
 def error_in(response: httpx.Response) -> SluiceError:
     status = response.status_code
     body = _body(response)
-    message = "not an answer from Sluice" if status < 400 else body.get("error", f"status {status}")
-    code = body.get("code")
+    said = _text(body.get("error")) or f"status {status}"
+    message = "not an answer from Sluice" if status < 400 else said
+    code = _text(body.get("code"))
     if 400 <= status < 500:
         return SluiceError(message, status, code)
     may_have_counted = status != 503 or message not in COUNTED_NOTHING
@@ -302,13 +309,16 @@ def error_in(response: httpx.Response) -> SluiceError:
 
 
 def _retry_after(response: httpx.Response) -> int | None:
-    text = response.headers.get("retry-after", "")
-    return int(text) if text.isdecimal() else None
+    return whole_number(response.headers.get("retry-after"))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _body(response: httpx.Response) -> dict[str, Any]:
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}

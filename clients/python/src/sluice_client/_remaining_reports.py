@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol, TypedDict
 
@@ -13,7 +14,7 @@ from ._vendor_headers import VendorRemaining, remaining_in
 
 # The name of a key's own limit. No further limit has it.
 OWN_LIMIT = "default"
-# How often what remains of a limit is reported at most. The reports of an answer also take no longer.
+# How often what remains of a limit is reported at most, but for 0. The reports of an answer also take no longer.
 INTERVAL_SECONDS = 1.0
 # How long a limit is not asked again that has rejected a report. Its rule or the version of Sluice may change.
 REJECTED_SECONDS = 60.0
@@ -34,6 +35,9 @@ class ReportedLimits(TypedDict, total=False):
 class Reporter(Protocol):
     """What sends a report; `timeout` is in seconds."""
 
+    def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
+        """Does some work after this time, unless the client is closed or the process ends before."""
+
     async def _send_report(
         self,
         key: str,
@@ -50,7 +54,10 @@ class Sent:
     """The last report of a limit, and when Sluice last rejected one, in seconds of the monotonic clock."""
 
     at: float
+    remaining: int
     rejected_at: float
+    least: VendorRemaining | None = None
+    """The least that was said since, with its reset as of the end of the second."""
 
 
 class RemainingReports:
@@ -88,14 +95,22 @@ class RemainingReports:
         return least
 
     async def _report_one(self, key: str, limit: str, stated: VendorRemaining, timeout: float) -> int:
+        """Reports at once, or at the end of the second if the last report was sent in it. 0 does not wait for that."""
         pause_millis = stated.reset_millis or 0 if stated.remaining == 0 else 0
         with self._lock:
             now = self._now()
-            last = self._sent.get((key, limit), Sent(-math.inf, -math.inf))
-            is_rejected = now - last.rejected_at < REJECTED_SECONDS
-            if now - last.at < INTERVAL_SECONDS or (is_rejected and pause_millis == 0):
+            last = self._sent.get((key, limit))
+            is_rejected = last is not None and now - last.rejected_at < REJECTED_SECONDS
+            is_news = stated.remaining == 0 and (last is None or last.remaining != 0)
+            if last is not None and not is_news and now - last.at < INTERVAL_SECONDS:
+                if not is_rejected:
+                    self._keep(last, stated, last.at + INTERVAL_SECONDS - now, key, limit)
                 return 0
-            sent = Sent(now, last.rejected_at)
+            if is_rejected and pause_millis == 0:
+                return 0
+            sent = Sent(now, stated.remaining, -math.inf if last is None else last.rejected_at)
+            if last is not None:
+                last.least = None
             self._sent.pop((key, limit), None)
             self._forget_before(now - REJECTED_SECONDS)
             self._sent[key, limit] = sent
@@ -110,6 +125,28 @@ class RemainingReports:
             sent.rejected_at = now
             return pause_millis
         return 0
+
+    def _keep(self, last: Sent, stated: VendorRemaining, seconds: float, key: str, limit: str) -> None:
+        """Keeps the least of what is said in a second, to report it at the end of the second."""
+        millis = math.ceil(seconds * 1000)
+        # By then the limit has reset.
+        if stated.reset_millis is not None and stated.reset_millis <= millis:
+            return
+        reset_millis = None if stated.reset_millis is None else stated.reset_millis - millis
+        kept, is_first = replace(stated, reset_millis=reset_millis), last.least is None
+        if last.least is None or _binding(kept) < _binding(last.least):
+            last.least = kept
+
+        async def send() -> None:
+            with self._lock:
+                least, last.least = last.least, None
+            # Nobody is there to be told of a failure, such as that of a token's function.
+            with suppress(Exception):
+                if least is not None:
+                    await self._report_one(key, limit, least, INTERVAL_SECONDS)
+
+        if is_first:
+            self._reporter._later(seconds, send)
 
     def _forget_before(self, earliest: float) -> None:
         while self._sent:

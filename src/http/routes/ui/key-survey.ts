@@ -18,7 +18,7 @@ const SHORTEST_REST_MILLIS = 2000;
 const REST_PER_KEY_MILLIS = 0.5;
 /** The time until the next walk, in multiples of the length of a walk. */
 const RESTS_PER_WALK = 150;
-/** How long the first reader waits for a walk to end. After that it gets what has been found so far. */
+/** How long a reader waits for the first walk, or the first one after an outage. After that it gets what is known so far. */
 const PATIENCE_MILLIS = 2000;
 /** A survey that nobody has read for this long is dropped. */
 const FORGOTTEN_AFTER_MILLIS = 60_000;
@@ -69,7 +69,7 @@ export class KeySurvey {
   async look(): Promise<Survey> {
     this.#forgetLater();
     if (this.clock.now() >= this.#dueAt) this.#walking ??= this.#walk();
-    if (!this.#found && this.#walking) {
+    if ((!this.#found || this.#failure === 'unavailable') && this.#walking) {
       await Promise.race([this.#walking, delay(PATIENCE_MILLIS, undefined, { ref: false })]);
     }
     const walk = this.#found ?? this.#underWay;
@@ -98,7 +98,9 @@ export class KeySurvey {
     const walk = new Walk(this.clock);
     this.#underWay = walk;
     try {
-      await walk.run(this.limiter);
+      await walk.run(this.limiter, () => {
+        this.#failure = undefined;
+      });
       this.#found = walk;
       this.#failure = undefined;
     } catch (error) {
@@ -110,7 +112,8 @@ export class KeySurvey {
         SHORTEST_REST_MILLIS + walk.keys * REST_PER_KEY_MILLIS,
         walk.millis * RESTS_PER_WALK,
       );
-      this.#dueAt = this.clock.now() + rest;
+      // While the store is down a walk ends at once, and the next look has to find out that the store is back.
+      this.#dueAt = this.#failure === 'unavailable' ? -Infinity : this.clock.now() + rest;
     }
   }
 
@@ -142,13 +145,17 @@ class Walk {
     this.begun = clock.now();
   }
 
-  async run(limiter: SurveyedLimiter): Promise<void> {
+  /** @param onPage is called for each page: the store answers */
+  async run(limiter: SurveyedLimiter, onPage: () => void): Promise<void> {
     const pages = limiter.list()[Symbol.asyncIterator]();
     let pausedAt = this.millis;
     const nextPage = () =>
       this.#timed(async () => {
         const next = await pages.next();
-        if (!next.done) this.#keep(next.value);
+        if (!next.done) {
+          this.#keep(next.value);
+          onPage();
+        }
         return next.done;
       });
     while (!(await nextPage())) {

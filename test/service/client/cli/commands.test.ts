@@ -2,7 +2,9 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { useRecordingServers } from '../../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
+import { extent } from '../../../support/extent.js';
 import { freePort } from '../../../support/free-port.js';
 import { send } from '../../../support/http-client.js';
 import { useTemporaryFolder } from '../../../support/temporary-folder.js';
@@ -16,6 +18,40 @@ const ID = /^([0-9a-f-]{36})\n$/;
 const folder = useTemporaryFolder();
 const app = useApp(() => SETTINGS);
 const startApp = useApps();
+
+/** The data of the dashboard, with one key, of which `changes` replace a part. */
+const dataWith = (changes: object) => ({
+  replicas: [{}],
+  isComplete: true,
+  keys: [
+    {
+      key: 'k',
+      states: ['waiting'],
+      limits: [{ used: 1, maximum: 2 }],
+      waiting: 1,
+      pausedMillis: 0,
+    },
+  ].map((row) => ({ ...row, ...changes })),
+});
+
+/** Answers with 200, and what is wrong with each. */
+const MALFORMED: readonly (readonly [command: string, body: object | null, problem: string])[] = [
+  ['check', [], 'the body must be an object'],
+  ['check', { request_id: 5 }, 'request_id must be a text'],
+  ['check', null, 'the body must be an object'],
+  ['peek', { waitMillis: '1' }, 'waitMillis must be a number'],
+  ['peek', { waitMillis: 1e300 }, 'waitMillis must be a number'],
+  ['top', [], 'the body must be an object'],
+  ['top', { ...dataWith({}), replicas: 1 }, 'replicas must be a list'],
+  ['top', { ...dataWith({}), isComplete: 1 }, 'isComplete must be true or false'],
+  ['top', { ...dataWith({}), keys: {} }, 'keys must be a list'],
+  ['top', { ...dataWith({}), keys: [null] }, 'keys[0] must be an object'],
+  ['top', dataWith({ key: 7 }), 'keys[0].key must be a text'],
+  ['top', dataWith({ states: [7] }), 'keys[0].states[0] must be a text'],
+  ['top', dataWith({ limits: [{ used: '9' }] }), 'keys[0].limits[0].used must be a number'],
+  ['top', dataWith({ waiting: undefined }), 'keys[0].waiting must be a number'],
+  ['top', dataWith({ recentDenials: 5 }), 'keys[0].recentDenials must be an object'],
+];
 
 describe.each(PROGRAMS)('sluice-client $name', (program) => {
   const start = useCommandLine(program);
@@ -74,6 +110,8 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
         stdout: '',
         stderr: `sluice-client: ${key}: denied, try again in 60 min\n`,
       });
+      const silent = { code: 75, stdout: '', stderr: '' };
+      expect(await ended(['check', key, '--quiet'])).toEqual(silent);
     });
 
     test.each([['--wait'], ['--max-wait=2h']])('waits with %s', async (option) => {
@@ -179,6 +217,14 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     });
   });
 
+  test('uses no proxy of the environment', async () => {
+    const proxy = `http://127.0.0.1:${await freePort()}`;
+    const env = { HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy };
+
+    expect((await ended(['peek', uniqueKey()], env)).code).toBe(0);
+    expect((await ended(['top'], env)).code).toBe(0);
+  });
+
   test('sends the token of the option, or else of the variables', async () => {
     const tokens = [{ token: TOKEN, name: 'ci', scopes: ['check', 'debug'] }];
     const { url } = await startApp(SETTINGS, { tokens });
@@ -259,5 +305,65 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
         stderr: `sluice-client: Sluice is unreachable (${nowhere})\n`,
       });
     });
+  });
+
+  describe('what a server sends', () => {
+    const serve = useRecordingServers();
+    const CODES = 'a\u001b[2J\u0007\u009b1m\u202e\u2028b';
+    /** What no terminal acts on. */
+    const SHOWN = 'a\\u001b[2J\\u0007\\u009b1m\\u202e\\u2028b';
+    const denial = { error: CODES, limit: CODES, waitMillis: 1000 };
+    const asked = async (body: object | null, status: number, ...args: string[]) => {
+      const { url } = await serve((call) => {
+        call.succeed(body, status);
+      });
+      return ended(args, { SLUICE_URL: url });
+    };
+
+    test.each([
+      [
+        'peek',
+        429,
+        denial,
+        75,
+        `k: would be denied by the limit ${SHOWN}, a turn would come in 1 s`,
+      ],
+      ['check', 429, denial, 75, `k: denied by the limit ${SHOWN}, try again in 1 s`],
+      ['check', 200, { request_id: CODES }, 0, SHOWN],
+      ['check', 400, denial, 64, `k: ${SHOWN} (status 400)`],
+      ['release', 400, denial, 64, `k: ${SHOWN} (status 400)`],
+      ['top', 200, dataWith({ key: CODES }), 0, `${SHOWN}  waiting `],
+    ])(
+      '%s shows without its codes, after a status %i',
+      async (command, status, body, code, shown) => {
+        const operands = { top: [], release: ['k', 'id'] }[command] ?? ['k'];
+        const text = await asked(body, status, command, ...operands);
+        const json = await asked(body, status, command, ...operands, '--json');
+
+        expect([text.code, json.code]).toEqual([code, code]);
+        expect(text.stdout + text.stderr).toContain(shown);
+        for (const printedText of [text.stdout, text.stderr, json.stdout, json.stderr]) {
+          expect(printedText).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Bidi_Control}]/u);
+        }
+        const said = JSON.parse(json.stdout + json.stderr) as unknown;
+        expect(JSON.stringify(said)).toContain(JSON.stringify(CODES).slice(1, -1));
+      },
+    );
+
+    const some = extent(
+      MALFORMED.filter((_, i) => i % 3 === 0),
+      MALFORMED,
+    );
+    test.each(some)(
+      '%s names what is wrong with an answer of %j',
+      async (command, body, problem) => {
+        const key = command === 'top' ? [] : ['k'];
+        const { code, stdout, stderr } = await asked(body, 200, command, ...key);
+
+        expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
+        const prefix = ['sluice-client', ...key].join(': ');
+        expect(stderr).toBe(`${prefix}: not an answer from Sluice: ${problem} (status 200)\n`);
+      },
+    );
   });
 });

@@ -117,9 +117,15 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       await send(app.url, 'POST', `/rate/${key}`);
 
       const command = run(key, ...options, '--', 'echo', 'CMD');
+      const silent = [['--quiet'], ['--quiet', '--json']].map((more) =>
+        run(key, ...options, ...more, '--', 'echo', 'CMD'),
+      );
 
       expect(await command.ended).toBe(75);
       expect(command.stdout).toBe('');
+      for (const quiet of silent) {
+        expect([await quiet.ended, quiet.stdout, quiet.stderr]).toEqual([75, '', '']);
+      }
       expect(command.stderr).toBe(`sluice-client: ${key}: denied, try again in 60 min\n`);
     });
 
@@ -132,7 +138,7 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
       const denied = (...options: string[]) =>
         start(['run', key, '--no-wait', '--url', url, ...options, '--', 'true']);
 
-      const [text, json] = [denied(), denied('--json', '--quiet')];
+      const [text, json] = [denied(), denied('--json')];
 
       expect(await Promise.all([text.ended, json.ended])).toEqual([75, 75]);
       expect(text.stderr).toContain('denied by the limit hour, try again in 60 min');

@@ -4,6 +4,7 @@ import { PATIENT_STORE } from '../../../support/both-limiters.js';
 import { checkMany } from '../../../support/bulk-client.js';
 import { decisionsOf, keysOf, overviewOf } from '../../../support/dashboard/dashboard-page.js';
 import { untilWaiting } from '../../../support/debug-state.js';
+import { startFaultProxy } from '../../../support/fault-proxy.js';
 import { begin, checkTimes, ratePath, send } from '../../../support/http-client.js';
 import { bearer } from '../../../support/tokens.js';
 import { uniqueKey } from '../../../support/unique-key.js';
@@ -304,6 +305,25 @@ test('replicas that have waiters in the longest queues are named', async () => {
   expect(store).toBe('redis standalone');
   expect(survey.replicas).toMatchObject([{ places: 1 }]);
   expect(survey.replicas[0]?.replica).not.toBe(replica);
+});
+
+test('the next poll after an outage of the store says that all is known', async () => {
+  const proxy = await startFaultProxy(Number(new URL(redis.url).port));
+  const { url } = await start({
+    REDIS_URL: Object.assign(new URL(redis.url), { port: String(proxy.port) }).href,
+    KEY_PREFIX: `${uniqueKey()}:`,
+  });
+  await checkTimes(url, 'key', 1);
+  expect(await overviewOf(url)).toMatchObject({ isComplete: true, matching: 1 });
+
+  proxy.stop();
+  await until(async () => (await overviewOf(url)).survey.failure === 'unavailable');
+  expect(await overviewOf(url)).toMatchObject({ isComplete: false, matching: 1 });
+
+  await proxy.accept();
+  await until(async () => (await send(url, 'POST', ratePath('key'))).status === 200);
+  expect(await overviewOf(url)).toMatchObject({ isComplete: true, matching: 1 });
+  proxy.stop();
 });
 
 describe('files of the page', () => {

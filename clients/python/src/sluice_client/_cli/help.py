@@ -19,9 +19,9 @@ CODES = (
 )
 
 
-def help_text(about: str | None) -> str:
-    """The help about a command, or all."""
-    return "\n".join(_of_all() if about is None else _of_command(about))
+def help_text(about: str | None) -> list[str]:
+    """The lines of the help about a command, or all."""
+    return _of_all() if about is None else _of_command(about)
 
 
 def _of_all() -> list[str]:

@@ -13,7 +13,6 @@ from .help import help_text
 from .output import print_result, write_line
 from .pause import pause
 from .peek import peek
-from .printable import printable
 from .program import PROGRAM, program_version
 from .release import release
 from .run import run
@@ -37,18 +36,18 @@ def main() -> int:
         write_line(f"{PROGRAM}: {error}")
         return Exit.UNWRITABLE
     except CommandLineError as error:
-        write_line(f"{PROGRAM}: {printable(str(error))}; see {PROGRAM} --help")
+        write_line(f"{PROGRAM}: {error}; see {PROGRAM} --help")
         return Exit.USAGE
 
 
 def _carry_out(asked: Invocation | Help | Version) -> int:
     match asked:
         case Help(about):
-            print_result(help_text(about))
+            print_result(*help_text(about))
         case Version():
             print_result(program_version())
         case Invocation(command="completion", operands=(shell,)):
-            print_result(completion(shell))
+            print_result(*completion(shell).split("\n"))
         case Invocation(command=command):
             return asyncio.run(ASKING[command](asked))
     return Exit.OK

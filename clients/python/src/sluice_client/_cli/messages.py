@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from .._errors import SluiceError
+from .._errors import SluiceDeniedError, SluiceError
 from .._protocol import WaitProgress
 from .durations import shown_time
 from .errors import InterruptedBySignal
@@ -48,7 +48,7 @@ class TextMessages(Messages):
     """Lines for a log. On a terminal, the place in the queue is one line, which is kept up to date."""
 
     def __init__(self, key: str, urls: Sequence[str], is_quiet: bool) -> None:
-        self._key = printable(key)
+        self._key = key
         self._urls = urls
         self._is_quiet = is_quiet
         self._is_terminal = os.isatty(2)
@@ -63,7 +63,7 @@ class TextMessages(Messages):
         if self._is_terminal:
             # A line that the terminal wraps could not be cleared.
             columns = terminal_size(2).columns
-            write_error(CLEAR_LINE + f"{self._key}: {shown}"[: columns - 1])
+            write_error(CLEAR_LINE + printable(f"{self._key}: {shown}")[: columns - 1])
             self._is_line_open = True
         elif not self._has_waited:
             self._write(f"waits, {shown}")
@@ -82,7 +82,8 @@ class TextMessages(Messages):
         self._write(f"CMD can't be signalled: {error}")
 
     def failed(self, error: Failure) -> None:
-        if isinstance(error, InterruptedBySignal):
+        is_news = self._is_quiet and isinstance(error, SluiceDeniedError)
+        if isinstance(error, InterruptedBySignal) or is_news:
             self._clear()
         else:
             self._write(text_of(error, self._urls))
@@ -94,7 +95,7 @@ class TextMessages(Messages):
 
     def _write(self, text: str) -> None:
         self._clear()
-        write_line(f"{PROGRAM}: {self._key}: {printable(text)}")
+        write_line(f"{PROGRAM}: {self._key}: {text}")
 
 
 class JsonMessages(Messages):
@@ -122,7 +123,8 @@ class JsonMessages(Messages):
         self._write({"event": "unsignalled", "error": str(error)})
 
     def failed(self, error: Failure) -> None:
-        if not isinstance(error, InterruptedBySignal):
+        is_news = self._is_quiet and isinstance(error, SluiceDeniedError)
+        if not (isinstance(error, InterruptedBySignal) or is_news):
             self._write(event_of(error))
 
     def _write(self, message: dict[str, object]) -> None:

@@ -5,12 +5,13 @@ import os
 import sys
 
 from .errors import OutputError
+from .printable import printable
 
 
-def print_result(text: str) -> None:
-    """Writes a result on standard output. Raises an OutputError if it can't be written."""
+def print_result(*lines: str) -> None:
+    """Writes the lines of a result on standard output. Raises an OutputError if they can't be written."""
     try:
-        _write_output(f"{text}\n")
+        _write_output("".join(f"{printable(line)}\n" for line in lines))
     except OSError as error:
         raise OutputError(error) from error
 
@@ -22,7 +23,7 @@ def print_json(result: dict[str, object]) -> None:
 
 def write_line(line: str) -> None:
     """Writes a line on standard error."""
-    write_error(f"{line}\n")
+    write_error(f"{printable(line)}\n")
 
 
 def json_of(fields: dict[str, object]) -> str:
@@ -31,7 +32,7 @@ def json_of(fields: dict[str, object]) -> str:
 
 
 def write_error(text: str) -> None:
-    """Writes on standard error. A log that can't be written stops nothing: CMD keeps its approval."""
+    """Writes on standard error, as it is. A log that can't be written stops nothing: CMD keeps its approval."""
     # Python has no stream for a descriptor that is closed.
     if sys.stderr is None:
         return

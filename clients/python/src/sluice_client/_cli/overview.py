@@ -1,11 +1,10 @@
 """Which keys may need a person, from the dashboard's data."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
+from .._answer_part import AnswerPart
 from .._errors import SluiceError, SluiceUnavailableError
 from .connection import Connection
 from .durations import shown_time
@@ -24,11 +23,11 @@ class BusyKey:
 
     key: str
     state: str
-    used: int
-    most: int
-    waiting: int
+    used: float
+    most: float
+    waiting: float
     denied_per_second: float
-    paused_millis: int
+    paused_millis: float
 
     @property
     def shown_state(self) -> str:
@@ -75,20 +74,16 @@ async def read_overview(http: httpx.AsyncClient, connection: Connection) -> Over
     raise failure
 
 
-async def _read(http: httpx.AsyncClient, url: str, connection: Connection) -> Mapping[str, Any]:
+async def _read(http: httpx.AsyncClient, url: str, connection: Connection) -> AnswerPart:
     token = connection.token() if callable(connection.token) else connection.token
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     address = f"{url.rstrip('/')}/ui/data"
     try:
         answer = await http.get(address, params={"limit": MOST_ROWS}, headers=headers, timeout=TIMEOUT_SECONDS)
-    except httpx.TransportError as cause:
+    except httpx.RequestError as cause:
         raise SluiceUnavailableError("Sluice is unreachable", False) from cause
     if answer.status_code == 200:
-        try:
-            data: Mapping[str, Any] = answer.json()
-        except ValueError:
-            raise SluiceError("not an answer from Sluice", 200) from None
-        return data
+        return AnswerPart.body_of(answer)
     raise _error_of(answer.status_code)
 
 
@@ -101,19 +96,30 @@ def _error_of(status: int) -> SluiceError:
     return SluiceUnavailableError("the keys can not be read", False, status)
 
 
-def _overview_in(data: Mapping[str, Any]) -> Overview:
+def _overview_in(data: AnswerPart) -> Overview:
     # Those that need a person most come first.
-    keys = [busy for row in data["keys"] if (busy := _busy_key_in(row)) is not None]
-    return Overview(len(data["replicas"]), data["isComplete"], keys)
+    replicas = len(list(data.field("replicas")))
+    is_complete = data.field("isComplete").flag
+    keys = [busy for row in data.field("keys") if (busy := _busy_key_in(row)) is not None]
+    return Overview(replicas, is_complete, keys)
 
 
-def _busy_key_in(row: Mapping[str, Any]) -> BusyKey | None:
+def _busy_key_in(row: AnswerPart) -> BusyKey | None:
     """None if nobody has to look at the key."""
     # The one for which it needs a person most comes first.
-    state = STATES.get(next(iter(row["states"]), ""))
+    first = next(iter(row.field("states")), None)
+    state = None if first is None else STATES.get(first.text)
     if state is None:
         return None
     # Its own limit comes first.
-    own = row["limits"][0]
-    per_second = row.get("recentDenials", {}).get("perSecond", 0)
-    return BusyKey(row["key"], state, own["used"], own["maximum"], row["waiting"], per_second, row["pausedMillis"])
+    own = next(iter(row.field("limits")), None)
+    denials = row.field("recentDenials")
+    return BusyKey(
+        key=row.field("key").text,
+        state=state,
+        used=0 if own is None else own.field("used").number,
+        most=0 if own is None else own.field("maximum").number,
+        waiting=row.field("waiting").number,
+        denied_per_second=0 if denials.is_missing else denials.field("perSecond").number,
+        paused_millis=row.field("pausedMillis").number,
+    )

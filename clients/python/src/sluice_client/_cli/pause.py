@@ -4,7 +4,6 @@ from .durations import parse_duration
 from .errors import CommandLineError
 from .exit_codes import Exit
 from .output import print_json, print_result
-from .printable import printable
 
 
 async def pause(invocation: Invocation) -> int:
@@ -22,7 +21,7 @@ async def pause(invocation: Invocation) -> int:
         if asked.values.has("json"):
             print_json({"key": asked.key, "pauseMillis": millis})
         else:
-            print_result(f"{printable(asked.key)}: {'pause ended' if millis == 0 else f'paused for {durations[0]}'}")
+            print_result(f"{asked.key}: {'pause ended' if millis == 0 else f'paused for {durations[0]}'}")
         return Exit.OK
 
     return await ask(invocation, work)

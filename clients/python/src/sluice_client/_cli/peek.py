@@ -6,7 +6,6 @@ from .check import quota_fields
 from .durations import shown_time
 from .exit_codes import Exit
 from .output import print_json, print_result
-from .printable import printable
 
 
 async def peek(invocation: Invocation) -> int:
@@ -23,7 +22,7 @@ async def _peek(asked: Asked) -> int:
         fields = {"allowed": peeked.allowed, "key": key, "waitMillis": peeked.wait_millis, "limit": peeked.limit}
         print_json({**fields, "quota": quota_fields(peeked.quota)})
     else:
-        print_result("\n".join([f"{printable(key)}: {_verdict(peeked)}", *map(_line, peeked.quota)]))
+        print_result(f"{key}: {_verdict(peeked)}", *map(_line, peeked.quota))
     return Exit.OK if peeked.allowed else Exit.DENIED
 
 
@@ -36,4 +35,4 @@ def _verdict(peeked: Peek) -> str:
 
 def _line(quota: Quota) -> str:
     reset = shown_time(quota.reset_seconds * 1000)
-    return f"  {printable(quota.name)}: {quota.remaining} of {quota.limit} remain, reset in {reset}"
+    return f"  {quota.name}: {quota.remaining} of {quota.limit} remain, reset in {reset}"

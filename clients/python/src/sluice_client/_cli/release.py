@@ -2,7 +2,6 @@ from .arguments import Invocation
 from .ask import Asked, ask
 from .exit_codes import Exit
 from .output import print_json, print_result, write_line
-from .printable import printable
 from .program import PROGRAM
 
 
@@ -15,9 +14,9 @@ async def release(invocation: Invocation) -> int:
         if asked.values.has("json"):
             print_json({"released": released, "key": asked.key, "requestId": request_id})
         elif released:
-            print_result(f"{printable(asked.key)}: released")
+            print_result(f"{asked.key}: released")
         else:
-            write_line(f"{PROGRAM}: {printable(asked.key)}: no such approval")
+            write_line(f"{PROGRAM}: {asked.key}: no such approval")
         return Exit.OK if released else Exit.NOT_FOUND
 
     return await ask(invocation, work)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from .output import write_screen
+from .printable import printable
 from .terminal import terminal_size
 
 ENTER = "\x1b[?1049h\x1b[?25l"
@@ -49,7 +50,7 @@ class Screen:
     def draw(self, lines: Sequence[str]) -> None:
         """Replaces what is shown. Each line is cut at the right edge."""
         columns, rows = terminal_size(1)
-        shown = [line[:columns] + CLEAR_TO_LINE_END for line in lines[:rows]]
+        shown = [printable(line)[:columns] + CLEAR_TO_LINE_END for line in lines[:rows]]
         write_screen(HOME + "\n".join(shown) + CLEAR_BELOW)
 
     def _read(self) -> None:

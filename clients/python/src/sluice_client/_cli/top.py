@@ -13,7 +13,6 @@ from .exit_codes import Exit
 from .failures import FAILURES, exit_code_of, text_of
 from .output import print_json, print_result, write_line
 from .overview import Overview, read_overview
-from .printable import printable
 from .program import PROGRAM
 from .screen import Screen
 from .signals import Signals
@@ -43,7 +42,7 @@ async def top(invocation: Invocation) -> int:
         # A person ends it so.
         return Exit.OK if is_live and error.signal == signal.SIGINT else exit_code_of(error)
     except FAILURES as error:
-        write_line(f"{PROGRAM}: {printable(text_of(error, connection.urls))}")
+        write_line(f"{PROGRAM}: {text_of(error, connection.urls)}")
         return exit_code_of(error)
     return Exit.OK
 
@@ -58,16 +57,16 @@ class Live:
         self._signals = signals
 
     async def print_once(self) -> None:
-        async with httpx.AsyncClient() as http:
+        async with _http() as http:
             overview = await read_overview(http, self._connection)
         if self._is_json:
             print_json(overview.fields)
         else:
-            print_result("\n".join(table_of(overview)))
+            print_result(*table_of(overview))
 
     async def show(self) -> None:
         """Shows the keys again and again. Raises a SluiceError only if nothing was read yet."""
-        async with httpx.AsyncClient() as http:
+        async with _http() as http:
             overview = await read_overview(http, self._connection)
             if self._is_json:
                 await self._show_again(http, overview, None)
@@ -89,7 +88,12 @@ class Live:
                 failure = text_of(error, self._connection.urls)
 
 
+def _http() -> httpx.AsyncClient:
+    """Without the proxies of the environment, as the client."""
+    return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport())
+
+
 def _lines_of(overview: Overview, failure: str, rows: int) -> list[str]:
     count = overview.replicas
     state = f"{time.strftime('%H:%M:%S')}  {count} {'replica' if count == 1 else 'replicas'}  q ends this"
-    return [printable(failure) or state, "", *table_of(overview, max(1, rows - OTHER_LINES))]
+    return [failure or state, "", *table_of(overview, max(1, rows - OTHER_LINES))]
