@@ -201,8 +201,9 @@ export class ApprovalsSeen {
     const aboveBurst = Math.max(0, ...ids.values()) - capacityOf({ algorithm, maximum });
     const alone = isBucket ? Math.max(0, aboveBurst) : 0;
     // More hits than a check asked for may exceed it, and one that needs more than a maximum, which was lowered since,
-    // gets a window for itself.
-    if (count > most + alone && ids.size > 1 && !isAmended) {
+    // gets a window for itself, in which nothing else counts.
+    const isAlone = count <= Math.max(0, ...ids.values());
+    if (count > most + alone && !isAlone && !isAmended) {
       throw new Violation('no more than the maximum', `${count} of ${most + alone} in a window`);
     }
   }
