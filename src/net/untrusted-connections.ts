@@ -6,7 +6,7 @@ import { eventLoop, type Ticks } from '../common/ticks.js';
 export const REQUESTS_PER_TICK = 100;
 /** The most stopped connections that are read again in a tick. */
 const MOST_TURNS = 64;
-/** After so many rejected requests, a connection ends on which none was ever accepted. */
+/** How many rejected requests end a connection on which none was ever accepted. */
 export const MAX_REJECTIONS = 10;
 
 /** What the event loop reads. A stop takes effect before the next read, and changes no state of the stream. */
