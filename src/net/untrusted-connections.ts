@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 import { eventLoop, type Ticks } from '../common/ticks.js';
 
@@ -12,6 +12,9 @@ export const MAX_REJECTIONS = 10;
 /** What the event loop reads. A stop takes effect before the next read, and changes no state of the stream. */
 type Handle = Record<'readStart' | 'readStop', () => void> | null;
 
+/** The socket of a connection, with or without TLS. */
+type ConnectionSocket = Duplex & { readonly remoteAddress?: string | undefined };
+
 /** A connection, and what its client has shown so far. */
 export class JudgedConnection {
   /** Whether its last judged request was accepted. */
@@ -24,8 +27,8 @@ export class JudgedConnection {
   isUsed = false;
   readonly #handle: Handle;
 
-  constructor(private readonly socket: Socket) {
-    this.#handle = (socket as Socket & { readonly _handle: Handle })._handle;
+  constructor(private readonly socket: ConnectionSocket) {
+    this.#handle = (socket as ConnectionSocket & { readonly _handle: Handle })._handle;
   }
 
   /** Whether it has to end, since none of its requests was ever accepted, and too many were rejected. */
@@ -54,7 +57,7 @@ export class JudgedConnection {
  * turns, and so do new connections of an address with its others: a client is not behind all connections of an attacker.
  */
 export class UntrustedConnections {
-  readonly #connections = new WeakMap<Socket, JudgedConnection>();
+  readonly #connections = new WeakMap<ConnectionSocket, JudgedConnection>();
   readonly #read = new Set<JudgedConnection>();
   /** The connections that are not read, in lines. The first line is the next. */
   readonly #lines = new Map<string, Line>();
@@ -69,7 +72,7 @@ export class UntrustedConnections {
   constructor(private readonly ticks: Ticks = eventLoop) {}
 
   /** Adds a new connection. */
-  begin(socket: Socket): JudgedConnection {
+  begin(socket: ConnectionSocket): JudgedConnection {
     const connection = new JudgedConnection(socket);
     this.#connections.set(socket, connection);
     this.#read.add(connection);
@@ -77,17 +80,21 @@ export class UntrustedConnections {
       this.#forget(connection);
     });
     // Node has begun to read by then.
-    if (this.#stopped.size > 0) process.nextTick(() => this.#stop(connection));
+    if (this.#stopped.size > 0) {
+      process.nextTick(() => {
+        this.#stop(connection);
+      });
+    }
     return connection;
   }
 
   /** The connection of a socket. */
-  of(socket: Socket): JudgedConnection {
+  of(socket: ConnectionSocket): JudgedConnection {
     return this.#connections.get(socket) ?? this.begin(socket);
   }
 
   /** Whether a connection is not read until its turn comes. */
-  isStopped(socket: Socket): boolean {
+  isStopped(socket: ConnectionSocket): boolean {
     return this.#stopped.has(this.of(socket));
   }
 

@@ -82,6 +82,6 @@ function isNoRejection(response: ServerResponse): boolean {
 
 /** Whether a request had a token that is accepted. */
 function hasCaller(response: ServerResponse): boolean {
-  const { locals } = response as Partial<Response>;
+  const { locals } = response as { readonly locals?: Partial<Response['locals']> };
   return locals?.context?.caller !== undefined;
 }

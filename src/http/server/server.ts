@@ -90,9 +90,9 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const untrusted = new UntrustedConnections();
   server.on(event, (socket: Socket) => void untrusted.begin(socket));
   server.on('clientError', (_error, socket) => {
-    untrusted.take(untrusted.of(socket as Socket));
+    untrusted.take(untrusted.of(socket));
   });
-  answerUnreadable(server, (socket) => untrusted.isStopped(socket as Socket), onUnreadable);
+  answerUnreadable(server, (socket) => untrusted.isStopped(socket), onUnreadable);
   const stopWatch = httpApp.unsent.watch(connections, timeouts.requestMillis, bounds.onDropped);
   server.once('close', stopWatch);
   const judged = judgeRequests(requestListener(httpApp), untrusted, { ...bounds, needTokens });
