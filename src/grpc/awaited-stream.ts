@@ -1,6 +1,23 @@
-import type { ServerHttp2Stream } from 'node:http2';
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+
+import { status } from '@grpc/grpc-js';
 
 import type { Awaited } from './awaited.js';
+
+/** The statuses of calls that fail, but not since their client has sent something wrong. */
+const NO_REJECTIONS: readonly unknown[] = [status.UNAVAILABLE, status.DEADLINE_EXCEEDED];
+
+/** What is told how its streams end. */
+export interface StreamsOwner {
+  /** A call was accepted, before or with its answer. */
+  onAccepted(): void;
+  /** A stream was answered with a rejection. */
+  onRejected(): void;
+  /** The client has reset a stream before its answer. */
+  onReset(stream: ServerHttp2Stream): void;
+  /** A stream has its answer, or needs none. Called once for each. */
+  onOver(): void;
+}
 
 /**
  * Closes a stream whose answer has just ended: the rest of its request is not needed
@@ -19,13 +36,15 @@ export function closeAnswered(stream: ServerHttp2Stream): void {
  * elsewhere, `watchAnswer` and `watchRequest` add listeners.
  */
 export class AwaitedStream {
-  /** @param hasEnd whether its answer ends @param onReset called if its client resets it before its answer */
+  #isOver = false;
+
+  /** @param hasEnd whether its answer ends */
   constructor(
     private readonly stream: ServerHttp2Stream,
     private readonly hasEnd: boolean,
     private readonly coming: Awaited<ServerHttp2Stream>,
     private readonly answered: Awaited<ServerHttp2Stream>,
-    private readonly onReset: () => void,
+    private readonly owner: StreamsOwner,
   ) {
     coming.add(stream);
   }
@@ -41,9 +60,16 @@ export class AwaitedStream {
     if (this.stream.headersSent && this.hasEnd) this.answered.add(this.stream);
   }
 
+  /** It is a call that was accepted. */
+  accepted(): void {
+    this.owner.onAccepted();
+  }
+
   /** Its answer begins. */
-  answers(endsStream: boolean): void {
+  answers(headers: OutgoingHttpHeaders, endsStream: boolean): void {
     const { stream } = this;
+    this.#end();
+    if (endsStream && !NO_REJECTIONS.includes(headers['grpc-status'])) this.owner.onRejected();
     if (stream.closed) return;
     if (stream.readableEnded) {
       if (this.hasEnd) this.answered.add(stream);
@@ -56,7 +82,8 @@ export class AwaitedStream {
     const { stream } = this;
     this.coming.delete(stream);
     this.answered.delete(stream);
-    if (stream.aborted && !stream.headersSent) this.onReset();
+    this.#end();
+    if (stream.aborted && !stream.headersSent) this.owner.onReset(stream);
   }
 
   /** Notes when its answer begins, for which Node has no event. */
@@ -65,7 +92,7 @@ export class AwaitedStream {
     const respond = stream.respond.bind(stream);
     stream.respond = (headers, options) => {
       respond(headers, options);
-      this.answers(options?.endStream ?? false);
+      this.answers(headers ?? {}, options?.endStream ?? false);
     };
     stream.once('close', () => {
       this.closed();
@@ -82,5 +109,11 @@ export class AwaitedStream {
     stream.once('end', () => {
       this.ended();
     });
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.owner.onOver();
   }
 }

@@ -101,6 +101,7 @@ export async function openGrpcPort(
       const call = new GatewayCall(unary);
       try {
         service.access.enter('check', call);
+        if (call.caller) awaited.accepted();
       } catch (error) {
         // Before its message is read.
         call.fail(log.failed(error, call));
@@ -118,16 +119,15 @@ export async function openGrpcPort(
       parts.metrics.streamDropped(reason);
       dropLog.note(reason);
     },
-    onConnectionDropped: () => {
-      bounds.onDropped('too_many_resets');
-    },
+    onConnectionDropped: bounds.onDropped,
   });
   streams.apply(http2ServerOf(server));
   const listener = await listenForHttp2(
     { setting: 'GRPC_PORT', port, host: settings.HOST, keyPair, bounds },
     (socket) => {
-      if (streams.admits(socket)) injector.injectConnection(socket);
-      else socket.destroy();
+      streams.begin(socket, () => {
+        injector.injectConnection(socket);
+      });
     },
   );
   return {

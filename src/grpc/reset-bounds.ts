@@ -48,8 +48,6 @@ interface Address {
 /** A connection and its resets. */
 export class CountedConnection {
   resets = 0;
-  /** Whether it is about to be closed. */
-  isEnding = false;
   readonly allowance: Allowance;
 
   constructor(

@@ -12,9 +12,10 @@ import { status } from '@grpc/grpc-js';
 
 import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/timeouts.js';
-import type { StreamDropReason } from '../metrics/metrics.js';
+import { type JudgedConnection, UntrustedConnections } from '../net/untrusted-connections.js';
+import type { DropReason, StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
-import { AwaitedStream, closeAnswered } from './awaited-stream.js';
+import { AwaitedStream, closeAnswered, type StreamsOwner } from './awaited-stream.js';
 import { EndedSessions } from './ended-sessions.js';
 import { type CountedConnection, ResetBounds } from './reset-bounds.js';
 
@@ -60,8 +61,8 @@ export interface StreamBoundsOptions {
   ) => void;
   /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
-  /** Called for each connection that is dropped since its client resets too many streams. */
-  readonly onConnectionDropped: () => void;
+  /** Called for each connection that is dropped. */
+  readonly onConnectionDropped: (reason: DropReason) => void;
 }
 
 type OnStream = (
@@ -70,6 +71,71 @@ type OnStream = (
   flags: number,
   rawHeaders: readonly string[],
 ) => void;
+
+/** What the connections of a port share. */
+interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
+  readonly untrusted: UntrustedConnections;
+  readonly resets: ResetBounds;
+  /** The streams that were reset here, and not by their clients. */
+  readonly resetHere: WeakSet<ServerHttp2Stream>;
+}
+
+/** A connection with its streams. */
+class OpenConnection implements StreamsOwner {
+  /** Whether it is about to be closed. */
+  #isEnding = false;
+  /** Its streams that may still get an answer. */
+  #open = 0;
+
+  readonly #counted: CountedConnection;
+
+  constructor(
+    private readonly session: Http2Session,
+    readonly judged: JudgedConnection,
+    private readonly port: Port,
+  ) {
+    this.#counted = port.resets.connection(session.socket.remoteAddress ?? '');
+  }
+
+  onOpened(): void {
+    this.#open += 1;
+  }
+
+  onOver(): void {
+    this.#open -= 1;
+  }
+
+  onAccepted(): void {
+    this.port.untrusted.accept(this.judged);
+  }
+
+  /** Calls that wait for their decisions may still be accepted. */
+  onRejected(): void {
+    this.port.untrusted.reject(this.judged);
+    if (this.judged.isUnwanted && this.#open === 0) this.#end('too_many_rejected');
+  }
+
+  onReset(stream: ServerHttp2Stream): void {
+    const { resets, resetHere } = this.port;
+    if (this.#isEnding || resetHere.has(stream) || resets.allows(this.#counted)) return;
+    this.#end('too_many_resets');
+  }
+
+  #end(reason: DropReason): void {
+    const { session } = this;
+    if (this.#isEnding || session.destroyed) return;
+    this.#isEnding = true;
+    this.port.onConnectionDropped(reason);
+    // At once, nghttp2 refuses all other streams in the piece of data that it reads, at little cost.
+    session.settings({ maxConcurrentStreams: 0 });
+    // Not while nghttp2 reads the piece of data: https://github.com/nodejs/node/issues/38964
+    setImmediate(() => {
+      if (session.destroyed) return;
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      session.destroy();
+    });
+  }
+}
 
 /**
  * Bounds what clients take of a gRPC port while the server waits for them: connections that have not begun, requests
@@ -81,12 +147,11 @@ export class StreamBounds {
   readonly #answered: Awaited<ServerHttp2Stream>;
   readonly #others = new WeakMap<Http2Session, number>();
   readonly #ended: EndedSessions;
-  readonly #resets: ResetBounds;
-  /** The session of the stream that is being taken, which a stream that is over does not have. */
-  #session: Http2Session | undefined;
-  #connection: CountedConnection | undefined;
-  /** The streams that were reset here. */
-  readonly #resetHere = new WeakSet<ServerHttp2Stream>();
+  readonly #port: Port;
+  /** The socket whose session begins. */
+  #socket: Socket | undefined;
+  /** The connection of the stream that is being taken. A stream that is over has no session. */
+  #connection: OpenConnection | undefined;
 
   constructor(private readonly options: StreamBoundsOptions) {
     const { clock, maxWaiters, timeouts } = options;
@@ -102,14 +167,26 @@ export class StreamBounds {
     this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
     this.#answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
     this.#ended = new EndedSessions(clock);
-    this.#resets = new ResetBounds(clock);
+    this.#port = {
+      untrusted: new UntrustedConnections(),
+      resets: new ResetBounds(clock),
+      resetHere: new WeakSet(),
+      onConnectionDropped: options.onConnectionDropped,
+    };
   }
 
-  /** Whether a connection may begin. Those of an address that resets too many streams are dropped. */
-  admits({ remoteAddress = '' }: Socket): boolean {
-    if (this.#resets.admits(remoteAddress)) return true;
-    this.options.onConnectionDropped();
-    return false;
+  /**
+   * Begins a connection by `serve`, which makes the server emit its session. A connection of an address that resets too many
+   * streams is dropped.
+   */
+  begin(socket: Socket, serve: () => void): void {
+    if (this.#port.resets.admits(socket.remoteAddress ?? '')) {
+      this.#socket = socket;
+      serve();
+    } else {
+      this.options.onConnectionDropped('too_many_resets');
+      socket.destroy();
+    }
   }
 
   /** Applies the bounds to `server`. */
@@ -122,9 +199,11 @@ export class StreamBounds {
       this.#beginning.add(session);
       session.once('localSettings', hasBegun).once('close', hasBegun);
       this.#ended.add(session);
-      const connection = this.#resets.connection(session.socket.remoteAddress ?? '');
+      const socket = this.#socket;
+      if (!socket) return;
+      const judged = this.#port.untrusted.begin(socket);
+      const connection = new OpenConnection(session, judged, this.#port);
       session.prependListener('stream', () => {
-        this.#session = session;
         this.#connection = connection;
       });
     });
@@ -158,11 +237,13 @@ export class StreamBounds {
   ): AwaitedStream | undefined {
     // A dropped stream emits an error.
     stream.on('error', ignore);
-    const [session, connection] = [this.#session, this.#connection];
+    const connection = this.#connection;
+    if (!connection) return undefined;
+    this.#port.untrusted.take(connection.judged);
     const isOver: boolean = stream.closed;
     if (isOver) {
       // Its client has reset it in the same piece of data.
-      this.#noteReset(session, connection);
+      connection.onReset(stream);
       return undefined;
     }
     if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
@@ -173,24 +254,11 @@ export class StreamBounds {
     const path = headers[':path'];
     if (path !== callPath && !this.#admitOther(stream)) {
       this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
+      connection.onRejected();
       return undefined;
     }
-    return new AwaitedStream(stream, path !== watchPath, this.#coming, this.#answered, () => {
-      if (!this.#resetHere.has(stream)) this.#noteReset(session, connection);
-    });
-  }
-
-  /** Notes that a client has reset a stream before its answer. */
-  #noteReset(session: Http2Session | undefined, connection: CountedConnection | undefined): void {
-    if (!session || !connection || connection.isEnding || this.#resets.allows(connection)) return;
-    connection.isEnding = true;
-    this.options.onConnectionDropped();
-    // Not while nghttp2 reads the piece of data: https://github.com/nodejs/node/issues/38964
-    setImmediate(() => {
-      if (session.destroyed) return;
-      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      session.destroy();
-    });
+    connection.onOpened();
+    return new AwaitedStream(stream, path !== watchPath, this.#coming, this.#answered, connection);
   }
 
   /** @returns false if its connection has too many of them */
@@ -221,7 +289,7 @@ export class StreamBounds {
 
   #reset(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
     this.options.onDropped(reason);
-    this.#resetHere.add(stream);
+    this.#port.resetHere.add(stream);
     stream.close(code);
   }
 }

@@ -95,7 +95,8 @@ export class UnaryCall {
     if (this.isOver) return;
     const { stream } = this;
     stream.respond(REPLY, WITH_TRAILERS);
-    this.awaited.answers(false);
+    this.awaited.accepted();
+    this.awaited.answers(REPLY, false);
     stream.on('wantTrailers', this.#sendTrailers);
     stream.end(frame);
     this.#end();
@@ -113,7 +114,7 @@ export class UnaryCall {
   /** Answers without a message. */
   #respondAlone(headers: OutgoingHttpHeaders): void {
     this.stream.respond(headers, { endStream: true });
-    this.awaited.answers(true);
+    this.awaited.answers(headers, true);
     this.#end();
   }
 

@@ -8,6 +8,7 @@ const DROP_REASONS: readonly DropReason[] = [
   'unread_answers',
   'slow_reader',
   'too_many_resets',
+  'too_many_rejected',
 ];
 
 const STREAM_DROP_REASONS: readonly StreamDropReason[] = [

@@ -4,11 +4,16 @@ import type { Decision } from '../limiter/limiter.js';
 
 /**
  * Why a connection was dropped: its port had as many connections as it may have, its port deferred as many requests as
- * it may, too many bytes of answers were unsent, its client read nothing for too long, or its client reset too many
- * gRPC streams.
+ * it may, too many bytes of answers were unsent, its client read nothing for too long, its client reset too many
+ * gRPC streams, or its first requests were all rejected.
  */
 export type DropReason =
-  'too_many_connections' | 'too_many_held' | 'unread_answers' | 'slow_reader' | 'too_many_resets';
+  | 'too_many_connections'
+  | 'too_many_held'
+  | 'unread_answers'
+  | 'slow_reader'
+  | 'too_many_resets'
+  | 'too_many_rejected';
 
 /** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
 export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';

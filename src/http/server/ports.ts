@@ -26,12 +26,13 @@ export async function openPorts(
   keyPair: WatchedFiles<KeyPair> | undefined,
 ): Promise<Ports> {
   const { settings, logger } = parts;
-  const { HOST, PORT, ADMIN_PORT, DEBUG_ENDPOINTS } = settings;
+  const { HOST, PORT, ADMIN_PORT, AUTH_TOKENS_FILE, DEBUG_ENDPOINTS } = settings;
   const onUnreadable = logUnreadable(logger, settings);
   const bounds = connectionBounds(settings, parts.metrics, logger);
   const open = async (setting: 'PORT' | 'ADMIN_PORT', port: number, surface: Surface) => {
     const httpApp = createHttpApp(parts, surface);
-    const options = { setting, port, host: HOST, keyPair, onUnreadable, bounds };
+    const needTokens = AUTH_TOKENS_FILE !== undefined;
+    const options = { setting, port, host: HOST, keyPair, onUnreadable, bounds, needTokens };
     const server = await listen(httpApp, options);
     return { app: httpApp.app, server };
   };

@@ -19,10 +19,12 @@ import {
   startListening,
   type StoppableServer,
 } from '../../net/listening.js';
+import { countRequests, judgeRequests } from './judged-requests.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
 import { boundPipelines } from './pipelines.js';
 import { SILENCE_MILLIS, type Timeouts, TIMEOUTS } from '../../net/timeouts.js';
 import { type KeyPair, secureWith } from '../../net/key-pair.js';
+import { UntrustedConnections } from '../../net/untrusted-connections.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 import { endAtUpgrades } from './upgrades.js';
 
@@ -44,6 +46,8 @@ export interface ListenOptions extends ListeningOptions {
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
   readonly bounds: ConnectionBounds;
+  /** Whether only requests with a token are accepted. */
+  readonly needTokens?: boolean;
   readonly timeouts?: Timeouts;
 }
 
@@ -65,7 +69,7 @@ export function requestListener({
  * @throws SettingsError if the port or the host can't be used
  */
 export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
-  const { keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
+  const { keyPair, onUnreadable, bounds, needTokens = false, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
     ...messageClassesFor(httpApp.app),
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -83,10 +87,16 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
     : createServer(httpOptions);
   const event = keyPair ? 'secureConnection' : 'connection';
   const connections = connectionsOf(server, event);
-  answerUnreadable(server, onUnreadable);
+  const untrusted = new UntrustedConnections();
+  server.on(event, (socket: Socket) => void untrusted.begin(socket));
+  server.on('clientError', (_error, socket) => {
+    untrusted.take(untrusted.of(socket));
+  });
+  answerUnreadable(server, (socket) => untrusted.isStopped(socket), onUnreadable);
   const stopWatch = httpApp.unsent.watch(connections, timeouts.requestMillis, bounds.onDropped);
   server.once('close', stopWatch);
-  const serve = endAtUpgrades(boundPipelines(requestListener(httpApp), bounds));
+  const judged = judgeRequests(requestListener(httpApp), untrusted, { ...bounds, needTokens });
+  const serve = countRequests(endAtUpgrades(boundPipelines(judged, bounds)), untrusted);
   server.on('request', serve);
   // Without a listener Node answers an unknown expectation itself, with a 417 that has no body.
   server.on('checkExpectation', serve);

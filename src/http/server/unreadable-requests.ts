@@ -26,15 +26,17 @@ export interface UnreadableRequest {
 /**
  * Answers input that never becomes a request: text that is not HTTP, headers that are too large, a request that does
  * not arrive in time. The connection ends with the answer.
+ * @param isStopped whether a connection waits for its turn to be read
  */
 export function answerUnreadable(
   server: Server,
+  isStopped: (socket: Duplex) => boolean,
   onAnswer: (request: UnreadableRequest) => void,
 ): void {
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const errorCode = errorCodeFor(code);
     // The request is not late: the service does not read the rest of it.
-    if (errorCode === 'REQUEST_TIMEOUT' && isUnread(socket)) return;
+    if (errorCode === 'REQUEST_TIMEOUT' && (isUnread(socket) || isStopped(socket))) return;
     if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
       return;

@@ -28,6 +28,7 @@ const MAX_BEGINNING = 1000;
 /** Most streams of one connection, by the settings. */
 const IN_FLIGHT = 100;
 const CALLER = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
+const OPERATOR = { name: 'operator', token: 'token-of-the-operator', scopes: ['debug'] };
 const MESSAGE = requestFrame({ descriptors: [of('key')] });
 const LARGE = ['x-large', 'a'.repeat(3900)] as const;
 
@@ -135,6 +136,108 @@ describe('a client that resets its streams before they are answered', () => {
     await Promise.all(attacks);
 
     await expectServed(gateway);
+  });
+});
+
+describe('streams on a connection without an accepted request', () => {
+  const MAX_REJECTIONS = 10;
+  const TOKENS = [CALLER, OPERATOR];
+
+  /** Sends calls in one piece. @returns their streams */
+  function sendAtOnce(connection: FrameConnection, count: number, options?: object): number[] {
+    return Array.from({ length: count }, () => {
+      const stream = connection.openStream(options);
+      connection.send(stream, MESSAGE, { isLast: true });
+      return stream;
+    });
+  }
+
+  const isAnswered = (connection: FrameConnection, stream: number): boolean =>
+    connection.framesOf(stream).some(({ type }) => type === FRAME.headers);
+
+  test.each<[what: string, tokens: object[] | undefined, options: object]>([
+    ['lack their token', TOKENS, {}],
+    ['have a wrong token', TOKENS, { headers: [['authorization', 'Bearer wrong-wrong-wrong']] }],
+    ['are for an unknown method', undefined, { path: '/no.Service/Method' }],
+  ])('are refused after ten that %s, and it ends', async (_what, tokens, options) => {
+    const app = await start({}, { tokens });
+    const connection = await begun(app);
+    const streams = sendAtOnce(connection, IN_FLIGHT, options);
+    await connection.closed;
+
+    const answered = streams.filter((stream) => isAnswered(connection, stream));
+    expect(answered).toEqual(streams.slice(0, answered.length));
+    expect(answered.length).toBeLessThanOrEqual(MAX_REJECTIONS);
+    expect(connection.received.at(-1)!.type).toBe(FRAME.goAway);
+    const dropped = { reason: 'too_many_rejected' };
+    const metrics = await scrape(app.url, bearer(OPERATOR));
+    expect(metrics.value('ratelimit_dropped_connections_total', dropped)).toBe(1);
+  });
+
+  test('with bad messages are answered, and then it ends', async () => {
+    const app = await start();
+    const connection = await begun(app);
+    const streams = Array.from({ length: IN_FLIGHT }, () => {
+      const stream = connection.openStream();
+      connection.send(stream, Buffer.from([0, 0, 0, 0, 1, 0xff]), { isLast: true });
+      return stream;
+    });
+    await connection.closed;
+
+    const answered = streams.filter((stream) => isAnswered(connection, stream));
+    expect(answered.length).toBeGreaterThanOrEqual(MAX_REJECTIONS);
+  });
+
+  test('are all served if the first has its token, or a call still waits for its decision', async () => {
+    const { limiter, asked, unblock } = blockedLimiter();
+    const service = await startService(limiter);
+    const connection = await begun(service);
+    const [waiting] = sendAtOnce(connection, 1);
+    await until(() => asked.length === 1);
+    const bad = sendAtOnce(connection, 2 * MAX_REJECTIONS, { headers: [['grpc-timeout', 'x']] });
+    await connection.settle();
+    unblock();
+    await until(() => isAnswered(connection, waiting!));
+    expect(bad.every((stream) => isAnswered(connection, stream))).toBe(true);
+
+    const app = await start({ MAX_REQUESTS: '1000' }, { tokens: TOKENS });
+    const gateway = await begun(app);
+    const headers = [['authorization', bearer(CALLER).Authorization]];
+    const [first] = sendAtOnce(gateway, 1, { headers });
+    const others = sendAtOnce(gateway, IN_FLIGHT - 2);
+    const [last] = sendAtOnce(gateway, 1, { headers });
+    await until(() => isAnswered(gateway, last!) && isAnswered(gateway, first!));
+
+    expect(others.every((stream) => isAnswered(gateway, stream))).toBe(true);
+    await gateway.settle();
+    expect(gateway.isClosed).toBe(false);
+  });
+
+  test('are taken in many ticks, between which a call with a token is answered', async () => {
+    const app = await start({ LOG_4XX: 'true', MAX_REQUESTS: '1000' }, { tokens: TOKENS });
+    const gateway = rawCallsTo(app);
+    const ask = () => gateway.ask({ descriptors: [of(uniqueKey())] }, { headers: bearer(CALLER) });
+    await ask();
+    const attackers: FrameConnection[] = [];
+    while (attackers.length < 60) attackers.push(await begun(app));
+    const rejected = (): number => app.log.filter(({ status }) => status === 401).length;
+    const ofTicks: number[] = [];
+    let [before, isOver] = [rejected(), false];
+    const sample = (): void => {
+      const now = rejected();
+      ofTicks.push(now - before);
+      before = now;
+      if (!isOver) setImmediate(sample);
+    };
+    setImmediate(sample);
+    for (const attacker of attackers) sendAtOnce(attacker, IN_FLIGHT);
+    expect((await ask()).code).toBe('OK');
+    await Promise.all(attackers.map(({ closed }) => closed));
+    isOver = true;
+
+    // A tick stops the reading at 100, and those of one more read come on top.
+    expect(Math.max(...ofTicks)).toBeLessThanOrEqual(100 + 2 * MAX_REJECTIONS);
+    expect(before).toBe(MAX_REJECTIONS * attackers.length);
   });
 });
 

@@ -9,11 +9,14 @@ import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { useHttpServices } from '../../support/http-service.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { useApps } from '../../support/use-apps.js';
 import { useTls } from '../../support/use-tls.js';
 import { blockedLimiter, watchedLimiter } from '../../support/watched-limiter.js';
 
+const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
 const tls = useTls();
 const startService = useHttpServices();
 
@@ -318,5 +321,77 @@ describe('requests beyond the bound of a connection', () => {
     socket.destroy();
 
     expect(service.drops).toEqual(['slow_reader']);
+  });
+});
+
+describe('requests on a connection without an accepted one', () => {
+  const MAX_REJECTIONS = 10;
+  const CALLER = { name: 'one', token: 'token-of-the-one-caller', scopes: ['check'] };
+  const TOKENS = [CALLER, OPERATOR];
+  const start = useApps();
+
+  const check = (headers: Record<string, string> = {}): string =>
+    requestText('POST', ratePath('key'), headers);
+
+  describe.each([
+    ['HTTP', () => ({})],
+    ['HTTPS', () => tls.settings],
+  ])('over %s', (_scheme, settings) => {
+    test.each<[what: string, text: string, tokens: object[] | undefined]>([
+      ['lack their token', check(), TOKENS],
+      ['have a wrong token', check({ Authorization: 'Bearer wrong-wrong-wrong' }), TOKENS],
+      ['are no good', requestText('POST', `${ratePath('key')}?hits=none`), undefined],
+    ])('are dropped after ten that %s, and it ends with the next answer', async (...args) => {
+      const [, text, tokens] = args;
+      const app = await start(settings(), { tokens });
+      const connection = await openConnection(app.url);
+      connection.write(text.repeat(BOUND));
+      await connection.closed;
+
+      expect(connection.received.match(/HTTP\/1\.1 4/g)).toHaveLength(MAX_REJECTIONS + 1);
+      expect(connection.received.match(/^Connection: close/gm)).toHaveLength(1);
+      const dropped = { reason: 'too_many_rejected' };
+      const metrics = await scrape(app.url, tokens && bearer(OPERATOR));
+      expect(metrics.value('ratelimit_dropped_connections_total', dropped)).toBe(1);
+    });
+  });
+
+  test('are all answered if the first has its token', async () => {
+    const app = await start({ MAX_REQUESTS: '1000' }, { tokens: TOKENS });
+    const connection = await openConnection(app.url);
+    connection.write(check(bearer(CALLER)) + check().repeat(BOUND));
+    await untilAnswered(connection, BOUND + 1);
+    connection.disconnect();
+
+    expect(connection.received).not.toContain('Connection: close');
+  });
+
+  test('are taken in many ticks, between which a check with a token is answered', async () => {
+    const app = await start({ LOG_4XX: 'true', MAX_REQUESTS: '1000' }, { tokens: TOKENS });
+    const caller = await openConnection(app.url);
+    caller.write(check(bearer(CALLER)));
+    await untilAnswered(caller, 1);
+    const attackers = await Promise.all(Array.from({ length: 60 }, () => openConnection(app.url)));
+    const rejected = (): number =>
+      app.log.filter(({ errorCode }) => errorCode === 'TOKEN_REQUIRED').length;
+    const ofTicks: number[] = [];
+    let [before, isOver] = [0, false];
+    const sample = (): void => {
+      const now = rejected();
+      ofTicks.push(now - before);
+      before = now;
+      if (!isOver) setImmediate(sample);
+    };
+    setImmediate(sample);
+    for (const attacker of attackers) attacker.write(check().repeat(BOUND));
+    caller.write(check(bearer(CALLER)));
+    await untilAnswered(caller, 2);
+    await Promise.all(attackers.map(({ closed }) => closed));
+    isOver = true;
+    caller.disconnect();
+
+    // A tick stops the reading at 100 requests, and those of one more read come on top.
+    expect(Math.max(...ofTicks)).toBeLessThanOrEqual(BOUND + 2 * MAX_REJECTIONS);
+    expect(before).toBe((MAX_REJECTIONS + 1) * attackers.length);
   });
 });

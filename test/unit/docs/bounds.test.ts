@@ -115,6 +115,7 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
   calls: [
     [GRPC, 'MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection'],
     [GRPC, 'is rejected at once without a token, and with a wrong one'],
+    [GRPC, 'are refused after ten that %s, and it ends'],
   ],
   'streams whose message has not come': [
     [GRPC, 'is dropped for a later one if a port has 2000'],
@@ -143,6 +144,12 @@ const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
 
 /** The rows of "What one caller can take at most" that have no setting; OF_HTTP has the others. */
 const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
+  'HTTP and gRPC: rejected requests': [
+    [HTTP, 'are dropped after ten that %s, and it ends with the next answer'],
+    [HTTP, 'are taken in many ticks, between which a check with a token is answered'],
+    [GRPC, 'are taken in many ticks, between which a call with a token is answered'],
+    [UNIT, 'connections are read until a tick has its requests'],
+  ],
   'Parsing: event loop for bodies of bulk requests': [
     [UNIT, 'is parsed by a few KiB at a time'],
     [UNIT, 'at %f ms for each element a tick handles %i'],
