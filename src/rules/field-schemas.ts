@@ -13,9 +13,11 @@ export function wholeNumber(range: Range) {
 }
 
 export function text() {
-  return z.string(({ input }) => {
-    const isUnquoted = typeof input === 'number' || typeof input === 'boolean';
-    return `must be a string${isUnquoted ? ', in quotes' : ''}`;
+  return z.string({
+    error: ({ input }) => {
+      const isUnquoted = typeof input === 'number' || typeof input === 'boolean';
+      return `must be a string${isUnquoted ? ', in quotes' : ''}`;
+    },
   });
 }
 
