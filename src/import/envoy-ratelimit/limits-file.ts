@@ -6,7 +6,6 @@ import { type Path, PositionedYaml, YAML_OPTIONS } from '../../rules/positioned-
 import { RulesError } from '../../rules/rules-error.js';
 import { strictObject } from '../../rules/strict-object.js';
 import { GO_YAML, goValueOf, Unquoted } from './go-yaml.js';
-import type { Warning } from './warnings.js';
 
 const unquoted = (otherwise: string) =>
   z.instanceof(Unquoted, { error: otherwise }).transform(({ value }) => value);
@@ -115,6 +114,14 @@ export interface Location {
   readonly line: number;
   /** An error there. @param problem follows what is wrong */
   error(problem: string): RulesError;
+}
+
+/** What a rule can't do that its descriptor does. */
+export interface Warning {
+  readonly file: string;
+  /** From 1 on. */
+  readonly line: number;
+  readonly problem: string;
 }
 
 /** The limits of a domain in a document of a file. */

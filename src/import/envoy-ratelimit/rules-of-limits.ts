@@ -5,8 +5,8 @@ import { problemOfPattern } from '../../rules/key-patterns.js';
 import type { Rule } from '../../rules/rule.js';
 import { DescriptorPattern, type Kind, kindOf } from './descriptor-patterns.js';
 import { type RulesError, RulesErrors } from '../../rules/rules-error.js';
-import type { LimitsFile, LocatedDescriptor } from './limits-file.js';
-import { type Warning, warningsAbout } from './warnings.js';
+import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
+import { warningsAbout } from './warnings.js';
 
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;

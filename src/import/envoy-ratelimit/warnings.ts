@@ -1,14 +1,6 @@
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { DescriptorPattern } from './descriptor-patterns.js';
-import type { LocatedDescriptor } from './limits-file.js';
-
-/** What a rule can't do that its descriptor does. */
-export interface Warning {
-  readonly file: string;
-  /** Of the descriptor, from 1 on. */
-  readonly line: number;
-  readonly problem: string;
-}
+import type { LocatedDescriptor, Warning } from './limits-file.js';
 
 const isOn = (value: unknown): boolean => value === true;
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
