@@ -5,7 +5,7 @@ import { packageVersion } from './common/package-version.js';
 import { createObjectsYoung } from './common/young-objects.js';
 import { parseSettings } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
-import { RulesError } from './rules/rules-error.js';
+import { RulesError, RulesErrors } from './rules/rules-error.js';
 
 async function main(): Promise<void> {
   const command = parseCommandLine(process.argv.slice(2));
@@ -41,6 +41,7 @@ try {
   const needsNoStack =
     error instanceof SettingsError ||
     error instanceof RulesError ||
+    error instanceof RulesErrors ||
     error instanceof CommandLineError ||
     (error as { syscall?: string }).syscall;
   console.error(needsNoStack ? (error as Error).message : error);

@@ -17,7 +17,7 @@ interface ImportedText {
   readonly warnings: readonly string[];
 }
 
-/** @throws SettingsError for a file that can't be read, RulesError for one that is invalid */
+/** @throws SettingsError for a file that can't be read, RulesErrors for all errors in files, RulesError for too many rules */
 export function runImportCommand({ files }: ImportCommand): ImportedText {
   const read = files.map((file) => parseLimitsFile(readNamedFile('import', file), file));
   const { rules, warnings } = rulesOfLimits(read);

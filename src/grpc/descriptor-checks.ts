@@ -125,14 +125,14 @@ function listNamedIn(
   return undefined;
 }
 
-/** A descriptor's own limit is an override of the maximum. It can't change the window. */
+/** A descriptor's own limit is an override of the maximum. It can't change the window, of which 0 needs none. */
 function maximumOf(
   { limit, index }: Draft,
   { limits: [{ windowMillis }] }: KeyPolicy,
 ): number | undefined {
   if (!limit) return undefined;
   const { unit, requests_per_unit: maximum } = limit;
-  if (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis) return maximum;
+  if (maximum === 0 || (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis)) return maximum;
   throw invalid(
     `descriptors[${index}].limit.unit`,
     `be as long as the window of its key (${windowMillis} ms)`,

@@ -11,8 +11,8 @@ export const WATCH_PATH = '/grpc.health.v1.Health/Watch';
 
 /** How long a change of the readiness may take to be reported. */
 const INTERVAL_MILLIS = 1000;
-/** The process as a whole, and the rate limit service. */
-const SERVICES = ['', RATE_LIMIT_SERVICE];
+/** The process as a whole, and the rate limit service, also by the only name that Envoy's own has for it. */
+const SERVICES = ['', RATE_LIMIT_SERVICE, 'ratelimit'];
 
 type Watch = handleServerStreamingCall<
   { readonly service: string },

@@ -4,8 +4,11 @@ import { StringDecoder } from 'node:string_decoder';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { Entry } from './messages.js';
 
-/** Precedes the digest of a key that is cut. No other key contains it, since every `%` of a descriptor is encoded. */
-const CUT_MARK = '%~';
+/** Is before and after what has been cut out of a value. No key has it otherwise, since every `%` of a descriptor is encoded. */
+export const CUT_MARK = '%~';
+/** Characters of the digest of a key that is cut, in base64url: 128 bits. */
+const DIGEST_LENGTH = 22;
+const PERCENT = 0x25;
 
 /** The limiter key of a descriptor. */
 export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
@@ -13,29 +16,52 @@ export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
 /**
  * Makes keys by a template with `{domain}`, `{entries}` and `{values}`. An entry is `key=value`, and entries are
  * separated by commas. Characters that could give two descriptors the same key are percent-encoded: `%` and `,`, and in
- * a domain and the key of an entry also `=` and `:`. A key that would be too long is cut and ends in the digest of the
- * whole, so that a long path can't bypass a limit.
+ * a domain and the key of an entry also `=` and `:`.
+ *
+ * If a key would be too long, its longest values are cut in their middles, all to the same length: rules still match the
+ * entries, and the beginning and the end of each value. The first cut has the digest of the whole key, so that no two
+ * descriptors have the same one. Only if its names alone are too long is the key cut as a whole.
  */
 export function keyTemplate(template: string): KeyOf {
   // Texts are at even indexes, and the names of parts at odd ones.
   const pieces = template
     .split(/\{(\w+)\}/)
     .map((piece, i) => (i % 2 === 0 ? piece : PARTS[piece]));
-  return (domain, entries) => {
+  const timesOfValues = pieces.filter(
+    (piece) => piece === PARTS.entries || piece === PARTS.values,
+  ).length;
+  const write: KeyWriter = (domain, entries, encodeValue) => {
     let key = '';
     for (const piece of pieces) {
-      if (piece !== undefined) key += typeof piece === 'string' ? piece : piece(domain, entries);
+      if (piece === undefined) continue;
+      key += typeof piece === 'string' ? piece : piece(domain, entries, encodeValue);
     }
-    return withinBounds(key);
+    return key;
+  };
+  return (domain, entries) => {
+    const key = write(domain, entries, encoded);
+    const { max } = BOUNDS.keyBytes;
+    if (Buffer.byteLength(key) <= max) return key;
+    const digest = createHash('sha256').update(key).digest('base64url').slice(0, DIGEST_LENGTH);
+    const names = Buffer.byteLength(write(domain, entries, () => ''));
+    const room = Math.floor((max - names) / timesOfValues) - DIGEST_LENGTH;
+    const cut = withCutValues(entries, digest, room);
+    return cut ? write(domain, cut, (value) => value) : cutWhole(key, digest);
   };
 }
 
+type KeyWriter = (
+  domain: string,
+  entries: readonly Entry[],
+  encodeValue: (value: string) => string,
+) => string;
+
 /** What a template may name. */
-const PARTS: Readonly<Record<string, KeyOf>> = {
+const PARTS: Readonly<Record<string, KeyWriter>> = {
   domain: (domain) => encodedName(domain),
-  entries: (_, entries) =>
-    joined(entries, ({ key, value }) => `${encodedName(key)}=${encoded(value)}`),
-  values: (_, entries) => joined(entries, ({ value }) => encoded(value)),
+  entries: (_, entries, encodeValue) =>
+    joined(entries, ({ key, value }) => `${encodedName(key)}=${encodeValue(value)}`),
+  values: (_, entries, encodeValue) => joined(entries, ({ value }) => encodeValue(value)),
 };
 
 function joined(entries: readonly Entry[], textOf: (entry: Entry) => string): string {
@@ -56,11 +82,64 @@ export function encodedName(text: string): string {
   return encoded(text).replaceAll('=', '%3D').replaceAll(':', '%3A');
 }
 
-function withinBounds(key: string): string {
-  const { max } = BOUNDS.keyBytes;
-  if (Buffer.byteLength(key) <= max) return key;
-  const end = CUT_MARK + createHash('sha256').update(key).digest('base64url');
+/**
+ * The entries with encoded values, of which the longest are cut.
+ * @param room for all values together, besides the digest
+ * @returns undefined if they do not fit in even if they are nothing but marks
+ */
+function withCutValues(
+  entries: readonly Entry[],
+  digest: string,
+  room: number,
+): Entry[] | undefined {
+  const parts = entries.map(({ key, value }) => ({ key, bytes: Buffer.from(encoded(value)) }));
+  const longest = longestOf(
+    parts.map(({ bytes }) => bytes.length),
+    room,
+  );
+  if (longest < 2 * CUT_MARK.length) return undefined;
+  let inCut = digest;
+  return parts.map(({ key, bytes }) => {
+    if (bytes.length <= longest) return { key, value: bytes.toString() };
+    const value = cutInMiddle(bytes, longest, inCut);
+    inCut = '';
+    return { key, value };
+  });
+}
+
+/** How long a value may be, so that all of them fit in. */
+function longestOf(lengths: readonly number[], room: number): number {
+  let left = room;
+  for (const [i, length] of lengths.toSorted((a, b) => a - b).entries()) {
+    const share = Math.floor(left / (lengths.length - i));
+    if (length > share) return share;
+    left -= length;
+  }
+  return Infinity;
+}
+
+/** Keeps three times as much of the beginning as of the end: most wildcards of rules are at ends. */
+function cutInMiddle(value: Buffer, longest: number, digest: string): string {
+  const kept = longest - 2 * CUT_MARK.length;
+  let start = Math.ceil((kept * 3) / 4);
+  let end = value.length - (kept - start);
+  while (!isBetweenCharacters(value, start)) start -= 1;
+  while (!isBetweenCharacters(value, end)) end += 1;
+  const [before, after] = [value.toString('utf8', 0, start), value.toString('utf8', end)];
+  return before + CUT_MARK + digest + CUT_MARK + after;
+}
+
+/** Whether no character of an encoded text is on both sides, and none that is percent-encoded. */
+function isBetweenCharacters(text: Buffer, at: number): boolean {
+  const continues = ((text[at] ?? 0) & 0xc0) === 0x80;
+  return !continues && text[at - 1] !== PERCENT && text[at - 2] !== PERCENT;
+}
+
+function cutWhole(key: string, digest: string): string {
+  const end = CUT_MARK + digest;
   // Drops a character that the cut goes through.
-  const start = new StringDecoder('utf8').write(Buffer.from(key).subarray(0, max - end.length));
+  const start = new StringDecoder('utf8').write(
+    Buffer.from(key).subarray(0, BOUNDS.keyBytes.max - end.length),
+  );
   return start + end;
 }

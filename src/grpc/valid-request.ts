@@ -46,12 +46,13 @@ function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: nu
     if (key === '' || key === NOT_UTF8) demandName(path(`entries[${i}].key`), key);
     if (value === NOT_UTF8) demandText(path(`entries[${i}].value`), value);
   });
+  // A limit of 0 denies all. An error would let the request pass a gateway that fails open.
   if (limit) {
-    demandWithin(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
+    demandAtMost(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }
   // 0 asks without counting.
   if (hits_addend) {
-    demandWithin({ ...BOUNDS.hits, min: 0 }, path('hits_addend.value'), hits_addend.value);
+    demandAtMost(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
   }
 }
 
@@ -64,7 +65,6 @@ function demandText(parameter: string, text: string): void {
   if (text === NOT_UTF8) throw invalid(parameter, 'be valid UTF-8');
 }
 
-function demandWithin({ min, max }: Range, parameter: string, value: number): void {
-  if (value < min) throw invalid(parameter, `be at least ${min}`);
+function demandAtMost({ max }: Range, parameter: string, value: number): void {
   if (value > max) throw invalid(parameter, `be at most ${max}`);
 }

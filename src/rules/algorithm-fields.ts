@@ -6,7 +6,7 @@ import { CALENDAR_UNITS, type CalendarUnit, NOMINAL_MILLIS } from '../limiter/ca
 import type { CalendarOf } from '../limiter/calendar/load-calendars.js';
 import { notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
 import type { Algorithm } from '../limiter/limits.js';
-import { wholeNumber } from './field-schemas.js';
+import { text, wholeNumber } from './field-schemas.js';
 
 /** The fields that say how the approvals of a limit count. They are one unit: a later rule replaces all of them. */
 export const ALGORITHM_FIELDS = {
@@ -20,8 +20,7 @@ export const ALGORITHM_FIELDS = {
     .enum(CALENDAR_UNITS, { error: `must be one of ${CALENDAR_UNITS.join(', ')}` })
     .optional(),
   /** An IANA name, in the spelling of Node's list. */
-  time_zone: z
-    .string('must be a string')
+  time_zone: text()
     .transform((text, { issues }) => {
       const name = timeZoneNamed(text);
       if (name === undefined) {

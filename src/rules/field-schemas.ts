@@ -12,6 +12,15 @@ export function wholeNumber(range: Range) {
   return wholeNumberOfJson(range, `must be ${wholeNumberIn(range)}`);
 }
 
+export function text() {
+  return z.string({
+    error: ({ input }) => {
+      const isUnquoted = typeof input === 'number' || typeof input === 'boolean';
+      return `must be a string${isUnquoted ? ', in quotes' : ''}`;
+    },
+  });
+}
+
 export function yesOrNo() {
   return z.boolean('must be true or false');
 }

@@ -10,15 +10,16 @@ const MAX_RULES = 10_000;
  * @throws RulesError for the first error
  */
 export function parseRules(text: string, file = 'rules'): readonly Rule[] {
-  const { value, errorIn } = readYaml(text, file, rulesSchema);
+  const { value, yaml } = readYaml(text, file, rulesSchema);
   const { keys: rules } = value;
   const clash = pathOfClash(rules);
   if (clash)
-    throw errorIn(clash, 'must not be the name of a rule, by which clients know its maximum');
-  if (rules.length > MAX_RULES) throw errorIn(['keys'], `must have at most ${MAX_RULES} rules`);
+    throw yaml.errorIn(clash, 'must not be the name of a rule, by which clients know its maximum');
+  if (rules.length > MAX_RULES)
+    throw yaml.errorIn(['keys'], `must have at most ${MAX_RULES} rules`);
   for (const [i, { key_pattern: pattern, key_pattern_is_regex: isRegex }] of rules.entries()) {
     const problem = problemOfPattern({ pattern, isRegex });
-    if (problem !== undefined) throw errorIn(['keys', i, 'key_pattern'], problem);
+    if (problem !== undefined) throw yaml.errorIn(['keys', i, 'key_pattern'], problem);
   }
   return rules;
 }

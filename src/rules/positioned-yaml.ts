@@ -7,16 +7,80 @@ import { RulesError } from './rules-error.js';
 /** A few lines of nested aliases would expand to more than fits into memory. */
 const MAX_ALIASES = 100;
 
+export const YAML_OPTIONS = { prettyErrors: false, uniqueKeys: true, stringKeys: true } as const;
+
 /** Where a value is in a file. */
 export type Path = readonly (string | number)[];
 
-/** A file that has been read. */
-export interface ReadFile<Value> {
-  readonly value: Value;
+/** A document of YAML, which includes JSON, and where its values are. */
+export class PositionedYaml {
+  /**
+   * @param lines of the whole text
+   * @param file names the text in errors
+   */
+  constructor(
+    private readonly document: Document,
+    private readonly lines: LineCounter,
+    private readonly file: string,
+  ) {}
+
+  /** What is no YAML. */
+  get mistakes(): RulesError[] {
+    return [...this.document.errors, ...this.document.warnings].map(({ pos, message }) =>
+      this.errorAt(pos[0], firstSentence(message)),
+    );
+  }
+
   /** The line of the value at a path, or of its nearest existing parent. From 1 on. */
-  readonly lineOf: (path: Path) => number;
+  lineOf(path: Path): number {
+    return this.#positionOf(offsetOf(this.document, path)).line;
+  }
+
   /** An error at a path. @param problem follows the path in the message */
-  readonly errorIn: (path: Path, problem: string) => RulesError;
+  errorIn(path: Path, problem: string): RulesError {
+    return this.errorAt(
+      offsetOf(this.document, path),
+      `${pathText(path) || 'the file'} ${problem}`,
+    );
+  }
+
+  errorAt(offset: number, problem: string): RulesError {
+    const { line, column } = this.#positionOf(offset);
+    return new RulesError(this.file, line, column, problem);
+  }
+
+  /**
+   * Checks what the document says.
+   * @returns a value that is as `schema` says, or all errors, unknown fields first: a misspelt field can be why another is missing
+   */
+  check<Value>(
+    value: unknown,
+    schema: z.ZodType<Value>,
+  ): { readonly value: Value } | { readonly errors: readonly RulesError[] } {
+    const { success, data, error } = schema.safeParse(value);
+    if (success) return { value: data };
+    const { issues } = error;
+    const unknown = issues.flatMap((issue) => {
+      if (issue.code !== 'unrecognized_keys') return [];
+      const path = issue.path as Path;
+      return issue.keys.map((field, i) =>
+        this.errorAt(
+          offsetOfField(this.document, path, field),
+          // The message is about the first.
+          i === 0 ? issue.message : `unknown field ${field}`,
+        ),
+      );
+    });
+    const others = issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys' ? [] : this.errorIn(issue.path as Path, issue.message),
+    );
+    return { errors: [...unknown, ...others] };
+  }
+
+  #positionOf(offset: number): { readonly line: number; readonly column: number } {
+    const { line, col } = this.lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  }
 }
 
 /**
@@ -28,50 +92,22 @@ export function readYaml<Value>(
   text: string,
   file: string,
   schema: z.ZodType<Value>,
-): ReadFile<Value> {
-  const lines = new LineCounter();
-  const positionOf = (offset: number) => {
-    const { line, col } = lines.linePos(offset);
-    return { line: Math.max(1, line), column: Math.max(1, col) };
-  };
-  const errorAt = (offset: number, problem: string): RulesError => {
-    const { line, column } = positionOf(offset);
-    return new RulesError(file, line, column, problem);
-  };
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: true,
-  });
-  const [mistake] = [...document.errors, ...document.warnings];
-  if (mistake) throw errorAt(mistake.pos[0], firstSentence(mistake.message));
-  const errorIn = (path: Path, problem: string): RulesError =>
-    errorAt(offsetOf(document, path), `${pathText(path) || 'the file'} ${problem}`);
-
+): { readonly value: Value; readonly yaml: PositionedYaml } {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { ...YAML_OPTIONS, lineCounter });
+  const yaml = new PositionedYaml(document, lineCounter, file);
+  const [mistake] = yaml.mistakes;
+  if (mistake) throw mistake;
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     // An alias without an anchor, or too many aliases.
-    throw errorAt(0, (error as Error).message);
+    throw yaml.errorAt(0, (error as Error).message);
   }
-  const result = schema.safeParse(value);
-  if (!result.success) {
-    const { issues } = result.error;
-    // A misspelt field can be why another is missing.
-    const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
-    if (unknown) {
-      const offset = offsetOfField(document, unknown.path as Path, unknown.keys[0]);
-      throw errorAt(offset, unknown.message);
-    }
-    const { path = [], message = 'is wrong' } = issues[0] ?? {};
-    throw errorIn(path as Path, message);
-  }
-  return {
-    value: result.data,
-    lineOf: (path) => positionOf(offsetOf(document, path)).line,
-    errorIn,
-  };
+  const checked = yaml.check(value, schema);
+  if ('value' in checked) return { value: checked.value, yaml };
+  throw checked.errors[0] ?? yaml.errorIn([], 'is wrong');
 }
 
 /** The offset of the node at a path, or of its nearest existing parent. */

@@ -3,18 +3,16 @@ import { z } from 'zod';
 import { shortText } from '../common/short-text.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
-import { wholeNumber, yesOrNo } from './field-schemas.js';
+import { text, wholeNumber, yesOrNo } from './field-schemas.js';
 import { strictObject } from './strict-object.js';
 
 /** The most lanes of a key. */
 const MAX_LANES = 5;
 
-const laneName = z
-  .string('must be a string')
-  .regex(
-    /^[a-z0-9][a-z0-9_-]{0,31}$/,
-    'must be 1 to 32 of a-z 0-9 _ -, and begin with a letter or a digit',
-  );
+const laneName = text().regex(
+  /^[a-z0-9][a-z0-9_-]{0,31}$/,
+  'must be 1 to 32 of a-z 0-9 _ -, and begin with a letter or a digit',
+);
 
 const lane = strictObject(
   { name: laneName, head_start_millis: wholeNumber(BOUNDS.headStartMillis).default(0) },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
 import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
-import { wholeNumber, yesOrNo } from './field-schemas.js';
+import { text, wholeNumber, yesOrNo } from './field-schemas.js';
 import { checkLanesOfLimits, lanesOfLimit, queueOfRule } from './queue-fields.js';
 import { strictObject } from './strict-object.js';
 
@@ -19,9 +19,7 @@ const MAX_FURTHER_LIMITS = 4;
 const furtherLimitSchema = strictObject(
   {
     /** For denials, headers, metrics and Redis's names. */
-    name: z
-      .string('must be a string')
-      .regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
+    name: text().regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
     max_requests_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
     max_hits_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
     window_millis: wholeNumber(BOUNDS.windowMillis).optional(),
@@ -58,7 +56,7 @@ export type FurtherLimitRule = z.infer<typeof furtherLimitSchema>;
  */
 export const ruleSchema = strictObject(
   {
-    key_pattern: z.string('must be a string'),
+    key_pattern: text(),
     key_pattern_is_regex: yesOrNo().default(false),
     max_requests_per_window: maximum.optional(),
     max_requests_in_queue: places.optional(),
@@ -66,8 +64,7 @@ export const ruleSchema = strictObject(
     /** Of the key's own limit. */
     ...ALGORITHM_FIELDS,
     /** For metrics and explanations. */
-    name: z
-      .string('must be a string')
+    name: text()
       .regex(/^[\w.:/-]{1,64}$/, 'must be 1 to 64 letters, digits, or any of _ . : / -')
       .optional(),
     requests_can_set_rate: yesOrNo().optional(),

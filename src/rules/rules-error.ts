@@ -20,3 +20,12 @@ export class RulesError extends Error {
     this.problem = inOneLine(problem);
   }
 }
+
+/** All errors in files, one on each line. */
+export class RulesErrors extends Error {
+  override readonly name = 'RulesErrors';
+
+  constructor(errors: readonly RulesError[]) {
+    super(errors.map(({ message }) => message).join('\n'));
+  }
+}

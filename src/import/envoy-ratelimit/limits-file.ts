@@ -1,31 +1,56 @@
+import { Document, isScalar, LineCounter, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 
 import { UNIT_MILLIS } from '../../grpc/messages.js';
-import { type Path, type ReadFile, readYaml } from '../../rules/positioned-yaml.js';
+import { type Path, PositionedYaml, YAML_OPTIONS } from '../../rules/positioned-yaml.js';
+import { RulesError } from '../../rules/rules-error.js';
 import { strictObject } from '../../rules/strict-object.js';
+import { GO_YAML, goValueOf, Unquoted } from './go-yaml.js';
 
-/** Its texts may be written as numbers or as `true`. */
+const unquoted = (otherwise: string) =>
+  z.instanceof(Unquoted, { error: otherwise }).transform(({ value }) => value);
+
+/** `validateYamlKeys` of Envoy's service rejects other numbers than integers, also where a text is expected. */
 const text = z
-  .union([z.string(), z.number(), z.boolean()], 'must be a text')
-  .transform((value) => String(value));
-const yesOrNo = z.boolean('must be true or false').nullish();
+  .union([z.string(), z.instanceof(Unquoted)], 'must be a text')
+  .transform((given, { issues }) => {
+    if (typeof given === 'string') return given;
+    if (!Number.isNaN(given.value)) return given.text;
+    issues.push({
+      code: 'custom',
+      message: `must be in quotes: Envoy ratelimit rejects the number ${given.text}`,
+      input: given,
+    });
+    return z.NEVER;
+  });
+const yesOrNo = unquoted('must be true or false')
+  .pipe(z.boolean('must be true or false'))
+  .nullish();
+
+const isUnit = (name: string): name is keyof typeof UNIT_MILLIS => Object.hasOwn(UNIT_MILLIS, name);
+/** What stands for no unit, as Envoy Gateway writes it. */
+const NO_UNIT = ['', 'UNKNOWN'];
 const unit = text
-  .transform((value) => value.toUpperCase())
+  .transform((name) => name.toUpperCase())
   .refine(
-    (value): value is keyof typeof UNIT_MILLIS => Object.hasOwn(UNIT_MILLIS, value),
+    (name) => isUnit(name) || NO_UNIT.includes(name),
     `must be ${Object.keys(UNIT_MILLIS).join(', ').toLowerCase()}`,
-  );
+  )
+  .transform((name) => (isUnit(name) ? name : undefined));
 
 const rateLimit = strictObject(
   {
-    requests_per_unit: z
-      .int('must be a whole number')
-      .min(0, 'must be at least 0')
-      .max(2 ** 32 - 1, `must be at most ${2 ** 32 - 1}`)
+    requests_per_unit: unquoted('must be a whole number')
+      .pipe(
+        z
+          .int('must be a whole number')
+          .min(0, 'must be at least 0')
+          .max(2 ** 32 - 1, `must be at most ${2 ** 32 - 1}`),
+      )
       .nullish(),
     unit: unit.nullish(),
     unlimited: yesOrNo,
-    name: text.nullish(),
+    name: text.transform((name) => (name === '' ? undefined : name)).nullish(),
     replaces: z.array(strictObject({ name: text }, 'must be an object with name')).nullish(),
   },
   'must be an object with unit and requests_per_unit, or with unlimited',
@@ -66,7 +91,12 @@ const descriptor: z.ZodType<ConfiguredDescriptor> = strictObject(
 );
 
 const root = strictObject(
-  { domain: text.refine((domain) => domain !== '', 'must not be empty'), descriptors },
+  {
+    domain: text.refine((domain) => domain !== '', 'must not be empty'),
+    descriptors,
+    /** Of Envoy Gateway, which sends it with each domain. */
+    name: text.nullish(),
+  },
   'must be an object with domain and descriptors',
 );
 
@@ -83,31 +113,92 @@ export interface Location {
   readonly file: string;
   readonly line: number;
   /** An error there. @param problem follows what is wrong */
-  error(problem: string): Error;
+  error(problem: string): RulesError;
 }
 
-/** A file of limits for Envoy's rate limit service. */
-export interface LimitsFile {
+/** What a rule can't do that its descriptor does. */
+export interface Warning {
+  readonly file: string;
+  /** From 1 on. */
+  readonly line: number;
+  readonly problem: string;
+}
+
+/** The limits of a domain in a document of a file. */
+export interface DomainLimits {
   readonly domain: string;
   readonly descriptors: readonly LocatedDescriptor[];
+}
+
+/** A file of limits for Envoy's rate limit service, as far as it is valid. */
+export interface LimitsFile {
+  readonly domains: readonly DomainLimits[];
+  readonly warnings: readonly Warning[];
+  readonly errors: readonly RulesError[];
 }
 
 /**
  * Reads a configuration of github.com/envoyproxy/ratelimit.
  * @param file names the text in errors
- * @throws RulesError for the first error
  */
 export function parseLimitsFile(yaml: string, file: string): LimitsFile {
-  const read = readYaml(yaml, file, root);
-  const { domain, descriptors: listed } = read.value;
-  return { domain, descriptors: located(listed ?? [], ['descriptors'], file, read) };
+  const lineCounter = new LineCounter();
+  const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };
+  const all: readonly Document[] = parseAllDocuments(yaml, options);
+  const filled = all.filter(({ contents, errors }) => !isEmpty(contents) || errors.length > 0);
+  const documents = (filled.length > 0 ? filled : [new Document(null)]).map((document) => ({
+    document,
+    at: new PositionedYaml(document, lineCounter, file),
+  }));
+  const [, second] = documents;
+  const read = documents.map(({ document, at }) => domainIn(document, at, file));
+  return {
+    domains: read.flatMap((one) => ('domain' in one ? one : [])),
+    warnings: second
+      ? [
+          {
+            file,
+            line: second.at.lineOf([]),
+            problem: 'Envoy ratelimit reads no more documents of a file than the first',
+          },
+        ]
+      : [],
+    errors: read
+      .flatMap((one) => ('errors' in one ? one.errors : []))
+      .sort((a, b) => a.line - b.line || a.column - b.column),
+  };
+}
+
+function isEmpty(contents: unknown): boolean {
+  return contents === null || (isScalar(contents) && contents.source === '');
+}
+
+function domainIn(
+  document: Document,
+  at: PositionedYaml,
+  file: string,
+): DomainLimits | { readonly errors: readonly RulesError[] } {
+  if (at.mistakes.length > 0) return { errors: at.mistakes };
+  let value: unknown;
+  try {
+    value = goValueOf(document, (node, problem) => {
+      throw at.errorAt(node.range?.[0] ?? 0, problem);
+    });
+  } catch (error) {
+    if (error instanceof RulesError) return { errors: [error] };
+    throw error;
+  }
+  const checked = at.check(value, root);
+  if ('errors' in checked) return checked;
+  const { domain, descriptors: listed } = checked.value;
+  return { domain, descriptors: located(listed ?? [], ['descriptors'], file, at) };
 }
 
 function located(
   list: readonly ConfiguredDescriptor[],
   path: Path,
   file: string,
-  read: ReadFile<unknown>,
+  yaml: PositionedYaml,
 ): LocatedDescriptor[] {
   return list.map((one, i) => {
     const here = [...path, i];
@@ -116,10 +207,10 @@ function located(
       value: one.value ?? '',
       at: {
         file,
-        line: read.lineOf(here),
-        error: (problem) => read.errorIn(here, problem),
+        line: yaml.lineOf(here),
+        error: (problem) => yaml.errorIn(here, problem),
       },
-      children: located(one.descriptors ?? [], [...here, 'descriptors'], file, read),
+      children: located(one.descriptors ?? [], [...here, 'descriptors'], file, yaml),
     };
   });
 }

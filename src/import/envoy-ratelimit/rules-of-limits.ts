@@ -4,8 +4,9 @@ import { BOUNDS } from '../../limiter/bounds.js';
 import { problemOfPattern } from '../../rules/key-patterns.js';
 import type { Rule } from '../../rules/rule.js';
 import { DescriptorPattern, type Kind, kindOf } from './descriptor-patterns.js';
-import type { LimitsFile, LocatedDescriptor } from './limits-file.js';
-import { type Warning, warningsAbout } from './warnings.js';
+import { type RulesError, RulesErrors } from '../../rules/rules-error.js';
+import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
+import { warningsAbout } from './warnings.js';
 
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
@@ -35,17 +36,20 @@ interface Before {
  * The rules that limit what the files limit. A later rule wins, so that rules go from the least exact descriptor to the most exact.
  * Envoy's service looks no further once it has found a descriptor for an entry: so one that is named more exactly hides what
  * others limit.
- * @throws RulesError for two descriptors with the same entries, and for one whose expression would be too long
+ * @throws RulesErrors for what the files have, for two descriptors with the same entries, and for one whose expression would be too
+ *   long
  */
 export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
   const rules: ImportedRule[] = [];
-  const warnings: Warning[] = [];
-  const setsShadow = files.some(({ descriptors }) => hasShadow(descriptors));
+  const domains = files.flatMap((file) => file.domains);
+  const warnings = files.flatMap((file) => file.warnings);
+  const errors = files.flatMap((file) => file.errors);
+  const setsShadow = domains.some(({ descriptors }) => hasShadow(descriptors));
 
   const add = (rule: ImportedRule, isShadow: boolean, at?: LocatedDescriptor['at']): void => {
     const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = rule;
     const problem = problemOfPattern({ pattern, isRegex });
-    if (problem !== undefined && at) throw at.error(`has keys whose pattern ${problem}`);
+    if (problem !== undefined && at) errors.push(at.error(`has keys whose pattern ${problem}`));
     rules.push(setsShadow ? { ...rule, shadow: isShadow } : rule);
   };
 
@@ -58,11 +62,12 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     const { key, value } = one;
     const pattern = parent.with({ key, value });
     const name = `${parentName}.${key}${value === '' ? '' : `_${value}`}`;
-    warnings.push(...warningsAbout(one));
+    warnings.push(...warningsAbout(one, pattern));
     if (one.rate_limit) {
-      add({ ...pattern.own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
+      const own = pattern.own(Boolean(one.rate_limit.unit));
+      add({ ...own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
     } else if (before.hasOwn) {
-      add({ ...pattern.own, ...UNLIMITED }, false, one.at);
+      add({ ...pattern.own(false), ...UNLIMITED }, false, one.at);
     }
     if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one.at);
     addAll(one.children, pattern, name);
@@ -73,7 +78,7 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     parent: DescriptorPattern,
     parentName: string,
   ): void => {
-    rejectTwins(descriptors);
+    errors.push(...twinsIn(descriptors));
     for (const ofKey of groupBy(descriptors, ({ key }) => key)) {
       const of = (kind: Kind) => ofKey.filter((one) => kindOf(one) === kind);
       const before = { hasOwn: false, hasDeeper: false };
@@ -86,16 +91,17 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     }
   };
 
-  for (const domain of new Set(files.map((file) => file.domain))) {
+  for (const domain of new Set(domains.map((one) => one.domain))) {
     const pattern = DescriptorPattern.of(domain);
     // What no descriptor limits is not limited.
     add({ ...pattern.deeper, ...UNLIMITED }, false);
     addAll(
-      files.flatMap((file) => (file.domain === domain ? file.descriptors : [])),
+      domains.flatMap((one) => (one.domain === domain ? one.descriptors : [])),
       pattern,
       domain,
     );
   }
+  if (errors.length > 0) throw new RulesErrors(errors);
   return { rules, warnings };
 }
 
@@ -108,7 +114,8 @@ function limitOf(
   return {
     ...named,
     max_requests_per_window: Math.min(requests ?? 0, BOUNDS.maxRequests.max),
-    window_millis: UNIT_MILLIS[unit],
+    // Only its days are those of a calendar: its weeks begin on Thursdays, and its months have 30 days.
+    ...(unit === 'DAY' ? { calendar: 'day' } : { window_millis: UNIT_MILLIS[unit] }),
   };
 }
 
@@ -116,13 +123,14 @@ function nameOf(text: string): string {
   return text.replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH);
 }
 
-function rejectTwins(descriptors: readonly LocatedDescriptor[]): void {
+function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {
   const seen = new Set<string>();
-  for (const { key, value, at } of descriptors) {
+  return descriptors.flatMap(({ key, value, at }) => {
     const entry = JSON.stringify([key, value]);
-    if (seen.has(entry)) throw at.error('has the key and the value of another descriptor');
+    if (seen.has(entry)) return at.error('has the key and the value of another descriptor');
     seen.add(entry);
-  }
+    return [];
+  });
 }
 
 function hasLimit(descriptors: readonly LocatedDescriptor[]): boolean {

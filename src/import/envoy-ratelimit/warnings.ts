@@ -1,13 +1,6 @@
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { LocatedDescriptor } from './limits-file.js';
-
-/** What a rule can't do that its descriptor does. */
-export interface Warning {
-  readonly file: string;
-  /** Of the descriptor, from 1 on. */
-  readonly line: number;
-  readonly problem: string;
-}
+import type { DescriptorPattern } from './descriptor-patterns.js';
+import type { LocatedDescriptor, Warning } from './limits-file.js';
 
 const isOn = (value: unknown): boolean => value === true;
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
@@ -34,7 +27,11 @@ const WITHOUT_COUNTERPART: readonly (readonly [
   ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
 ];
 
-export function warningsAbout(descriptor: LocatedDescriptor): Warning[] {
+/** @param pattern of its keys */
+export function warningsAbout(
+  descriptor: LocatedDescriptor,
+  pattern: DescriptorPattern,
+): Warning[] {
   const { at, key, rate_limit: limit } = descriptor;
   const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(
     ([name, , instead]) => `${name} has no counterpart: ${instead}`,
@@ -47,6 +44,11 @@ export function warningsAbout(descriptor: LocatedDescriptor): Warning[] {
   const { max } = BOUNDS.maxRequests;
   if ((limit?.requests_per_unit ?? 0) > max) {
     problems.push(`requests_per_unit becomes ${max}, the most that a rule may have`);
+  }
+  if (limit?.unit && !pattern.limitsLongValues) {
+    problems.push(
+      'long values may pass without this limit: its own texts are so long that a key, of 512 bytes, has too little of them',
+    );
   }
   return problems.map((problem) => ({ file: at.file, line: at.line, problem }));
 }

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 
 import {
   type ConfiguredDescriptor,
+  type DomainLimits,
   parseLimitsFile,
 } from '../../../src/import/envoy-ratelimit/limits-file.js';
 import { rulesOfLimits } from '../../../src/import/envoy-ratelimit/rules-of-limits.js';
@@ -92,6 +93,7 @@ function shown({ overall_code: code, statuses }: RateLimitResponse) {
     // A second ends within the test.
     const yaml = text.replaceAll('unit: second', 'unit: hour');
     const file = parseLimitsFile(yaml, name);
+    const [{ domain, descriptors: configured }] = file.domains as [DomainLimits];
     const theirs = gatewayOf({ grpcPort: await startEnvoyRatelimit(folder, yaml) });
     const rules = join(folder, 'rules.yaml');
     await writeFile(rules, stringify({ keys: rulesOfLimits([file]).rules }));
@@ -104,16 +106,16 @@ function shown({ overall_code: code, statuses }: RateLimitResponse) {
     await until(isEarlyInMinute);
     for (let i = 0; i < REQUESTS; i += 1) {
       const drawn = Array.from({ length: random.whole(1, 3) }, () =>
-        drawDescriptor(random, file.descriptors),
+        drawDescriptor(random, configured),
       );
       // In Envoy's service a limit in shadow mode that is reached keeps those of other descriptors from being counted.
-      const alone = drawn.find(({ entries }) => limitOf(file.descriptors, entries)?.isShadow);
+      const alone = drawn.find(({ entries }) => limitOf(configured, entries)?.isShadow);
       // Of two that are the same, Envoy's service counts the first even if it denies the second.
       const descriptors = [
         ...new Map((alone ? [alone] : drawn).map((one) => [JSON.stringify(one), one])).values(),
-      ].filter(({ entries }) => hasCounterpart(file.descriptors, entries));
+      ].filter(({ entries }) => hasCounterpart(configured, entries));
       if (descriptors.length === 0) continue;
-      const asked: Asked = { domain: file.domain, descriptors };
+      const asked: Asked = { domain, descriptors };
       const answers = [shown(await theirs.ask(asked)), shown(await ours.ask(asked))];
       codes.add(answers[0]!.code);
       if (JSON.stringify(answers[0]) !== JSON.stringify(answers[1])) {

@@ -78,11 +78,6 @@ describe('errors of calls', () => {
         },
       ],
       [
-        'with a limit of 0',
-        'descriptors[0].limit.requests_per_unit must be at least 1',
-        { descriptors: [of('test-a', limit(0))] },
-      ],
-      [
         'with a limit above a billion',
         'descriptors[0].limit.requests_per_unit must be at most 1000000000',
         { descriptors: [of('test-a', limit(1_000_000_001))] },

@@ -1,3 +1,4 @@
+import type { Unit } from '../../../src/grpc/messages.js';
 import { debugState } from '../../support/debug-state.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
@@ -201,8 +202,8 @@ describe("a descriptor's own limit", () => {
     key = uniqueKey();
   });
 
-  const limited = (requests_per_unit: number) =>
-    of(key, { limit: { requests_per_unit, unit: 'MINUTE' } });
+  const limited = (requests_per_unit: number, unit: Unit = 'MINUTE') =>
+    of(key, { limit: { requests_per_unit, unit } });
 
   test('replaces the maximum', async () => {
     const response = await gateway.ask({ descriptors: [limited(5)] });
@@ -218,11 +219,20 @@ describe("a descriptor's own limit", () => {
     expect((await debugState(app.url, key)).Config?.MaxRequestsPerWindow).toBe(5);
   });
 
+  test.each<Unit>(['MINUTE', 'SECOND', 'UNKNOWN'])('of 0 per %s denies', async (unit) => {
+    const { overall_code, statuses } = await gateway.ask({ descriptors: [limited(0, unit)] });
+
+    expect([overall_code, statuses]).toMatchObject([
+      'OVER_LIMIT',
+      [{ code: 'OVER_LIMIT', current_limit: { requests_per_unit: 0 }, limit_remaining: 0 }],
+    ]);
+    expect((await gateway.ask({ descriptors: [limited(1)] })).overall_code).toBe('OK');
+  });
+
   test('is rejected for a window of another length, and changes nothing', async () => {
     await approve(app.url, key);
-    const descriptors = [of(key, { limit: { requests_per_unit: 9, unit: 'SECOND' } })];
 
-    expect(await failureOf(gateway.ask({ descriptors }))).toEqual([
+    expect(await failureOf(gateway.ask({ descriptors: [limited(9, 'SECOND')] }))).toEqual([
       'INVALID_ARGUMENT',
       'descriptors[0].limit.unit must be as long as the window of its key (60000 ms)',
     ]);
@@ -268,19 +278,28 @@ test('rules match the keys, also keys that are cut', async () => {
           window_millis: 60_000,
         },
         { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
+        {
+          key_pattern: 'edge:path=/reports/.*,user=alice',
+          key_pattern_is_regex: true,
+          max_requests_per_window: 8,
+        },
       ],
     },
   );
   const gateway = gatewayOf(app);
-  const limitOf = async (value: string): Promise<unknown> => {
-    const descriptors = [{ entries: [{ key: 'path', value }] }];
+  const limitOf = async (value: string, user?: string): Promise<unknown> => {
+    const entries = [{ key: 'path', value }, ...(user ? [{ key: 'user', value: user }] : [])];
+    const descriptors = [{ entries }];
     const { statuses } = await gateway.ask({ domain: 'edge', descriptors });
     return statuses[0]?.current_limit;
   };
 
   const reports = { requests_per_unit: 7, unit: 'MINUTE', name: 'reports' };
   expect(await limitOf('/reports/1')).toEqual(reports);
-  expect(await limitOf(`/reports/${'a'.repeat(1000)}`)).toEqual(reports);
+  const long = `/reports/${'a'.repeat(1000)}`;
+  expect(await limitOf(long)).toEqual(reports);
+  expect(await limitOf(long, 'alice')).toEqual({ ...reports, requests_per_unit: 8 });
+  expect(await limitOf(long, 'bob')).toEqual(reports);
   expect(await limitOf('/free')).toEqual({ requests_per_unit: 9, unit: 'HOUR', name: 'default' });
   expect(await limitOf('/other')).toEqual({ requests_per_unit: 1, unit: 'HOUR', name: 'default' });
 });

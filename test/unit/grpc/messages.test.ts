@@ -68,11 +68,43 @@ describe('a key that would be too long', () => {
     expect(pathOf('a'.repeat(longest))).toBe(`edge:path=${'a'.repeat(longest)}`);
   });
 
-  test('is cut to 512 bytes with the digest of the whole at its end', () => {
-    const key = pathOf('a'.repeat(longest + 1));
+  test('is cut in the middle of its value, where the digest of the whole is', () => {
+    expect(pathOf('a'.repeat(longest + 1))).toMatch(/^edge:path=a{357}%~[\w-]{22}%~a{119}$/);
+  });
 
-    expect(Buffer.byteLength(key)).toBe(512);
-    expect(key).toMatch(/^edge:path=a{457}%~[\w-]{43}$/);
+  test('keeps its entries, and the values that are not among the longest', () => {
+    const [long, longer] = ['a'.repeat(600), 'b'.repeat(100_000)];
+    const entries = { path: `/api/${long}`, user: 'alice', agent: `${longer}end`, ip: '::1' };
+    const key = keyOf(
+      'edge',
+      Object.entries(entries).map(([name, value]) => ({ key: name, value })),
+    );
+
+    expect(key).toMatch(/^edge:path=\/api\/a+%~[\w-]{22}%~a+,user=alice,agent=b+%~%~b+end,ip=::1$/);
+    expect(Buffer.byteLength(key)).toBeGreaterThan(512 - 2);
+  });
+
+  test('has all its entries if there are many, and never more than 512 bytes', () => {
+    const long = fc.record({
+      key: domains,
+      value: fc.tuple(text, fc.nat(700)).map(([of, times]) => of.repeat(times)),
+    });
+    const many = fc.array(long, { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(domains, many, (domain, given) => {
+        const key = keyOf(domain, given);
+        const names = key.slice(key.indexOf(':') + 1).split(',');
+        expect(Buffer.byteLength(key)).toBeLessThanOrEqual(512);
+        expect(names.map((entry) => decodeURIComponent(entry.split('=')[0]!))).toEqual(
+          given.map((entry) => entry.key),
+        );
+      }),
+      { numRuns: extent(100, 1000) },
+    );
+  });
+
+  test('is cut as a whole if its names alone are too long', () => {
+    expect(keyOf('d'.repeat(600), [{ key: 'a', value: 'b' }])).toMatch(/^d{488}%~[\w-]{22}$/);
   });
 
   test('differs from another that differs in its last character only', () => {
@@ -82,16 +114,27 @@ describe('a key that would be too long', () => {
     expect(pathOf(`${long}b`)).toBe(pathOf(`${long}b`));
   });
 
-  test('is never cut within a character', () => {
+  test('is never cut within a character, nor within one that is encoded', () => {
     fc.assert(
-      fc.property(fc.nat(6), fc.constantFrom('é', '€', '💧'), (start, character) => {
-        const key = pathOf('a'.repeat(start) + character.repeat(600));
+      fc.property(
+        fc.nat(6),
+        fc.constantFrom('é', '€', '💧', '%', ','),
+        fc.nat(6),
+        (start, character, end) => {
+          const key = pathOf('a'.repeat(start) + character.repeat(600) + 'a'.repeat(end));
+          const kept = key.slice('edge:path='.length).split(/%~[\w-]{22}%~/);
 
-        expect(Buffer.byteLength(key)).toBeLessThanOrEqual(512);
-        expect(Buffer.byteLength(key)).toBeGreaterThan(512 - 4);
-        expect(key).not.toContain('\ufffd');
-        expect(Buffer.from(key).toString()).toBe(key);
-      }),
+          expect(Buffer.byteLength(key)).toBeLessThanOrEqual(512);
+          expect(Buffer.byteLength(key)).toBeGreaterThan(512 - 7);
+          expect(kept).toHaveLength(2);
+          for (const part of kept) {
+            expect(
+              part.replaceAll(encodeURIComponent(character), '').replaceAll(character, ''),
+            ).toMatch(/^a*$/);
+          }
+          expect(Buffer.from(key).toString()).toBe(key);
+        },
+      ),
     );
   });
 

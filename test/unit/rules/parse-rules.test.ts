@@ -84,7 +84,8 @@ test.each([
   ['keys:\n  - 7', 2, 5, 'keys[0] must be an object with key_pattern'],
   ['keys:\n  - name: a', 2, 5, 'keys[0].key_pattern must be a string'],
   ['keys:\n  - keyPattern: a', 2, 5, 'unknown field keyPattern; did you mean key_pattern?'],
-  ['keys:\n  - key_pattern: 7', 2, 18, 'keys[0].key_pattern must be a string'],
+  ['keys:\n  - key_pattern: 007', 2, 18, 'keys[0].key_pattern must be a string, in quotes'],
+  ['keys:\n  - key_pattern: true', 2, 18, 'keys[0].key_pattern must be a string, in quotes'],
   ['keys: []\nkeys: []', 2, 1, 'Map keys must be unique'],
 ])('%j is rejected with its place in the file', expectRejected);
 
@@ -359,6 +360,11 @@ describe('fields of the queue', () => {
           ['7', 2],
         ]),
       });
+    });
+
+    test('has the names of groups as they are written, without quotes as well', () => {
+      const yaml = `keys: [{ key_pattern: a, queue: { fair: true, weights: { 007: 2, True: 3 } } }]`;
+      expect(parseRules(yaml)[0]?.queue?.weights).toEqual({ '007': 2, True: 3 });
     });
 
     test.each([{}, { fair: false }])('of %j is one list', (queue) => {
