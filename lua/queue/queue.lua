@@ -108,7 +108,12 @@ function queue.read(keys, state, call)
     local length = not state.lists and fifo_list.length(keys)
     if not length then
       length = lists.length(keys)
-      lists.repair(keys, state, waiting_tickets)
+      if length == 0 and state.tally.places == 0 then
+        -- All but the heads may have been removed.
+        lists.drop(keys, state)
+      else
+        lists.repair(keys, state, waiting_tickets)
+      end
     end
     if not hashes_agree or is_torn(length, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
