@@ -4,10 +4,9 @@ import type { QueueList } from '../queue-order.js';
 import { type HoldClaim, Holds } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
-import { Window } from './limits/window.js';
+import { type LaterLimits, Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/queued.js';
-import type { LaterLimits } from './rules-in-force.js';
 import { isHeld, type Terms } from './terms.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */

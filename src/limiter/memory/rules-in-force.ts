@@ -3,19 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CheckRequest, InstanceDetail, KeyLimits } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
-import type { Window } from './limits/window.js';
+import type { LaterLimits, Window } from './limits/window.js';
 
 /** What a check sets of the limits of its key. */
 export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
-
-/** What applies after the current window of a key. Times are milliseconds of a clock. */
-export interface LaterLimits {
-  /** The length of the windows. */
-  readonly millis: number;
-  /** Undefined if no other limits come into force: when they do, the maximum of the own one, and whether it counts as before. */
-  readonly change:
-    { readonly at: number; readonly maximum: number; readonly isSame: boolean } | undefined;
-}
 
 /**
  * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima

@@ -206,7 +206,12 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
 
       test('above a lowered maximum, under which nothing counts, waits for the others alone', async () => {
         const starts = { ...TOKENS, maximum: 10, keepsReleased: true };
-        limits = { windowMillis: 90_000, maxRequests: 10, maxRequestsInQueue: 5, further: [starts] };
+        limits = {
+          windowMillis: 90_000,
+          maxRequests: 10,
+          maxRequestsInQueue: 5,
+          further: [starts],
+        };
         await release(await approve({ hits: 5 }));
         const waiter = await wait({ hits: 8 });
         await check({ maxRequests: 4 });

@@ -1,6 +1,15 @@
 /** A key is removed when this many windows have passed without a check. */
 export const IDLE_WINDOWS = 3;
 
+/** What applies after the current window of a key. Times are milliseconds of a clock. */
+export interface LaterLimits {
+  /** The length of the windows. */
+  readonly millis: number;
+  /** Undefined if no other limits come into force: when they do, the maximum of the own one, and whether it counts as before. */
+  readonly change:
+    { readonly at: number; readonly maximum: number; readonly isSame: boolean } | undefined;
+}
+
 /**
  * Fixed windows, back to back from the first check of a key. `lua/limits/window.lua` has the same
  * rules.
