@@ -82,6 +82,15 @@ function in_force.max_of_next_window(state, call, rules)
   end
 end
 
+-- Whether rules that come into force with the next window put another kind of own limit, or other further limits, in the place of
+-- those in force.
+function in_force.replaces(state, rules, own)
+  if own then
+    return not kinds.is_same(state.own, rules.own)
+  end
+  return state.further_text ~= rules.further_text
+end
+
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
 function in_force.awaits_boundary(keys, state, call)
   return waits_for_boundary(state, call) and in_force.may_change(keys, state, call)

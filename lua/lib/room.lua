@@ -110,8 +110,7 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
     if kinds.counts_list(limit, list) then
       local is_own = i == 1
       local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
-      if max and not (is_own and kinds.is_same(limit, rules.own)) then
-        -- Another limit may take its place then.
+      if max and in_force.replaces(state, rules, is_own) then
         turn = math.min(turn, micros_until(state.own:ends(), call))
       end
       micros = math.max(micros, turn)

@@ -260,8 +260,8 @@ export class Approvals {
         later,
         isOwn ? change?.maximum : undefined,
       );
-      // Another limit may take its place then.
-      return change && !(isOwn && change.isSame) ? Math.min(turn, change.at - now) : turn;
+      const stays = !change || (isOwn ? change.keepsOwn : change.keepsFurther);
+      return stays ? turn : Math.min(turn, change.at - now);
     });
     return Math.max(...turns);
   }

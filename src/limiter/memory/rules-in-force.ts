@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CheckRequest, InstanceDetail, KeyLimits } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
-import type { LaterLimits, Window } from './limits/window.js';
+import type { LaterLimits, LaterRules, Window } from './limits/window.js';
 
 /** What a check sets of the limits of its key. */
 export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
@@ -87,15 +87,19 @@ export class RulesInForce {
   /** What applies after the current window. */
   later(window: Window): LaterLimits {
     const own = this.latestOwn;
-    const change = this.awaitBoundary(window)
-      ? {
-          at: window.end,
-          maximum: this.#overriddenMax ?? own.maximum,
-          isSame: this.hasLatestAlgorithm,
-        }
-      : undefined;
     const millis = hasSettableWindow(own) ? window.nextMillis(own.windowMillis) : own.windowMillis;
-    return { millis, change };
+    return { millis, change: this.awaitBoundary(window) ? this.#laterRules(window) : undefined };
+  }
+
+  #laterRules(window: Window): LaterRules {
+    const [{ maximum }, ...further] = this.policy.current.limits;
+    const [, ...before] = this.#rules.limits;
+    return {
+      at: window.end,
+      maximum: this.#overriddenMax ?? maximum,
+      keepsOwn: this.hasLatestAlgorithm,
+      keepsFurther: isDeepStrictEqual(further, before),
+    };
   }
 
   dropOverridesAboveCeilings(window: Window): void {

@@ -1,13 +1,23 @@
 /** A key is removed when this many windows have passed without a check. */
 export const IDLE_WINDOWS = 3;
 
+/** Rules that come into force at the end of a window. */
+export interface LaterRules {
+  readonly at: number;
+  /** Of the own limit. */
+  readonly maximum: number;
+  /** Whether the own limit is of the same kind. */
+  readonly keepsOwn: boolean;
+  /** Whether the further limits are the same. */
+  readonly keepsFurther: boolean;
+}
+
 /** What applies after the current window of a key. Times are milliseconds of a clock. */
 export interface LaterLimits {
   /** The length of the windows. */
   readonly millis: number;
-  /** Undefined if no other limits come into force: when they do, the maximum of the own one, and whether it counts as before. */
-  readonly change:
-    { readonly at: number; readonly maximum: number; readonly isSame: boolean } | undefined;
+  /** Undefined if no rules wait for the end of the current window. */
+  readonly change: LaterRules | undefined;
 }
 
 /**
