@@ -91,7 +91,7 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause or a report if `requests_can_pause` does not allow it; a correction to 0 hits also needs the scope `release`',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause or a report if `requests_can_pause` does not allow it; a correction to 0 hits, or `is_negative_hits` of gRPC, also needs the scope `release`',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',
