@@ -88,7 +88,8 @@ func (t *Transport) tell(ctx context.Context, key string, response *http.Respons
 		pause = max(pause, timeToRetry(response, time.Now()))
 	}
 	if pause > 0 {
-		_ = t.Client.Pause(ctx, key, min(pause, longestPause))
+		// Another answer may have asked for longer.
+		_ = t.Client.PauseAtLeast(ctx, key, min(pause, longestPause))
 	}
 }
 
