@@ -79,7 +79,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
-    rejectTooLongKeeping(check, settings);
+    rejectTooLongKeeping(check, policy, settings);
     const request = inItsList(check, policy);
     // A shadow rule lets everybody pass, so that nobody waits for it.
     const noWait = { canWait: false, keepMillis: undefined };
