@@ -296,11 +296,11 @@ export class Instance {
   }
 
   inspect(now: number): InstanceState {
-    return stateOf(this.#shownAt(now), now);
+    return stateOf(this.#shown, now);
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    return detailOf(this.#shownAt(now), now, mostQueued);
+    return detailOf(this.#shown, now, mostQueued);
   }
 
   /** As of the last operation. */
@@ -310,7 +310,8 @@ export class Instance {
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
   #copy(now: number): Instance {
-    const [{ bounds }, { policy }] = [this.approvals, this.#rules];
+    const { bounds } = this.approvals;
+    const { policy } = this.#rules;
     const copy = new Instance(this.key, now, policy, bounds, UNBOUNDED_BUDGET, () => undefined);
     copy.approvals.copyFrom(this.approvals);
     copy.#queue = this.#queue.copy();
@@ -320,8 +321,7 @@ export class Instance {
     return copy;
   }
 
-  #shownAt(now: number): ShownKey {
-    this.#roll(now);
+  get #shown(): ShownKey {
     return {
       key: this.key,
       approvals: this.approvals,
