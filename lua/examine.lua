@@ -76,7 +76,7 @@ local function run(KEYS, ARGV)
   add('window_is_set', yes_or_no(in_force.sets_window(state)))
   add('is_recovering', yes_or_no(recovery.is_on(state)))
   add('queue', head_of_queue(keys, state, tally, now_ms, tonumber(ARGV[1])))
-  local longest, list_count = list_states.longest(keys, state, tonumber(ARGV[2]))
+  local longest, list_count = list_states.longest(keys, state, tally, now_ms, tonumber(ARGV[2]))
   for i = 3, #longest, 3 do
     longest[i] = math.max(0, now_ms - longest[i])
   end

@@ -3,8 +3,8 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 the length of the pause in ms, from now on; 0 ends it
--- Reply 1
+--       7 the length of the pause in ms, from now on; 0 ends it, 8 1 if an earlier pause may end sooner by it, else 0
+-- Reply the ms until the key's pause ends; 0 without a pause
 
 local calls = require 'lib/calls'
 local instance = require 'lib/instance'
@@ -15,14 +15,15 @@ local stored = require 'lib/stored'
 
 local function run(KEYS, ARGV)
   local call, millis = calls.read(ARGV), tonumber(ARGV[calls.FIRST_OWN])
+  local can_shorten = ARGV[calls.FIRST_OWN + 1] == '1'
   local keys = key_names.read(KEYS, 1)
   local state, idle = instance.open(keys, call, stored.read(keys.state))
   if not state and millis == 0 then
-    return 1
+    return 0
   end
   state = state or instance.new(keys, call, idle)
-  pause.set(state, call, millis)
+  pause.set(state, call, millis, can_shorten)
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
-  return 1
+  return math.max(0, state.paused_until - call.now_ms)
 end

@@ -129,6 +129,11 @@ func (c *Client) Pause(ctx context.Context, key string, length time.Duration) er
 	return c.sendChange(ctx, key, url.Values{"pauseMillis": {millis(length)}})
 }
 
+// PauseAtLeast pauses a key like Pause, but does not shorten a pause that is on: for a program that pauses by itself.
+func (c *Client) PauseAtLeast(ctx context.Context, key string, length time.Duration) error {
+	return c.sendChange(ctx, key, url.Values{"pauseMillis": {millis(length)}, "canShorten": {"false"}})
+}
+
 // ReportRemaining reports how much remains of a quota that Sluice does not count alone, such as a vendor's. If Sluice
 // believes that more remains, it approves only so much from now on. A report never makes room. The limit must be a fixed
 // window.

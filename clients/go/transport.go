@@ -96,6 +96,7 @@ func (t *Transport) tell(ctx context.Context, key string, response *http.Respons
 		pause = max(pause, timeToRetry(response, time.Now()))
 	}
 	if pause > 0 {
-		_ = t.Client.Pause(ctx, key, pause)
+		// Another answer may have asked for longer.
+		_ = t.Client.PauseAtLeast(ctx, key, pause)
 	}
 }

@@ -197,6 +197,26 @@ func TestRetryAfterPausesTheKey(t *testing.T) {
 	}
 }
 
+func TestRetryAfterDoesNotShortenALongerPause(t *testing.T) {
+	client, key, ctx := newClient(t, Options{}), newKey(t, "llm-"), testContext(t)
+	transport := limitedBy(client, key)
+	transport.PausesKey = true
+	vendor := newStandIn(t, func(answer http.ResponseWriter, request *http.Request) {
+		// Another answer asks for more while this one is on its way.
+		if err := client.Pause(ctx, key, time.Hour); err != nil {
+			t.Error(err)
+		}
+		answersWith(429, "Retry-After", "1")(answer, request)
+	})
+	if _, err := get(t, transport, vendor.url); err != nil {
+		t.Fatal(err)
+	}
+	peek, err := client.Peek(ctx, key, CheckOptions{})
+	if err != nil || peek.Wait < 50*time.Minute {
+		t.Errorf("got %+v and %v", peek, err)
+	}
+}
+
 func TestLessThanSluiceBelievesIsReported(t *testing.T) {
 	client := newClient(t, Options{})
 	limits := ReportedLimits{Requests: "requests", Tokens: OwnLimit}

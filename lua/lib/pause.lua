@@ -24,9 +24,12 @@ function pause.end_past(state, now_ms)
   end
 end
 
--- Pauses a key for this many ms from now on; 0 ends the pause.
-function pause.set(state, call, millis)
+-- Pauses a key for this many ms from now on; 0 ends the pause. `can_shorten`: whether an earlier pause may end sooner by it.
+function pause.set(state, call, millis, can_shorten)
   local paused_until = millis > 0 and call.now_ms + millis or 0
+  if not can_shorten and paused_until <= state.paused_until then
+    return
+  end
   state.made_room = state.made_room or (paused_until == 0 and pause.is_on(state))
   more.set(state, 'paused_until', paused_until)
   state.set_at = call.now_ms

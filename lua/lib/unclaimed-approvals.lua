@@ -91,9 +91,10 @@ function unclaimed_approvals.end_lapsed(keys, state, ids)
   end
 end
 
--- The same for a call that only looks.
+-- The same for a call that only looks: its limits remove no ids.
 function unclaimed_approvals.leave_out_lapsed(keys, state, ids)
   for _, record in ipairs(find_lapsed(keys, state, ids)) do
+    key_limits.give_back(keys, state, record.request_id, true, true)
     note_end(state, record)
   end
 end

@@ -53,10 +53,10 @@ function further_ids.add_all(keys, state, call, limit, ids)
   return added
 end
 
--- Removes an id. Returns what it took, or nil if it is not there.
+-- Removes an id, unless a call only looks. Returns what it took, or nil if it is not there.
 function further_ids.remove(keys, state, limit, id)
   local taken = further_ids.find(keys, state, limit, id)
-  if taken then
+  if taken and not keys.only_looks then
     redis.call('HDEL', further_ids.built_name(keys, limit), id)
     state.further_changed = true
   end

@@ -1,53 +1,93 @@
 -- The lists of a queue (queue/lists), for people who look at the key. Writes nothing.
+--
+-- A look takes a bounded time: it counts MOST_LOOKED_AT lists at most.
 
+local dead_waiters = require 'queue/dead-waiters'
+local entries = require 'queue/entries'
 local lists = require 'queue/lists'
 
 local list_states = {}
 
--- Of more groups, those that are served last are not looked at.
-local MOST_LOOKED_AT = 1000
+local MOST_LOOKED_AT = 50
 
--- The ticket of the head of a list. `head`: `<ticket>:<anything>`.
-local function ticket_of(head)
-  return tonumber(string.match(head, '^%d+'))
-end
-
--- The lists of a kind: of each its id and the ticket of its head. And how many there are.
-local function of_kind(keys, kind)
+-- The ids of all lists of a kind.
+local function ids_of(keys, kind)
   if kind == 'fifo' then
-    local first = lists.first(keys, lists.FIFO)
-    local rest = first and string.sub(first, #lists.FIFO + 2)
-    return rest and { { id = lists.FIFO, ticket = ticket_of(rest) } } or {}, rest and 1 or 0
+    return { lists.first(keys, lists.FIFO) and lists.FIFO }
   end
-  local name, found = lists.heads_name(keys, kind), {}
-  for i, head in ipairs(redis.call('ZRANGE', name, 0, MOST_LOOKED_AT - 1)) do
-    found[i] = { id = string.match(head, '^%d+:(.*)$'), ticket = ticket_of(head) }
+  local ids = redis.call('ZRANGE', lists.heads_name(keys, kind), 0, -1)
+  for i, head in ipairs(ids) do
+    ids[i] = string.match(head, '^%d+:(.*)$')
   end
-  return found, redis.call('ZCARD', name)
+  return ids
 end
 
--- Returns the longest lists, at most this number: of each its id, how many entries it has, and when its head came, in ms since
--- 1970, one after the other; and how many lists have waiters.
-function list_states.longest(keys, state, most)
-  local all, count = {}, 0
-  for _, kind in ipairs(state.lists or {}) do
-    local found, of_this = of_kind(keys, kind)
-    count = count + of_this
-    for _, list in ipairs(found) do
-      list.waiting = lists.count(keys, list.id)
-      all[#all + 1] = list
+-- The ids of the lists that the queue has at equal distances: of all lists with a MOST_LOOKED_AT-th of the entries, since the
+-- entries of a list follow each other.
+local function find_large(keys)
+  local ids, length = {}, lists.length(keys)
+  for i = 0, MOST_LOOKED_AT - 1 do
+    local index = math.floor(i * length / MOST_LOOKED_AT)
+    local id = entries.split_list(redis.call('ZRANGE', keys.queue, index, index)[1])
+    if id ~= ids[#ids] then
+      ids[#ids + 1] = id
     end
   end
-  table.sort(all, function(a, b)
+  return ids
+end
+
+-- The ids of the lists that are looked at, and how many lists there are.
+local function find(keys, state)
+  local ids, count = {}, 0
+  for _, kind in ipairs(state.lists or {}) do
+    count = count + (kind == 'fifo' and 1 or redis.call('ZCARD', lists.heads_name(keys, kind)))
+  end
+  if count > MOST_LOOKED_AT then
+    return find_large(keys), count
+  end
+  for _, kind in ipairs(state.lists or {}) do
+    for _, id in ipairs(ids_of(keys, kind)) do
+      ids[#ids + 1] = id
+    end
+  end
+  return ids, #ids
+end
+
+local function sort(states)
+  table.sort(states, function(a, b)
     if a.waiting ~= b.waiting then
       return a.waiting > b.waiting
     end
     return a.ticket < b.ticket
   end)
+end
+
+-- Returns the longest lists, at most this number: of each its id, how many wait in it, and when its first waiter came, in ms
+-- since 1970, one after the other; and how many lists have waiters.
+function list_states.longest(keys, state, tally, now_ms, most)
+  local ids, count = find(keys, state)
+  local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
+  for i, id in ipairs(ids) do
+    local _, rest = entries.split_list(lists.first(keys, id))
+    found[i] = { id = id, waiting = lists.count(keys, id), ticket = entries.ticket_of(rest) }
+  end
+  sort(found)
+  local longest = {}
+  for i = 1, math.min(most, #found) do
+    local list = found[i]
+    local gone, first = dead:count(list.id, list.waiting)
+    if gone < list.waiting then
+      list.waiting, list.ticket = list.waiting - gone, first or list.ticket
+      longest[#longest + 1] = list
+    else
+      count = count - 1
+    end
+  end
+  sort(longest)
   local values = {}
-  for i = 1, math.min(most, #all) do
-    local list = all[i]
-    values[#values + 1], values[#values + 2], values[#values + 3] = list.id, list.waiting, math.floor(list.ticket / 1000)
+  for _, list in ipairs(longest) do
+    values[#values + 1], values[#values + 2] = list.id, list.waiting
+    values[#values + 1] = math.floor(tonumber(list.ticket) / 1000)
   end
   return values, count
 end

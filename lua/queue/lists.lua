@@ -97,7 +97,8 @@ function lists.drop(keys, state)
   end
 end
 
-local function first_of(keys, id, most)
+-- The first entries of a list. `most`: how many; -1 for all.
+function lists.first_of(keys, id, most)
   return weight.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
 end
 
@@ -144,7 +145,7 @@ end
 
 local function is_empty(keys, kind)
   if kind == 'fifo' then
-    return #first_of(keys, lists.FIFO, 1) == 0
+    return #lists.first_of(keys, lists.FIFO, 1) == 0
   end
   return redis.call('ZCARD', lists.heads_name(keys, kind)) == 0
 end
@@ -192,7 +193,7 @@ local function add_to(keys, state, id, new)
   for _, entry in ipairs(new) do
     scored[#scored + 1], scored[#scored + 2] = 0, entry
   end
-  local before, name = first_of(keys, id, 1)[1], lists.heads_name(keys, kind)
+  local before, name = lists.first_of(keys, id, 1)[1], lists.heads_name(keys, kind)
   begin_kind(state, kind)
   chunks.call('ZADD', keys.queue, scored)
   if kind == 'fifo' or (before and before < new[1]) then
@@ -249,12 +250,12 @@ end
 
 -- The first entry of one list; nil if it has none.
 function lists.first(keys, id)
-  return first_of(keys, id, 1)[1]
+  return lists.first_of(keys, id, 1)[1]
 end
 
 -- All entries of one list.
 function lists.all_of(keys, id)
-  return first_of(keys, id, -1)
+  return lists.first_of(keys, id, -1)
 end
 
 -- How many entries a list has, or has before a ticket, which is a text.
@@ -264,14 +265,14 @@ end
 
 -- Waiters leave a list without an approval. `tickets`: as texts.
 local function remove_from(keys, state, id, tickets)
-  local kind, gone, head = lists.kind_of(id), {}, first_of(keys, id, 1)[1]
+  local kind, gone, head = lists.kind_of(id), {}, lists.first_of(keys, id, 1)[1]
   for _, ticket in ipairs(tickets) do
     local start = id .. ' ' .. ticket
     gone[#gone + 1] = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
   end
   weight.read = weight.read + #tickets
   chunks.call('ZREM', keys.queue, gone)
-  local first = first_of(keys, id, 1)[1]
+  local first = lists.first_of(keys, id, 1)[1]
   if kind == 'fifo' or first == head then
     return
   end

@@ -1,9 +1,11 @@
--- Where a waiter stands in its list of a key's queue: 1 is the head. Of several lists, each counts all of its entries.
+-- Where a waiter stands in its list of a key's queue: 1 is the head. queue/dead-waiters has those of several lists that do not
+-- count.
 --
 -- The only list has entries that do not count: of withdrawn waiters, and of waiters of dead replicas. The first WALKED entries
 -- are read to leave these out. So the position is exact while at most WALKED entries are before it. Entries behind these
 -- all count. A binary search by ticket finds the waiter's entry, however long the list is.
 
+local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 local heads = require 'queue/heads'
@@ -42,11 +44,12 @@ local function read_counting(keys, state, tally, now_ms, most)
 end
 
 -- How many stand before each of the waiters with these records (lib/named-requests), in several lists.
-local function before_in_lists(keys, records)
-  local before = {}
+local function before_in_lists(keys, state, tally, now_ms, records)
+  local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, record in ipairs(records) do
     local ticket, list = lists.split_waiting(record.place)
     before[i] = lists.count(keys, list, ticket)
+    before[i] = before[i] - dead:count(list, before[i])
   end
   return before
 end
@@ -55,7 +58,7 @@ end
 -- While a list is out of order, that is exact if the list has WALKED entries at most.
 function position.before_all(keys, state, tally, now_ms, records)
   if state.lists then
-    return before_in_lists(keys, records)
+    return before_in_lists(keys, state, tally, now_ms, records)
   end
   local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
   local lower, most = {}, 0

@@ -75,7 +75,7 @@ export const keyChange = z
     key: z.string(),
     pauseMillis: count
       .optional()
-      .meta({ description: 'Of a pause: milliseconds until it ends; 0 if it is over.' }),
+      .meta({ description: 'Of a pause: milliseconds until it ends; 0 without a pause.' }),
     limit: z
       .string()
       .optional()

@@ -27,6 +27,7 @@ import {
   PEEK_OPTIONS,
   PERMIT_OPTIONS,
   RENEW_OPTIONS,
+  PAUSE_OPTIONS,
   REPORT_OPTIONS,
   REQUEST_OPTIONS,
   unknownOption,
@@ -53,6 +54,7 @@ import type {
   PeekOptions,
   PermitOptions,
   RenewOptions,
+  PauseOptions,
   ReportOptions,
   RequestOptions,
   WaitOptions,
@@ -264,10 +266,11 @@ export class SluiceClient {
    * @param millis from now on, up to 86,400,000; 0 ends the pause
    * @throws as `check`
    */
-  pause(key: string, millis: number, options: RequestOptions = NO_OPTIONS): Promise<void> {
-    const wrong = faultIn(REQUEST_OPTIONS, options, key);
+  pause(key: string, millis: number, options: PauseOptions = NO_OPTIONS): Promise<void> {
+    const wrong = faultIn(PAUSE_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, pauseMillis: millis }, this.#keyChanges, options).value;
+    const element = { key, pauseMillis: millis, canShorten: options.canShorten };
+    return new PendingRequest(element, this.#keyChanges, options).value;
   }
 
   /**

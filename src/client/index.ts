@@ -25,6 +25,7 @@ export type {
   PermitOptions,
   RenewOptions,
   ReportedLimits,
+  PauseOptions,
   ReportOptions,
   RequestOptions,
   WaitOptions,

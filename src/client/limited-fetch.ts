@@ -89,5 +89,6 @@ function reportsTo(
 }
 
 async function pauseUnnoticed(client: SluiceClient, key: string, millis: number): Promise<void> {
-  await client.pause(key, millis).catch(() => undefined);
+  // Another answer may have asked for longer.
+  await client.pause(key, millis, { canShorten: false }).catch(() => undefined);
 }

@@ -120,6 +120,12 @@ export interface RenewOptions extends RequestOptions {
   readonly holdMillis?: number | undefined;
 }
 
+/** How to pause a key. */
+export interface PauseOptions extends RequestOptions {
+  /** Whether a pause that is on may end sooner. `true` by default; a program that pauses by itself gives `false`. */
+  readonly canShorten?: boolean | undefined;
+}
+
 /** How to report how much remains. */
 export interface ReportOptions extends RequestOptions {
   /** Until the quota resets, up to 86,400,000. Until the limit's window ends by default. */

@@ -55,9 +55,12 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     return drafts;
   };
 
-  const checkIn = (draft: Draft, call: GatewayCall): AskedCheck => {
+  const checkIn = (draft: Draft, call: GatewayCall): AskedTogether => {
     access.demandKey(draft.key, call);
-    return checkOf(draft, policyOf(draft.key), call.millisToWait);
+    const check = checkOf(draft, policyOf(draft.key), call.millisToWait);
+    // The hits may be those of other callers' approvals.
+    if (check.refund !== undefined) access.demand('release', call);
+    return check;
   };
 
   /**
@@ -93,7 +96,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     message: CallMessage,
     call: GatewayCall,
     read: readonly Draft[] | undefined,
-  ): Promise<AskedCheck[]> => {
+  ): Promise<AskedTogether[]> => {
     const memory = budget.memoryFor(call.owner);
     memory.take(message.length + BYTES_OF_CALL);
     try {
@@ -108,12 +111,12 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     message: CallMessage,
     call: GatewayCall,
     read: readonly Draft[] | undefined,
-  ): Promise<AskedCheck[]> => {
+  ): Promise<AskedTogether[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
       left -= await slices.next(call, left);
     }
     const drafts = read ?? readDrafts(message, call);
-    const checks: AskedCheck[] = [];
+    const checks: AskedTogether[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
       const made = checks.length;
       const end = made + (await slices.next(call, drafts.length - made));

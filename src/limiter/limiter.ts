@@ -398,8 +398,10 @@ export interface Limiter {
   /**
    * Pauses a key: nobody is approved until the pause ends, and waiters keep their places.
    * @param millis from now on; 0 ends the pause
+   * @param canShorten whether a pause that is on may end sooner by it; by default it may
+   * @returns how many milliseconds the key is paused for
    */
-  pause(key: string, millis: number): Promise<void>;
+  pause(key: string, millis: number, canShorten?: boolean): Promise<number>;
 
   /**
    * Takes a vendor's report of how much remains of a limit. What counts of it becomes at least its maximum less what

@@ -206,8 +206,8 @@ export class RedisLimiter implements StoreLimiter {
     return amended;
   }
 
-  pause(key: string, millis: number): Promise<void> {
-    return this.#scripts.pause(this.#naming.namesOf(key), millis);
+  pause(key: string, millis: number, canShorten = true): Promise<number> {
+    return this.#scripts.pause(this.#naming.namesOf(key), millis, canShorten);
   }
 
   reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {

@@ -91,7 +91,7 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause or a report if `requests_can_pause` does not allow it; a correction to 0 hits also needs the scope `release`',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause or a report if `requests_can_pause` does not allow it; a correction to 0 hits, or `is_negative_hits` of gRPC, also needs the scope `release`',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',
@@ -116,7 +116,7 @@ export const ERRORS = {
   OVERRIDE_TOO_LARGE: {
     kind: 'reject',
     message: '{parameter} must be at most {max} for this key',
-    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`; `holdMillis`, or the length of a hold to be renewed, is above `MAX_HOLD_MILLIS` or `max_hold_millis`; or `keepMillis` is above `MAX_KEEP_MILLIS`',
+    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`; `holdMillis`, or the length of a hold to be renewed, is above `MAX_HOLD_MILLIS` or `max_hold_millis`; or `keepMillis` is above `MAX_KEEP_MILLIS`, or longer than a window and a hold may last',
   },
   CORRECTION_TOO_LARGE: {
     kind: 'reject',

@@ -623,7 +623,7 @@ export class TestReplica {
   }
 
   async pause(millis: number): Promise<void> {
-    await this.scripts.pause(this.harness.names, millis);
+    await this.scripts.pause(this.harness.names, millis, true);
     await this.harness.expiry();
   }
 

@@ -72,8 +72,8 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, { remaining: 0 });
   }
 
-  pause(key: string): Promise<void> {
-    return this.#answer(key, undefined);
+  pause(key: string): Promise<number> {
+    return this.#answer(key, 0);
   }
 
   giveBack(_key: string, requestId: string): void {

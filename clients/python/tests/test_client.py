@@ -155,6 +155,8 @@ def test_hits_are_corrected_holds_renewed_and_keys_paused(service: Service, slui
     state = service.state(key)
     assert (state["NumHeld"], state["PausedMillis"] > 0) == (7, True)
     assert not sluice.check(key).approved
+    sluice.pause(key, 1, can_shorten=False)
+    assert service.state(key)["PausedMillis"] > 1000
     sluice.pause(key, 0)
     assert sluice.check(key).approved
 

@@ -328,6 +328,19 @@ class TestPausing:
         assert limited.told == []
 
 
+    def test_does_not_shorten_a_longer_pause(
+        self, limited: Limited, service: Service, near: SluiceClient, vendor: Vendor, key: str
+    ) -> None:
+        def refuse(sent: httpx.Request) -> httpx.Response:
+            # Another answer asks for more while this one is on its way.
+            near.pause(key, 3_600_000)
+            return httpx.Response(429, headers={"retry-after": "1"})
+
+        limited(service.url, key, {"pauses_key": True}, httpx.MockTransport(refuse))("http://vendor")
+
+        assert service.state(key)["PausedMillis"] > 3_000_000
+
+
 class TestReporting:
     def test_what_remains_of_requests_and_tokens_is_reported_each_to_its_limit(
         self, limited: Limited, service: Service, near: SluiceClient, vendor: Vendor, key: str
@@ -434,7 +447,7 @@ class TestReportsToATokenBucket:
 
         limited(service.url, key, {"reports_remaining": LIMITS})(vendor.url)
 
-        assert limited.told[1:] == [f"/rate/{key}?remaining=0&resetMillis=360000", f"/rate/{key}?pauseMillis=360000"]
+        assert limited.told[1:] == [f"/rate/{key}?remaining=0&resetMillis=360000", f"/rate/{key}?pauseMillis=360000&canShorten=false"]
         assert 240_000 < service.state(key)["PausedMillis"] <= 360_000
 
     def test_pause_nothing_if_something_remains(
@@ -463,7 +476,7 @@ class TestReportsToATokenBucket:
         options: LimitedOptions = {"reports_remaining": {"tokens": "default"}, "pauses_key": True}
         limited(service.url, key, options)(vendor.url)
 
-        assert limited.told[1:] == [f"/rate/{key}?pauseMillis={millis}"]
+        assert limited.told[1:] == [f"/rate/{key}?pauseMillis={millis}&canShorten=false"]
 
 
 class TestMistakes:

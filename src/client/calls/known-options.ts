@@ -6,6 +6,7 @@ import type {
   PeekOptions,
   PermitOptions,
   RenewOptions,
+  PauseOptions,
   ReportOptions,
   RequestOptions,
   WaitOptions,
@@ -22,6 +23,7 @@ export const PEEK_OPTIONS: Names<PeekOptions> = {
   hits: true,
 };
 export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
+export const PAUSE_OPTIONS: Names<PauseOptions> = { ...REQUEST_OPTIONS, canShorten: true };
 export const REPORT_OPTIONS: Names<ReportOptions> = {
   ...REQUEST_OPTIONS,
   resetMillis: true,

@@ -34,6 +34,7 @@ export type PeekElement = Pick<CheckElement, 'key' | 'hits' | 'lane' | 'group'>;
 export interface KeyElement {
   readonly key: string;
   readonly pauseMillis?: number | undefined;
+  readonly canShorten?: boolean | undefined;
   readonly remaining?: number | undefined;
   readonly resetMillis?: number | undefined;
   readonly limit?: string | undefined;

@@ -7,6 +7,7 @@ import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
+import type { AskedPause } from '../../service/deciding/pause-key.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
@@ -48,7 +49,10 @@ export const amendmentSchema = z.object({
 });
 
 /** The query of a pause. */
-export const pauseSchema = z.object({ pauseMillis: wholeNumber(BOUNDS.pauseMillis) });
+export const pauseSchema = z.object({
+  pauseMillis: wholeNumber(BOUNDS.pauseMillis),
+  canShorten: yesOrNo().optional(),
+});
 
 /** The query of a report of what remains of a limit. */
 export const reportSchema = z.object({
@@ -59,8 +63,7 @@ export const reportSchema = z.object({
 
 /** What a request changes about a key: its pause, or what remains of one of its limits. */
 export type KeyChange =
-  | { readonly pauseMillis: number }
-  | { readonly pauseMillis?: undefined; readonly report: RemainingReport };
+  AskedPause | { readonly pauseMillis?: undefined; readonly report: RemainingReport };
 
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
@@ -71,7 +74,8 @@ export const NO_PARAMETERS: Query = {};
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
 const REPORT_PARAMETERS: readonly string[] = Object.keys(reportSchema.shape);
-const CHANGE_PARAMETERS = [...Object.keys(pauseSchema.shape), ...REPORT_PARAMETERS];
+const PAUSE_PARAMETERS: readonly string[] = Object.keys(pauseSchema.shape);
+const CHANGE_PARAMETERS = [...PAUSE_PARAMETERS, ...REPORT_PARAMETERS];
 
 /**
  * The check that a request asks for.
@@ -142,15 +146,15 @@ export function parseAmendment(query: Query): Amendment {
 }
 
 /**
- * The length of a pause of the dashboard, in milliseconds, or 0 to end it.
+ * A pause of the dashboard.
  * @throws ServiceError INVALID_PARAMETER
  */
-export function parsePauseMillis({ pauseMillis }: Query): number {
-  return parse(pauseSchema, { pauseMillis }).pauseMillis;
+export function parsePause({ pauseMillis }: Query): AskedPause {
+  return parse(pauseSchema, { pauseMillis });
 }
 
 /**
- * The length of a pause, in milliseconds, or 0 to end it; or a report of what remains of a limit.
+ * A pause, or a report of what remains of a limit.
  * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
 export function parseKeyChange(query: Query): KeyChange {
@@ -158,9 +162,10 @@ export function parseKeyChange(query: Query): KeyChange {
   if (!Object.keys(query).some((name) => REPORT_PARAMETERS.includes(name))) {
     return parse(pauseSchema, query);
   }
-  if (query.pauseMillis === undefined) return { report: parse(reportSchema, query) };
+  const parameter = PAUSE_PARAMETERS.find((name) => query[name] !== undefined);
+  if (parameter === undefined) return { report: parse(reportSchema, query) };
   const must = 'be left out if remaining, resetMillis or limit is given';
-  throw serviceError('INVALID_PARAMETER', { parameter: 'pauseMillis', must });
+  throw serviceError('INVALID_PARAMETER', { parameter, must });
 }
 
 /**

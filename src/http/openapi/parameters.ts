@@ -125,6 +125,10 @@ export const ofKeyChange = {
     pauseMillis: pauseSchema.shape.pauseMillis.optional().meta({
       description: 'The length of the pause, from now on; 0 ends it. Required without `remaining`.',
     }),
+    canShorten: pauseSchema.shape.canShorten.meta({
+      description:
+        'With `pauseMillis`: whether a pause that is on may end sooner by it; `true` by default. Programs that pause by themselves set `false`.',
+    }),
     remaining: reportSchema.shape.remaining.optional().meta({
       description: 'How much a vendor says remains of its limit. Required without `pauseMillis`.',
     }),

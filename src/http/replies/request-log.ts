@@ -4,7 +4,7 @@ import { pinoHttp, startTime } from 'pino-http';
 
 import { levelOf, type LoggedStatuses, logSubject } from '../../service/request-log.js';
 import { keyOf } from './key-of.js';
-import { loggedUrl, withoutUrlTails } from './logged-url.js';
+import { loggedUrl, withoutUrlSecrets } from './logged-url.js';
 
 type LogAnswer = (response: Response, status: number) => void;
 
@@ -105,7 +105,7 @@ function describeResponse({ statusCode }: Response): object {
 
 function hideSecret(value: unknown, path: readonly string[]): unknown {
   if (SECRET_HEADER.test(path.at(-1) ?? '')) return '[Redacted]';
-  return typeof value === 'string' ? withoutUrlTails(value) : value;
+  return typeof value === 'string' ? withoutUrlSecrets(value) : value;
 }
 
 function subjectOf(request: Request, response: Response): object {

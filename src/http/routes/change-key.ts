@@ -1,6 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 
 import { parseKey } from '../../service/keys.js';
+import type { AskedPause } from '../../service/deciding/pause-key.js';
 import type { Service } from '../../service/service.js';
 import { parseKeyChange } from '../intake/parameters.js';
 import { sendJson } from '../replies/reply.js';
@@ -15,7 +16,7 @@ export function changeKey({
     const change = parseKeyChange(query);
     const { context } = response.locals;
     if (change.pauseMillis !== undefined) {
-      await answerPause(pause, key, change.pauseMillis, response);
+      await answerPause(pause, key, change, response);
       return;
     }
     const { remaining } = await reportRemaining(key, change.report, context);
@@ -25,15 +26,14 @@ export function changeKey({
 
 /**
  * Pauses a key, and answers the pause.
- * @param pauseMillis 0 ends a pause
  * @throws ServiceError as `pause`, and what a limiter throws
  */
 export async function answerPause(
   pause: Service['pause'],
   key: string,
-  pauseMillis: number,
+  asked: AskedPause,
   response: Response,
 ): Promise<void> {
-  await pause(key, pauseMillis, response.locals.context);
+  const pauseMillis = await pause(key, asked, response.locals.context);
   sendJson(response, 200, { key, pauseMillis });
 }

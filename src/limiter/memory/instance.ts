@@ -137,8 +137,7 @@ export class Instance {
   statusOf(now: number, requestId: string): RequestStatus | undefined {
     const copy = this.#copy(now);
     copy.#roll(now);
-    const counts = copy.approvals.counts(now, requestId);
-    const record = this.#known?.recordAt(now, requestId, counts);
+    const record = this.#known?.recordAt(now, requestId, copy.approvals.counts(now, requestId));
     return record?.state === 'waiting'
       ? copy.#placeOf(now, requestId)
       : approvalStatus(now, requestId, copy.approvals, record);
@@ -225,11 +224,13 @@ export class Instance {
     );
   }
 
-  /** @param millis from now on; 0 ends the pause */
-  pause(now: number, millis: number): void {
-    this.#change(now, () => {
+  /** As `Limiter.pause`. */
+  pause(now: number, millis: number, canShorten = true): number {
+    return this.#change(now, () => {
       this.#isNew = false;
-      this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
+      const until = millis > 0 ? now + millis : -Infinity;
+      if (canShorten || until > this.#pausedUntil) this.#pausedUntil = until;
+      return Math.max(0, this.#pausedUntil - now);
     });
   }
 
@@ -333,8 +334,7 @@ export class Instance {
 
   /** When those who wait, and a check that joined now, may have their turns. */
   get turns(): Turns {
-    const { approvals } = this;
-    return new Turns(approvals, this.#queue, this.#rules, this.#pausedUntil, this.#servedAt);
+    return new Turns(this.approvals, this.#queue, this.#rules, this.#pausedUntil, this.#servedAt);
   }
 
   /** Ends what is over, and takes the rules as they are now. */

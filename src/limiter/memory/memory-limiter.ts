@@ -151,12 +151,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async pause(key: string, millis: number): Promise<void> {
+  async pause(key: string, millis: number, canShorten = true): Promise<number> {
     const now = this.#now();
     const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
-    if (!entry) return;
-    entry.instance.pause(now, millis);
+    if (!entry) return 0;
+    const pausedMillis = entry.instance.pause(now, millis, canShorten);
     this.#settleWhenRoom(entry);
+    return pausedMillis;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it

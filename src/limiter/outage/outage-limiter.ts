@@ -125,11 +125,11 @@ export class OutageLimiter implements Limiter {
     );
   }
 
-  async pause(key: string, millis: number): Promise<void> {
+  async pause(key: string, millis: number, canShorten?: boolean): Promise<number> {
     try {
-      await this.primary.pause(key, millis);
+      return await this.primary.pause(key, millis, canShorten);
     } catch (error) {
-      await this.#inSubstitute(error).pause(key, millis);
+      return this.#inSubstitute(error).pause(key, millis, canShorten);
     }
   }
 

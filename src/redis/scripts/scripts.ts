@@ -194,8 +194,8 @@ export class Scripts {
     return decodeAmended(await this.#run(this.#amend, names, args, { traces }));
   }
 
-  async pause(names: KeyNames, millis: number): Promise<void> {
-    await this.#run(this.#pause, names, [millis]);
+  async pause(names: KeyNames, millis: number, canShorten: boolean): Promise<number> {
+    return (await this.#run(this.#pause, names, [millis, canShorten ? 1 : 0])) as number;
   }
 
   async reportRemaining(

@@ -76,7 +76,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
-    rejectTooLongKeeping(check, settings);
+    rejectTooLongKeeping(check, policy, settings);
     const listed = inItsList(check, policy);
     const request = policy.deniedTakesRest ? { ...listed, takesRest: true } : listed;
     // A shadow rule lets everybody pass, so that nobody waits for it.

@@ -44,12 +44,24 @@ export function rejectForbiddenHold(
   rejectAbove('holdMillis', holdMillis, maxHoldMillis);
 }
 
-/** @throws ServiceError OVERRIDE_TOO_LARGE if the check keeps its place for longer than the settings allow */
+/** How long after its window an approval is kept for a caller that may not hold one: enough to come back at once. */
+const GRACE_AFTER_WINDOW_MILLIS = 1000;
+
+/**
+ * Rejects a check that keeps its place for too long. Its approval is kept for as long as its place. If that is longer than a
+ * window, the approval counts like a hold, and the check must be allowed to hold it.
+ * @throws ServiceError OVERRIDE_TOO_LARGE
+ */
 export function rejectTooLongKeeping(
   { keepMillis }: Pick<CheckRequest, 'keepMillis'>,
+  { limits, requestsCanHold, maxHoldMillis }: KeyPolicy,
   { MAX_KEEP_MILLIS }: Pick<Settings, 'MAX_KEEP_MILLIS'>,
 ): void {
-  if (keepMillis !== undefined) rejectAbove('keepMillis', keepMillis, MAX_KEEP_MILLIS);
+  if (keepMillis === undefined) return;
+  const shortestWindow = Math.min(...limits.map(({ windowMillis }) => windowMillis));
+  const unheld = shortestWindow + GRACE_AFTER_WINDOW_MILLIS;
+  const longest = requestsCanHold ? Math.max(unheld, maxHoldMillis) : unheld;
+  rejectAbove('keepMillis', keepMillis, Math.min(longest, MAX_KEEP_MILLIS));
 }
 
 /**

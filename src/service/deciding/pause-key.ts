@@ -10,6 +10,12 @@ interface PauseParts extends PauseRights {
   readonly limiter: Pick<Limiter, 'pause'>;
 }
 
+/** How a key is to be paused; see `Limiter.pause`. */
+export interface AskedPause {
+  readonly pauseMillis: number;
+  readonly canShorten?: boolean | undefined;
+}
+
 /** What says who may pause keys. */
 export interface PauseRights {
   readonly policyOf: (key: string) => KeyPolicy;
@@ -19,17 +25,17 @@ export interface PauseRights {
 
 /**
  * Pauses a key.
- * @param millis as for `Limiter.pause`
+ * @returns how many milliseconds it is paused for
  * @throws ServiceError SCOPE_MISSING if neither the caller's scopes nor the key's rules allow it, KEY_UNKNOWN as for a
  *   check
  */
-export type Pause = (key: string, millis: number, context: RequestContext) => Promise<void>;
+export type Pause = (key: string, asked: AskedPause, context: RequestContext) => Promise<number>;
 
 /** Returns a function that pauses keys. */
 export function pauseBy({ limiter, ...rights }: PauseParts): Pause {
-  return async (key, millis, context) => {
+  return async (key, { pauseMillis, canShorten }, context) => {
     demandPauseRight(key, rights, context);
-    await limiter.pause(key, millis);
+    return limiter.pause(key, pauseMillis, canShorten);
   };
 }
 

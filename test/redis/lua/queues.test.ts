@@ -419,4 +419,57 @@ describe('queues of several lists', () => {
       ],
     });
   });
+
+  test('of many lists a look counts a few, among them all with a fiftieth of the waiters', async () => {
+    const MANY = 150;
+    const replica = key.replica('r1', { limits: { ...ONE, maxRequestsInQueue: 1000 } });
+    await replica.check(['first']);
+    const groups = Array.from({ length: MANY }, (_, i) => group(`g${i}`));
+    const long = groups.at(-1);
+    await replica.checkBatch(
+      [...groups, long, long, long, long].map((list) => ({
+        requestId: uniqueKey(),
+        canWait: true,
+        list,
+      })),
+    );
+    await redis.client.config('RESETSTAT');
+    const shown = await replica.examine();
+    const [, counted] = /cmdstat_zlexcount:calls=(\d+)/.exec(
+      await redis.client.info('commandstats'),
+    )!;
+
+    expect(Number(counted)).toBeLessThanOrEqual(50);
+    expect([shown?.listCount, shown?.lists?.length]).toEqual([MANY, 20]);
+    expect(shown?.lists?.[0]).toMatchObject({ name: 'g149', waiting: 5 });
+  });
+
+  test('waiters of dead replicas count in no list, and in no position', async () => {
+    const limits = { ...ONE, windowMillis: 60_000 };
+    const living = key.replica('r1', { limits, history: { since: 0 } });
+    const dead = key.replica('r2', { limits });
+    await living.check(['first']);
+    for (const list of [A, A, B, INTERACTIVE]) await wait(dead, uniqueKey(), list);
+    await key.setTime(1000);
+    await wait(living, 'a1', A, { number: 1 });
+    await wait(living, 'a2', A, { number: 1 });
+    await wait(living, 'lane', INTERACTIVE, { number: 1 });
+    const shown = (waiting: readonly number[], positions: readonly number[]) => [
+      waiting,
+      positions.map((position) => expect.objectContaining({ position }) as unknown),
+    ];
+    const look = async () => {
+      const { lists = [], listCount } = (await living.examine())!;
+      expect(listCount).toBe(lists.length);
+      const statuses = await living.statuses(['a1', 'a2', 'lane']);
+      return [lists.map(({ waiting }) => waiting), statuses];
+    };
+
+    expect(await look()).toEqual(shown([4, 2, 1], [3, 4, 2]));
+    await key.setTime(5000);
+    expect(await look()).toEqual(shown([2, 1], [1, 2, 1]));
+    expect((await living.examine())?.lists?.map(({ oldestMillis }) => oldestMillis)).toEqual([
+      4000, 4000,
+    ]);
+  });
 });

@@ -167,6 +167,20 @@ describe('an answer that asks to wait', () => {
     expect(left).toBeGreaterThan(millis - 20_000);
   });
 
+  test('does not shorten a longer pause, for which another answer has asked', async () => {
+    const key = uniqueKey();
+    const target = await serve();
+    const call = limitedFetch(client, { keyOf, pausesKey: true, maxRequests: 2 });
+    const answers = [1, 2].map(() => call(`${target.url}/?key=${key}`));
+    const [first, second] = [await target.call(0), await target.call(1)];
+    first.refuse(429, '3600');
+    await Promise.race(answers);
+    second.refuse(429, '1');
+    await Promise.all(answers);
+
+    expect(await pausedMillis(key)).toBeGreaterThan(3_000_000);
+  });
+
   test.each([
     ['if it is not told to', {}, 429, '30'],
     ['for another status', { pausesKey: true }, 500, '30'],
@@ -300,7 +314,7 @@ describe('a report that is rejected', () => {
 
     expect((await call(model.url)).status).toBe(429);
 
-    expect(told.slice(1)).toEqual([`${PATH}pauseMillis=${pauseMillis}`]);
+    expect(told.slice(1)).toEqual([`${PATH}pauseMillis=${pauseMillis}&canShorten=false`]);
   });
 });
 

@@ -5,6 +5,7 @@ import { failureOf, type Gateway, headersOf, of, useGateways } from '../../suppo
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { RecordingLimiter } from '../../support/recording-limiter.js';
+import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
 const start = useGrpcApps();
@@ -173,6 +174,27 @@ describe('the hits of a call', () => {
       const reply = await gateway.ask({ descriptors: [of(key, negative(5)), of(other)] });
       expect(reply.statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([10, 9]);
       expect([await approvedOf(key), await approvedOf(other)]).toEqual([0, 1]);
+    });
+
+    test('takes the scope release, and without it the others take nothing', async () => {
+      const checker = { name: 'checker', token: 'token-that-may-check', scopes: ['check'] };
+      const releaser = {
+        name: 'releaser',
+        token: 'token-to-release',
+        scopes: ['check', 'release'],
+      };
+      const guarded = await start({}, { tokens: [checker, releaser] });
+      const asked = { descriptors: [of(uniqueKey()), of(key, negative(1))] };
+      const as = (caller: { token: string }) => ({ headers: { ...bearer(caller) } });
+
+      expect(await failureOf(gatewayOf(guarded).ask(asked, as(checker)))).toEqual([
+        'PERMISSION_DENIED',
+        'the token lacks the scope release',
+      ]);
+      const peek = { descriptors: [of(key, negative(0))] };
+      expect(await gatewayOf(guarded).ask(peek, as(checker))).toMatchObject({ overall_code: 'OK' });
+      const { statuses } = await gatewayOf(guarded).ask(asked, as(releaser));
+      expect(statuses[0]!.limit_remaining).toBe(statuses[0]!.current_limit!.requests_per_unit - 1);
     });
 
     test.each(['sliding_window', 'token_bucket'])(

@@ -9,10 +9,21 @@ describe('a pause', () => {
   const app = useApp();
   const key = useHttpKey(() => app);
 
+  test('may only lengthen an earlier one, and is answered with the time until it ends', async () => {
+    await key.pause('?pauseMillis=60000');
+    const [status, body] = bodyOf(await key.pause('?pauseMillis=1000&canShorten=false'));
+    expect(status).toBe(200);
+    expect((body as { pauseMillis: number }).pauseMillis).toBeGreaterThan(1000);
+    const replaced = await key.pause('?pauseMillis=0&canShorten=true');
+    expect(bodyOf(replaced)).toEqual([200, { key: key.name, pauseMillis: 0 }]);
+  });
+
   test.each([
     ['', 'pauseMillis must be a whole number from 0 to 86400000'],
     ['?pauseMillis=86400001', 'pauseMillis must be a whole number from 0 to 86400000'],
     ['?pauseMillis=1&pauseMillis=2', 'pauseMillis must be given once'],
+    ['?canShorten=false', 'pauseMillis must be a whole number from 0 to 86400000'],
+    ['?pauseMillis=1&canShorten=no', 'canShorten must be true, false, 1 or 0'],
     ['?pausemillis=1', 'unknown parameter pausemillis; did you mean pauseMillis?'],
   ])('with "%s" is a 400, and changes nothing', async (query, error) => {
     expect(bodyOf(await key.pause(query))).toEqual([400, { error, key: key.name }]);
@@ -54,6 +65,10 @@ describe('a report of what remains', () => {
     [
       '?remaining=1&pauseMillis=1',
       'pauseMillis must be left out if remaining, resetMillis or limit is given',
+    ],
+    [
+      '?remaining=1&canShorten=false',
+      'canShorten must be left out if remaining, resetMillis or limit is given',
     ],
     ['?remaning=1', 'unknown parameter remaning; did you mean remaining?'],
     ['?remaining=1&limit=other', 'limit must be one of the limits of the key: default'],

@@ -291,11 +291,29 @@ describe('a kept place', () => {
     expect((await check(id)).status).toBe(202);
   });
 
-  test('needs no right to hold, and none to a long hold', async () => {
-    await startWith({ REQUESTS_CAN_HOLD: 'false', MAX_HOLD_MILLIS: '1000' });
-    const given = await key.approve();
-    await key.check(query(), { prefer: 'wait=0' });
-    await key.release(given);
-    expect(await key.state()).toMatchObject({ NumHeld: 1 });
+  test('outlives windows only if the key may be held', async () => {
+    const second = { name: 'second', max_requests_per_window: 1, window_millis: 1000 };
+    const cases = [
+      [{ requests_can_hold: false }, 60_000],
+      [{ window_millis: 1000, requests_can_hold: false }, 2000],
+      [{ limits: [second], requests_can_hold: false }, 2000],
+      [{ window_millis: 1000, max_hold_millis: 5000 }, 5000],
+      [{ window_millis: 1000 }, 60_000],
+    ] as const;
+    const rules = cases.map(([rule], i) => ({ key_pattern: `key-${i}`, ...rule }));
+    await startWith({}, { rules });
+    const askAll = (moreMillis: number) =>
+      Promise.all(
+        cases.map(async ([, longest], i) => {
+          const path = `/rate/key-${i}${query(longest + moreMillis)}`;
+          const answer = await send(app.url, 'POST', path);
+          return [answer.status, (answer.json() as { error?: string }).error];
+        }),
+      );
+
+    expect(await askAll(1)).toEqual(
+      cases.map(([, longest]) => [403, `keepMillis must be at most ${longest} for this key`]),
+    );
+    expect(await askAll(0)).toEqual(cases.map(() => [200, undefined]));
   });
 });

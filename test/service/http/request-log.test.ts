@@ -235,6 +235,41 @@ test('no line has a request id', async () => {
   for (const secret of [id, other]) expect(text).not.toContain(secret.slice(0, 8));
 });
 
+describe('the path of a request in the log has no request id', () => {
+  const ID = randomUUID();
+  const app = useApp(() => ({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_5XX: 'true' }));
+
+  test.each([
+    ['/rate/a/b/{id}', '/rate/a/b/[Redacted]'],
+    ['//rate/a/{id}', '//rate/a/[Redacted]'],
+    ['/Rate/a/{id}', '/Rate/a/[Redacted]'],
+    ['/%72ate/a/{id}', '/%72ate/a/[Redacted]'],
+    ['/v1/rate/a/{id}/', '/v1/rate/a/[Redacted]/'],
+    ['/rate//{id}', '/rate//[Redacted]'],
+    ['/rate%2Fa%2F{id}', '/[Redacted]'],
+    ['/debug/a/{id}', '/debug/a/[Redacted]'],
+    ['/rate/a/x{id}%20', '/rate/a/[Redacted]'],
+    ['/rate/a/{digits}', '/rate/a/[Redacted]'],
+    // A key, which the line has as `key` as well.
+    ['/rate/{id}', `/rate/${ID}`],
+    [`/rate/{id}/{id}`, `/rate/${ID}/[Redacted]`],
+  ])('%s', async (template, logged) => {
+    const path = template.replaceAll('{id}', ID).replace('{digits}', ID.replaceAll('-', ''));
+    const correlationId = uniqueKey();
+    const headers = { 'X-Forwarded-Uri': path, Referer: `http://localhost${path}?a` };
+    await send(app.url, 'DELETE', path, { ...headers, 'X-Correlation-ID': correlationId });
+    const { req } = await app.logged((line) => line.correlationId === correlationId && !!line.req);
+
+    expect(req).toMatchObject({
+      url: logged,
+      headers: {
+        'x-forwarded-uri': logged,
+        referer: `http://localhost${logged}?[Redacted]`,
+      },
+    });
+  });
+});
+
 describe('the query of a request in the log', () => {
   const SECRET = 's3cr3t';
 

@@ -409,6 +409,13 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await release(id)).toBe(true);
         expect(await usedOfEach()).toEqual([0, 2, 2, 2, 4]);
       });
+
+      test('an approval that has lapsed counts in none for a peek', async () => {
+        await grant({ hits: 2 });
+        await harness.advance(KEEP);
+        const { quota } = await harness.limiter.peek({ key });
+        expect(quota?.limits.map(({ remaining }) => remaining)).toEqual([2, 7, 8, 7, 7]);
+      });
     });
 
     describe('its process is told that a place has ended', () => {

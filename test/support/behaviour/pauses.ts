@@ -11,7 +11,8 @@ const LIMITS: DeclaredLimits = { windowMillis: WINDOW, maxRequests: 2, maxReques
 export function describePauses(name: string, createHarness: HarnessFactory): void {
   describe(`a pause: ${name}`, () => {
     const { harness, key, check, inspect } = useKey(createHarness, LIMITS);
-    const pause = (millis: number): Promise<void> => harness.limiter.pause(key, millis);
+    const pause = (millis: number, canShorten?: boolean): Promise<number> =>
+      harness.limiter.pause(key, millis, canShorten);
 
     test('denies checks, with nothing left until it ends', async () => {
       await pause(2500);
@@ -82,8 +83,17 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       expect(await check()).toMatchObject({ reason: 'paused' });
     });
 
+    test('replaces an earlier one, or only lengthens it', async () => {
+      expect(await pause(30_000)).toBe(30_000);
+      await harness.advance(1000);
+      expect([await pause(1000, false), await pause(0, false)]).toEqual([29_000, 29_000]);
+      expect(await pause(40_000, false)).toBe(40_000);
+      expect(await inspect()).toMatchObject({ pausedMillis: 40_000 });
+      expect([await pause(1000), await pause(0), await pause(500, false)]).toEqual([1000, 0, 500]);
+    });
+
     test('of 0 makes no key', async () => {
-      await pause(0);
+      expect(await pause(0)).toBe(0);
       expect(await inspect()).toBeUndefined();
     });
   });

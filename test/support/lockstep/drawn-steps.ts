@@ -148,6 +148,7 @@ export const stepsOfRules = [
         kind: fc.constant('pause' as const),
         key,
         millis: fc.constantFrom(0, 30, 100, 150, 450),
+        canShorten: fc.boolean(),
       }),
       report,
       refund,

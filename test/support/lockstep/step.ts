@@ -61,7 +61,12 @@ export type Step =
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   /** The process hands its kept places over, and their callers ask the process that replaces it. */
   | { readonly kind: 'handOver' }
-  | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
+  | {
+      readonly kind: 'pause';
+      readonly key: number;
+      readonly millis: number;
+      readonly canShorten: boolean;
+    }
   | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
   | { readonly kind: 'refund'; readonly key: number; readonly hits: number }
   | { readonly kind: 'advance'; readonly millis: number }

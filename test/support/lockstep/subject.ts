@@ -70,7 +70,7 @@ export class Subject {
         this.#limits[step.key] = step.limits;
         return this.settle();
       case 'pause':
-        return limiter.pause(this.#keys[step.key]!, step.millis);
+        return limiter.pause(this.#keys[step.key]!, step.millis, step.canShorten);
       case 'refund':
         return limiter.refund({ key: this.#keys[step.key]!, hits: step.hits });
       case 'report':

@@ -216,8 +216,8 @@ export class SimulatedReplica {
     return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, unbounded);
   }
 
-  pause(millis: number): Promise<void> {
-    return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis);
+  pause(millis: number): Promise<number> {
+    return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis, true);
   }
 
   refund(hits: number): Promise<number> {

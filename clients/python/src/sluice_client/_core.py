@@ -104,9 +104,13 @@ class Core(ABC):
         """Renews the hold of an approval. Returns False if it no longer exists, or is not held."""
         return is_found(await self._send(Call("PUT", (key, request_id), {"hold_millis": hold_millis}, self._timeout)))
 
-    async def pause(self, key: str, millis: int) -> None:
-        """Pauses a key for all callers. 0 ends the pause."""
-        is_found(await self._send(Call("PUT", (key,), {"pause_millis": millis}, self._timeout)))
+    async def pause(self, key: str, millis: int, *, can_shorten: bool = True) -> None:
+        """Pauses a key for all callers. 0 ends the pause.
+
+        With `can_shorten=False`, a pause that is on does not end sooner: for a program that pauses by itself.
+        """
+        parameters = {"pause_millis": millis, "can_shorten": None if can_shorten else "false"}
+        is_found(await self._send(Call("PUT", (key,), parameters, self._timeout)))
 
     async def report_remaining(
         self, key: str, remaining: int, *, reset_millis: int | None = None, limit: str | None = None

@@ -88,7 +88,8 @@ class LimitedCalls(Generic[Request, Response]):
                 millis = max(millis, await self._reports.report(key, response.headers, approval.quota))
             if millis > 0:
                 with suppress(SluiceError):
-                    await self._core.pause(key, millis)
+                    # Another answer may have asked for longer.
+                    await self._core.pause(key, millis, can_shorten=False)
         except BaseException:
             await close(response)
             raise

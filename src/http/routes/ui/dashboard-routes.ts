@@ -3,7 +3,7 @@ import type { RequestHandler } from 'express';
 import type { Limiter } from '../../../limiter/limiter.js';
 import type { Service } from '../../../service/service.js';
 import type { Guards } from '../../auth/guards.js';
-import { parsePauseMillis } from '../../intake/parameters.js';
+import { parsePause } from '../../intake/parameters.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { PLAIN_TEXT, send } from '../../replies/reply.js';
 import { answerPause } from '../change-key.js';
@@ -55,7 +55,7 @@ export function dashboardRoutes(parts: DashboardParts, check: CheckRate): [strin
   const endHold: RequestHandler = ({ query }, response) =>
     answerHoldEnd(limiter, parseText(query, 'key'), parseText(query, 'handle'), response);
   const pauseKey: RequestHandler = ({ query }, response) =>
-    answerPause(pause, parseKeyIn(query), parsePauseMillis(query), response);
+    answerPause(pause, parseKeyIn(query), parsePause(query), response);
   return [
     ['/', reads(toDashboard)],
     ...files,

@@ -253,6 +253,15 @@ class ApprovedIdCount extends ApprovedIds {
     return this.#original?.hitsOf(id);
   }
 
+  /** An id may be released once. It stays known. */
+  override release(id: string): boolean {
+    const hits = this.hitsOf(id);
+    if (hits === undefined) return false;
+    this.#size -= 1;
+    this.#hits -= hits;
+    return true;
+  }
+
   override clear(): void {
     this.#original = undefined;
     this.#size = 0;

@@ -1,0 +1,48 @@
+-- The entries of several lists (queue/lists) that do not count: of waiters of dead replicas. They stay until their turn comes. A
+-- withdrawn waiter leaves such a list at once.
+
+local heads = require 'queue/heads'
+local lists = require 'queue/lists'
+local recovery = require 'lib/recovery'
+
+local dead_waiters = {}
+dead_waiters.__index = dead_waiters
+
+-- A call reads this many entries at most to find them. Those behind all count.
+local MOST_READ = 1000
+
+function dead_waiters.begin(keys, state, tally, now_ms)
+  local left = state.lists and lists.length(keys) - recovery.count_waiting(state, tally) or 0
+  local self = { keys = keys, state = state, tally = tally, now_ms = now_ms, left = left, may_read = MOST_READ, by_list = {} }
+  return setmetatable(self, dead_waiters)
+end
+
+-- The indexes of such entries in a list, and the ticket of the first entry that counts; nil if none is read.
+local function find(self, id)
+  if self.by_list[id] or self.left <= 0 or self.may_read == 0 then
+    return self.by_list[id] or { indexes = {} }
+  end
+  local found = { indexes = {} }
+  local read = heads.read_entries(self.keys, self.state, lists.first_of(self.keys, id, self.may_read), true)
+  for i, entry in ipairs(read) do
+    if heads.counts(self.state, self.tally, entry, self.now_ms) then
+      found.first = found.first or entry.ticket
+    else
+      table.insert(found.indexes, i)
+    end
+  end
+  self.may_read, self.left, self.by_list[id] = self.may_read - #read, self.left - #found.indexes, found
+  return found
+end
+
+-- How many there are among the first entries of a list, and the ticket of the first entry that counts; nil if that is not read.
+-- `most`: how many entries.
+function dead_waiters:count(id, most)
+  local found, count = find(self, id), 0
+  for _, index in ipairs(found.indexes) do
+    count = count + (index <= most and 1 or 0)
+  end
+  return count, found.first
+end
+
+return dead_waiters
