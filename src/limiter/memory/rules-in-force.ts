@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CheckRequest, InstanceDetail, KeyLimits } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
+import { countsAlike } from './limits/counted-limit.js';
 import type { LaterLimits, LaterRules, Window } from './limits/window.js';
 
 /** What a check sets of the limits of its key. */
@@ -93,12 +94,13 @@ export class RulesInForce {
 
   #laterRules(window: Window): LaterRules {
     const [{ maximum }, ...further] = this.policy.current.limits;
-    const [, ...before] = this.#rules.limits;
+    const before = this.#rules.limits.slice(1);
     return {
       at: window.end,
       maximum: this.#overriddenMax ?? maximum,
       keepsOwn: this.hasLatestAlgorithm,
-      keepsFurther: isDeepStrictEqual(further, before),
+      keepsFurther:
+        further.length === before.length && before.every((limit, i) => isSame(limit, further[i])),
     };
   }
 
@@ -153,6 +155,16 @@ export class RulesInForce {
     if (isDeepStrictEqual(further, furtherBefore)) return ownUntil;
     return Math.max(ownUntil, approvals.takeFurther(now, further));
   }
+}
+
+function isSame(one: Limit, other: Limit | undefined): boolean {
+  return (
+    other !== undefined &&
+    countsAlike(one, other) &&
+    isSameAlgorithm(one, other) &&
+    one.windowMillis === other.windowMillis &&
+    one.maximum === other.maximum
+  );
 }
 
 /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
