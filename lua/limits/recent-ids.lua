@@ -110,14 +110,16 @@ function recent_ids.write(keys, limit, id, hits)
   redis.call('HSET', recent_ids.built_names(keys, limit)[position], id, format(mark, hits))
 end
 
--- Removes an id that is there, unless a call only looks.
+-- Removes an id if it is there, unless a call only looks.
 function recent_ids.remove(keys, limit, id)
   if keys.only_looks then
     return
   end
   local _, _, position = find(keys, limit, id)
-  redis.call('HDEL', recent_ids.built_names(keys, limit)[position], id)
-  limit.id_counts = nil
+  if position then
+    redis.call('HDEL', recent_ids.built_names(keys, limit)[position], id)
+    limit.id_counts = nil
+  end
 end
 
 return recent_ids

@@ -284,10 +284,11 @@ function token_bucket:give_back(keys, state, id, _, is_unused)
     return false
   end
   local taken, time = self:find(keys, id)
+  -- Also one that has drained: a slower pace would let it count again, and be released twice.
+  recent_ids.remove(keys, self, id)
   if not taken then
     return false
   end
-  recent_ids.remove(keys, self, id)
   more.changed(state)
   self:return_hits(taken, time)
   return true

@@ -190,6 +190,15 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
     const key = useTimedKey(createHarness);
     const { check, outcome, approve, wait, release, amend, at, used, expectRoomAt } = key;
 
+    test('give nothing back twice, also if the pace becomes slower in between', async () => {
+      key.use(bucket(2), 4);
+      const held = await approve({ holdMillis: 3000 });
+      await at(501);
+      expect(await release(held)).toBe(true);
+      await check({ maxRequests: 3 });
+      expect(await release(held)).toBe(false);
+    });
+
     test('approve at an even pace', async () => {
       key.use(bucket(1), 10);
       expect(await check()).toMatchObject({

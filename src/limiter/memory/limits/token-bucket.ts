@@ -179,9 +179,11 @@ export class TokenBucket implements CountedLimit {
   }
 
   giveBack(id: string, isUnused: boolean): boolean {
-    const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
-    if (!taken) return false;
+    if (this.limit.keepsReleased && !isUnused) return false;
+    const taken = this.#find(id);
+    // Also one that has drained: a slower pace would let it count again, and be released twice.
     this.#ids.remove(id);
+    if (!taken) return false;
     this.#returnHits(taken.hits, taken.mark);
     return true;
   }
