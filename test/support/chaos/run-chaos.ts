@@ -19,7 +19,11 @@ import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { SHORT_CALENDARS, SHORTEN_CALENDARS } from './declared/short-calendars.js';
 import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
 import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
-import { replicaGetsCostlyBodies, replicaGetsUnreadAnswers } from './faults/replica-faults.js';
+import {
+  replicaGetsCostlyBodies,
+  replicaGetsRejectedRequests,
+  replicaGetsUnreadAnswers,
+} from './faults/replica-faults.js';
 import { runFaults } from './faults/run-faults.js';
 import { Fleet, type Member } from './fleet.js';
 import { keepEvidence } from './keep-evidence.js';
@@ -136,7 +140,12 @@ async function haveFaults(
     runFaults(kinds, random.fork(stream), seconds * 1000);
   const both = [
     run(
-      [...topology.faults(fleet), replicaGetsCostlyBodies(fleet), replicaGetsUnreadAnswers(fleet)],
+      [
+        ...topology.faults(fleet),
+        replicaGetsCostlyBodies(fleet),
+        replicaGetsUnreadAnswers(fleet),
+        replicaGetsRejectedRequests(fleet),
+      ],
       'faults',
     ),
     run(declarationFaults(fleet, rules), 'reloads'),

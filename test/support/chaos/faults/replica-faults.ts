@@ -1,5 +1,6 @@
 import { type Flood, floodWithBodies } from '../../costly-bodies.js';
-import { floodUnread } from '../../unread-answers.js';
+import { requestText } from '../../raw-http.js';
+import { floodUnread, sendOnly } from '../../unread-answers.js';
 import type { Fleet } from '../fleet.js';
 import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { FaultKind } from './fault.js';
@@ -69,6 +70,20 @@ export function replicaGetsCostlyBodies(fleet: Fleet): FaultKind {
 /** Clients send a replica many requests with large answers, and read nothing. */
 export function replicaGetsUnreadAnswers(fleet: Fleet): FaultKind {
   return flooded(fleet, 'unread answers of a replica', floodUnread);
+}
+
+/** Clients send a replica bulks of requests that it rejects. */
+export function replicaGetsRejectedRequests(fleet: Fleet): FaultKind {
+  const text = requestText('POST', '/nothing').repeat(100);
+  return flooded(fleet, 'rejected requests to a replica', async (url) => {
+    const sockets = await Promise.all(Array.from({ length: 100 }, () => sendOnly(url, text)));
+    return {
+      stop: () => {
+        for (const socket of sockets) socket.destroy();
+        return Promise.resolve();
+      },
+    };
+  });
 }
 
 function flooded(
