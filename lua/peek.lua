@@ -81,7 +81,7 @@ local function run(KEYS, ARGV)
   local waiting, served = look_serving.serve(keys, state, call, tally)
   local is_next = waiting == 0 or look_serving.is_next(keys, state, call, tally, served, list, hits)
   local verdict = decide(keys, state, call, is_next, hits, hold, list and list.id)
-  local before = look_serving.count_before(keys, state, served, list, waiting)
+  local before = look_serving.count_before(keys, state, call, tally, served, list, waiting)
   local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, before, hits, list and list.id)
   return { room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call), verdict, turn }
 end

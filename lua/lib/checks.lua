@@ -2,6 +2,7 @@
 
 local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
+local dead_waiters = require 'queue/dead-waiters'
 local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
@@ -98,10 +99,10 @@ end
 
 -- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: the checks that join before it.
 local function count_before(keys, state, call, list, joining)
-  local waiting = queue.count_waiting(keys, state, call)
+  local waiting, id = queue.count_waiting(keys, state, call), list and list.id or lists.FIFO
   if state.lists then
-    -- A list may still have the waiters of dead replicas.
-    waiting = math.min(waiting, queue.count_in_list(keys, state, call, list and list.id or lists.FIFO))
+    local count, dead = queue.count_in_list(keys, state, call, id), dead_waiters.begin(keys, state, state.tally, call.now_ms)
+    waiting = math.min(waiting, count - dead:count(id, count))
   elseif list then
     waiting = 0
   end
@@ -113,11 +114,15 @@ local function is_group_full(keys, state, call, list)
   return list and list.most and queue.count_in_list(keys, state, call, list.id, list.most) >= list.most
 end
 
--- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
+-- The reply to a check whose turn would come later than it can wait, else nil. `joining`: the checks that join before it. Where
 -- a release can be expected, the check waits until its time is over.
-local function reply_too_late(keys, state, call, before, hits, longest_wait, list)
-  local micros = longest_wait and room.micros_to_turn(keys, state, call, before, hits, list and list.id)
-  if not micros or micros <= longest_wait * 1000 then
+local function reply_too_late(keys, state, call, joining, hits, longest_wait, list)
+  if not longest_wait then
+    return nil
+  end
+  local before = count_before(keys, state, call, list, joining)
+  local micros = room.micros_to_turn(keys, state, call, before, hits, list and list.id)
+  if micros <= longest_wait * 1000 then
     return nil
   elseif longest_wait > 0 and given_back.is_expected(keys, state, call) then
     return nil
@@ -154,7 +159,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
       local longest_wait = terms.longest_waits and terms.longest_waits[i]
       reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
         or is_group_full(keys, state, call, list) and verdicts.QUEUE_FULL_OF_GROUP
-        or reply_too_late(keys, state, call, count_before(keys, state, call, list, joining), hits, longest_wait, list)
+        or reply_too_late(keys, state, call, joining, hits, longest_wait, list)
         or waits == WAITS_WITHOUT_PLACE and verdicts.NO_PLACE
         or call.is_over_full and verdicts.STORE_FULL
         or queue.next_ticket(keys, state, call)

@@ -1,5 +1,6 @@
 -- Serves the queue of a key that is only looked at (lib/look), in the state and nowhere else.
 
+local dead_waiters = require 'queue/dead-waiters'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
@@ -120,12 +121,13 @@ function look_serving.is_next(keys, state, call, tally, served, list, hits)
 end
 
 -- How many still wait before a check in its list. `list`: its lane or group, or nil. `waiting`: how many wait in all.
-function look_serving.count_before(keys, state, served, list, waiting)
+function look_serving.count_before(keys, state, call, tally, served, list, waiting)
   if not state.lists then
     return list and 0 or waiting
   end
   local id = list and list.id or lists.FIFO
-  return math.min(waiting, lists.count(keys, id) - (served.by_list[id] or 0))
+  local count, dead = lists.count(keys, id), dead_waiters.begin(keys, state, tally, call.now_ms)
+  return math.min(waiting, count - dead:count(id, count) - (served.by_list[id] or 0))
 end
 
 return look_serving

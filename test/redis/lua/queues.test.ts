@@ -444,7 +444,7 @@ describe('queues of several lists', () => {
     expect(shown?.lists?.[0]).toMatchObject({ name: 'g149', waiting: 5 });
   });
 
-  test('waiters of dead replicas count in no list, and in no position', async () => {
+  test('waiters of dead replicas count in no list, in no position, and before no newcomer', async () => {
     const limits = { ...ONE, windowMillis: 60_000 };
     const living = key.replica('r1', { limits, history: { since: 0 } });
     const dead = key.replica('r2', { limits });
@@ -471,5 +471,8 @@ describe('queues of several lists', () => {
     expect((await living.examine())?.lists?.map(({ oldestMillis }) => oldestMillis)).toEqual([
       4000, 4000,
     ]);
+    const check = { requestId: 'c', canWait: true, maxWaitMillis: 1, list: A };
+    expect(await living.peek({ list: A })).toBe('turn in 175000 ms');
+    expect(await living.checkBatch([check])).toEqual(['turn in 175000 ms']);
   });
 });
