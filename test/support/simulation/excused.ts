@@ -3,7 +3,7 @@ import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, verdictsIn } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
-import { countsAt, generationsOf, idsOf, isIdle, type Snapshot } from './snapshot.js';
+import { countsAt, generationsOf, hasLease, idsOf, isIdle, type Snapshot } from './snapshot.js';
 import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown } from './stored-requests.js';
 
@@ -38,6 +38,9 @@ export function isExcused(call: JudgedCall): boolean {
   const hasLapsed = idsOf(stored, run.replica).some((id) => stored.leases[id]! <= now);
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   if (hasDeadInLists(call)) return true;
+  // A place that has outlived its longest wait and its replica takes room in the queue until its turn.
+  const outlived = [...stored.waiting.values()].filter((place) => !countsAt(stored, place, now));
+  if (outlived.some((place) => hasLease(stored, place, now))) return true;
   if (haveGroupsToWait(stored)) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
