@@ -228,6 +228,16 @@ export class Holds {
     return size === 0 ? undefined : { hits, size };
   }
 
+  /** The ids of the unclaimed approvals that have lapsed, and are still here. */
+  unclaimedLapsedBy(now: number): ReadonlySet<string> {
+    const ids = new Set<string>();
+    this.#order.visitUntil(now, ({ id, at }) => {
+      const hold = this.#holds.get(id);
+      if (hold?.lapsesAt === at && hold.claim !== 'claimed') ids.add(id);
+    });
+    return ids;
+  }
+
   /** Removes all, and gives their memory back. */
   clear(): void {
     for (const [id, hold] of this.#holds) this.#remove(id, hold);

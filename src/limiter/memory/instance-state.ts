@@ -1,5 +1,5 @@
 import type { InstanceDetail, InstanceState, Quota } from '../limiter.js';
-import { forEachLimit } from '../limits.js';
+import { type ForEachLimit, forEachLimit, type LimitState } from '../limits.js';
 import type { Approvals } from './approvals.js';
 import { placesIn } from './queue/places.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -20,16 +20,27 @@ export interface ShownKey {
 /** Returns a key's state as of now. */
 export function stateOf(shown: ShownKey, now: number): InstanceState {
   const { key, approvals, rules, queue, denied, pausedUntil } = shown;
-  const { holds, limits, window } = approvals;
+  const { holds, window } = approvals;
   return {
     key,
-    limits: forEachLimit(limits, (limit) => limit.state(now)),
+    limits: limitsAt(approvals, now),
     maxRequestsInQueue: rules.maxRequestsInQueue,
     held: holds?.heldAt(now)?.hits ?? 0,
     denied: now >= window.end ? 0 : denied,
     waiting: queue.size,
     pausedMillis: Math.max(0, pausedUntil - now),
   };
+}
+
+/** What nobody has claimed in time counts in no limit, also before an operation gives it back. */
+function limitsAt(approvals: Approvals, now: number): ForEachLimit<LimitState> {
+  const lapsed = [...(approvals.holds?.unclaimedLapsedBy(now) ?? [])];
+  return forEachLimit(approvals.limits, (limit) => {
+    if (lapsed.length === 0) return limit.state(now);
+    const copy = limit.copy(approvals);
+    for (const id of lapsed) copy.giveBack(id, true);
+    return copy.state(now);
+  });
 }
 
 /** Returns everything about a key as of now. @param mostQueued how many requests of the queue to name */

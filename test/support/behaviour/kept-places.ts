@@ -410,9 +410,10 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await usedOfEach()).toEqual([0, 2, 2, 2, 4]);
       });
 
-      test('an approval that has lapsed counts in none for a peek', async () => {
+      test('an approval that has lapsed counts in none for a call that only looks', async () => {
         await grant({ hits: 2 });
         await harness.advance(KEEP);
+        expect(await usedOfEach()).toEqual([0, 2, 1, 2, 2]);
         const { quota } = await harness.limiter.peek({ key });
         expect(quota?.limits.map(({ remaining }) => remaining)).toEqual([2, 7, 8, 7, 7]);
       });
