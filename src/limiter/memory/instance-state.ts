@@ -38,6 +38,7 @@ function limitsAt(approvals: Approvals, now: number): ForEachLimit<LimitState> {
   return forEachLimit(approvals.limits, (limit) => {
     if (lapsed.length === 0) return limit.state(now);
     const copy = limit.copy(approvals);
+    copy.roll(now, limit.millis);
     for (const id of lapsed) copy.giveBack(id, true);
     return copy.state(now);
   });
