@@ -56,6 +56,7 @@ const OUT_OF_BOUNDS: [name: string, value: string][] = [
   ['maxRequests', '999999999999999'],
   ['maxRequestsInQueue', '100001'],
   ['maxRequestsInQueue', '999999999999999'],
+  ['windowMillis', '0'],
   ['maxWaitMillis', '31622400001'],
   ['maxWaitMillis', '999999999999999'],
 ];

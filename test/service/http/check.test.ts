@@ -47,15 +47,6 @@ describe('a check', () => {
     });
   });
 
-  test.each(['true', 'false', '1', '0', 'TRUE', 'False', 'tRuE'])(
-    'accepts canWait=%s',
-    async (value) => {
-      const answer = await send(app.url, 'POST', `/rate/${uniqueKey()}?canWait=${value}`);
-
-      expect(answer.status).toBe(200);
-    },
-  );
-
   test.each(['false', '0', 'FALSE'])('does not wait with canWait=%s', async (value) => {
     const key = uniqueKey();
     await approve(app.url, key);
@@ -283,43 +274,5 @@ describe('a release', () => {
         'x-content-type-options': 'nosniff',
       });
     }
-  });
-
-  test.each([
-    ['not a UUID', 'x'],
-    ['a number', '1'],
-    ['blank', ' '],
-    ['a control character', '\u0000'],
-    ['a slash', 'a/b'],
-    ['braces', '{}'],
-    ['a wildcard', '*'],
-    ['a name every object has', 'constructor'],
-    ['__proto__', '__proto__'],
-    ['beyond ASCII', '🚰'],
-    ['very long', 'x'.repeat(5000)],
-  ])('of an id that is %s is not found', async (_kind, requestId) => {
-    await key.approve();
-
-    expect(bodyOf(await key.release(requestId))).toStrictEqual([
-      404,
-      { error: 'request not found', key: key.name },
-    ]);
-    expect((await key.state()).NumApprovedThisWindow).toBe(1);
-  });
-});
-
-describe('windowMillis', () => {
-  // A key without a check for four windows is removed, and with it what requests have set.
-  const app = useApp(() => ({ WINDOW_MILLIS: '1000', WINDOW_MILLIS_CEILING: '3600000' }));
-  const key = useHttpKey(() => app);
-
-  test.each([
-    ['3600001', 403, 'be at most 3600000 for this key'],
-    ['0', 400, 'be a whole number from 1 to 31622400000'],
-  ])('of %s is a %d', async (millis, status, must) => {
-    expect(bodyOf(await key.check(`?windowMillis=${millis}`))).toEqual([
-      status,
-      { error: `windowMillis must ${must}`, key: key.name },
-    ]);
   });
 });

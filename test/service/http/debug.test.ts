@@ -1,7 +1,7 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
-import { type DebugState, debugState, untilWaiting } from '../../support/debug-state.js';
+import { type DebugState, untilWaiting } from '../../support/debug-state.js';
 import { type FakeRedis, startFakeRedis } from '../../support/fake-redis.js';
 import { approve, begin, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -91,19 +91,6 @@ describe('debug', () => {
 
     expect(answer.status).toBe(200);
     expect(answer.json()).toStrictEqual({ Key: '%zz', Found: false });
-  });
-
-  test('creates no key and counts nothing', async () => {
-    const [seen, unseen] = [uniqueKey(), uniqueKey()];
-    await approve(app.url, seen);
-    await send(app.url, 'GET', `/debug/${unseen}`);
-    await send(app.url, 'GET', `/debug/${seen}`);
-
-    expect(Object.keys(await instances(app))).toEqual([seen]);
-    expect(await debugState(app.url, seen)).toMatchObject({
-      NumApprovedThisWindow: 1,
-      NumDeniedThisWindow: 0,
-    });
   });
 
   test('lists more keys than one read of a socket takes, each once', async () => {

@@ -25,22 +25,6 @@ describe('holds', () => {
   }));
   const key = useHttpKey(() => app);
 
-  test('belong to each element of a bulk request', async () => {
-    const results = await checkMany(app.url, [
-      { key: key.name, holdMillis: 60_000, hits: 2 },
-      { key: key.name },
-      { key: key.name, holdMillis: 999 },
-      { key: key.name, holdMillis: '60000' },
-    ]);
-    expect(results).toMatchObject([
-      { status: 200 },
-      { status: 200 },
-      { status: 400, error: OUT_OF_BOUNDS },
-      { status: 400, error: OUT_OF_BOUNDS },
-    ]);
-    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 3, NumHeld: 2 });
-  });
-
   test.each([
     ['?holdMillis=999', OUT_OF_BOUNDS],
     ['?holdMillis=86400001', OUT_OF_BOUNDS],
@@ -71,21 +55,6 @@ describe('holds may be forbidden, or bounded,', () => {
   const none = [undefined, undefined, [404, 'request not found']];
   const each = (status: number, error: string): unknown[] =>
     Array.from({ length: 3 }, () => [status, error]);
-
-  test('by a setting', async () => {
-    const key = uniqueKey();
-    const app = await start({ ...HOURS, REQUESTS_CAN_HOLD: 'false' });
-    expect(await errorsOf(app, key, 1000)).toEqual(each(403, FORBIDDEN));
-    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
-  });
-
-  test('by the setting of the longest one', async () => {
-    const key = uniqueKey();
-    const app = await start({ ...HOURS, MAX_HOLD_MILLIS: '5000' });
-    expect(await errorsOf(app, key, 5001)).toEqual(each(403, tooLong(5000)));
-    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
-    expect(await errorsOf(app, key, 5000)).toEqual(none);
-  });
 
   test('by rules, which win over the settings', async () => {
     const rules = [
