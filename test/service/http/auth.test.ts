@@ -86,7 +86,6 @@ describe('with tokens', () => {
 
   test.each([
     ['nothing after the scheme', 'Bearer'],
-    ['blanks after the scheme', 'Bearer   '],
     ['a token but no scheme', CHECKER.token],
     ['another scheme', `Basic ${CHECKER.token}`],
     ['a longer scheme', `Bearers ${CHECKER.token}`],
@@ -100,7 +99,6 @@ describe('with tokens', () => {
     ['cut short', CHECKER.token.slice(0, -1)],
     ['longer', `${CHECKER.token}x`],
     ['in another case', CHECKER.token.toUpperCase()],
-    ['followed by another', `${CHECKER.token} ${CHECKER.token}`],
     ['in quotes', `"${CHECKER.token}"`],
     ['not ASCII', 'token-that-is-ÿÿÿÿ'],
     ['of the length of a header', 'x'.repeat(10_000)],
@@ -163,17 +161,6 @@ describe('with tokens', () => {
     const line = await app.logged(({ status, key: of }) => status === 499 && of === key);
     expect(line.caller).toBe('checker');
   });
-});
-
-test('without tokens every request is allowed, whatever token it has', async () => {
-  const app = await start();
-  const key = uniqueKey();
-  const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(NOBODY)));
-  const paths = [`${ratePath(key)}/${id}`, '/debug', '/metrics'];
-  const methods = ['DELETE', 'GET', 'GET'];
-  const answers = await Promise.all(paths.map((path, i) => send(app.url, methods[i]!, path)));
-
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
 const scopes = ['check', 'release', 'debug', 'configure'];

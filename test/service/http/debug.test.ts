@@ -68,16 +68,6 @@ describe('debug', () => {
     waiting.disconnect();
   });
 
-  test('of one key is its entry in the map', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const answer = await send(app.url, 'GET', `/debug/${key}`);
-
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.json()).toStrictEqual((await instances(app))[key]);
-  });
-
   test('of a key too long to exist is not found', async () => {
     const key = 'x'.repeat(513);
     const answer = await send(app.url, 'GET', `/debug/${key}`);
