@@ -9,7 +9,7 @@ export const STORE_BACK = 'store is up again';
 export const POLICY_DECIDES = 'the outage policy decides';
 export const STORE_DECIDES = 'the store decides again';
 /** So long that a busy machine does not look like an outage. */
-export const STORE_TIMEOUT_MILLIS = 1000;
+const STORE_TIMEOUT_MILLIS = 1000;
 /** As many calls as must fail before the store counts as down. */
 const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];

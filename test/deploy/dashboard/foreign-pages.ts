@@ -7,7 +7,6 @@ import type { Page } from 'playwright-core';
 import type { TestApp } from '../../support/app.js';
 import { approve, send } from '../../support/http-client.js';
 import { useApps } from '../../support/use-apps.js';
-import { untilListed } from './seen.js';
 import type { Open } from './use-browser.js';
 
 /** Names that the browser resolves to this machine. */
@@ -74,16 +73,6 @@ export function describeForeignPages(open: Open): void {
 
       expect(await attempt(foreign, app.url)).toEqual(['refused', 'refused', 'refused']);
       expect(await keys()).toEqual(['job']);
-    });
-
-    test('may have a working link to the dashboard', async () => {
-      app = await start(LOGGED);
-      await approve(app.url, 'job');
-      const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
-      await foreign.setContent(`<a href="${app.url}/ui">dashboard</a>`);
-      await foreign.getByText('dashboard').click();
-
-      await untilListed(foreign, ['job']);
     });
 
     // The remaining risk in docs/security.md: the browser does not mark these requests.

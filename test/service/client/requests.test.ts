@@ -128,24 +128,6 @@ test('the releases of a tick travel in one call', async () => {
   ]);
 });
 
-test('a rejection or denial concerns one element of a call only', async () => {
-  const server = await serve((call) => {
-    call.answer(({ key }) =>
-      key === 'bad'
-        ? { status: 403, error: 'the token does not allow this key' }
-        : { status: 429, error: 'rate limit exceeded', retryAfter: 7 },
-    );
-  });
-  const client = new SluiceClient(server.url);
-
-  const [bad, full] = await Promise.allSettled([client.check('bad'), client.check('full')]);
-
-  expect(bad).toMatchObject({
-    reason: { name: 'SluiceError', status: 403, message: 'the token does not allow this key' },
-  });
-  expect(full).toMatchObject({ value: { approved: false, retryAfterSeconds: 7 } });
-});
-
 test.each([{ maxCalls: 0 }, { timeoutMillis: NaN }])(
   'an invalid number is rejected: %p',
   (given) => {
@@ -200,15 +182,6 @@ test.each<[string, unknown, string]>([
 
   expect(make).toThrow(TypeError);
   expect(make).toThrow(`url must be an address such as http://localhost:8080, ${given}`);
-});
-
-test('a client is made of a list of addresses', async () => {
-  const server = await serve((call) => {
-    call.answer();
-  });
-  const client = new SluiceClient(['http://127.0.0.1:1', server.url]);
-
-  expect(await client.check('a')).toMatchObject({ approved: true });
 });
 
 const unreachable = new SluiceClient('http://127.0.0.1:1');

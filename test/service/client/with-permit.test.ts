@@ -81,19 +81,6 @@ describe('a permit', () => {
     expect(await client.withPermit('no holds', () => 'done', { holdMillis: false })).toBe('done');
   });
 
-  test('takes hits, which the work can correct', async () => {
-    const key = uniqueKey();
-
-    const work = async (_signal: AbortSignal, requestId: string) => {
-      const before = (await state(key)).NumHeld;
-      await client.correct(key, requestId, 7);
-      return [before, (await state(key)).NumHeld];
-    };
-
-    expect(await client.withPermit(key, work, { maxRequests: 10, hits: 4 })).toEqual([4, 7]);
-    expect(await state(key)).not.toHaveProperty('NumHeld');
-  });
-
   test('that a shadow rule let pass is never lost', async () => {
     const outcome = await client.withPermit(
       'shadow',

@@ -83,14 +83,6 @@ describe('the headers for the client', () => {
     gateway = gatewayOf(app);
   });
 
-  test('of an approval say how much is left', async () => {
-    expect(headersOf(await gateway.askFor(uniqueKey()))).toStrictEqual({
-      'X-RateLimit-Limit': '5',
-      'X-RateLimit-Remaining': '4',
-      'X-RateLimit-Reset': SECONDS,
-    });
-  });
-
   test('of a denial also say when to come back', async () => {
     const key = uniqueKey();
     await approve(app.url, key, '?maxRequests=1');

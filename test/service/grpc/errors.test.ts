@@ -111,15 +111,6 @@ describe('errors of calls', () => {
         'overriding maxRequests is disabled',
       ]);
     });
-
-    test('for an override above the ceiling', async () => {
-      const descriptors = [of(uniqueKey(), limit(51))];
-
-      expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
-        'PERMISSION_DENIED',
-        'maxRequests must be at most 50 for this key',
-      ]);
-    });
   });
 
   describe('bytes that are not a request', () => {

@@ -122,10 +122,6 @@ describe('the longest wait', () => {
     expect(Number.isInteger(longest)).toBe(true);
   });
 
-  test("only the rule limits a descriptor's wait if its gateway has no timeout", async () => {
-    expect(await longestWait(31_622_400_000)).toBe(31_622_400_000);
-  });
-
   test('a descriptor whose wait is over is denied', async () => {
     const limiter = new StoreLimiterStub();
     const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });

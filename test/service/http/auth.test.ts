@@ -86,7 +86,6 @@ describe('with tokens', () => {
 
   test.each([
     ['nothing after the scheme', 'Bearer'],
-    ['blanks after the scheme', 'Bearer   '],
     ['a token but no scheme', CHECKER.token],
     ['another scheme', `Basic ${CHECKER.token}`],
     ['a longer scheme', `Bearers ${CHECKER.token}`],
@@ -100,7 +99,6 @@ describe('with tokens', () => {
     ['cut short', CHECKER.token.slice(0, -1)],
     ['longer', `${CHECKER.token}x`],
     ['in another case', CHECKER.token.toUpperCase()],
-    ['followed by another', `${CHECKER.token} ${CHECKER.token}`],
     ['in quotes', `"${CHECKER.token}"`],
     ['not ASCII', 'token-that-is-ÿÿÿÿ'],
     ['of the length of a header', 'x'.repeat(10_000)],
@@ -165,17 +163,6 @@ describe('with tokens', () => {
   });
 });
 
-test('without tokens every request is allowed, whatever token it has', async () => {
-  const app = await start();
-  const key = uniqueKey();
-  const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(NOBODY)));
-  const paths = [`${ratePath(key)}/${id}`, '/debug', '/metrics'];
-  const methods = ['DELETE', 'GET', 'GET'];
-  const answers = await Promise.all(paths.map((path, i) => send(app.url, methods[i]!, path)));
-
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-});
-
 const scopes = ['check', 'release', 'debug', 'configure'];
 const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes };
 const TEAM = {
@@ -226,39 +213,6 @@ describe('a token with key patterns', () => {
       expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({ Found: false });
     },
   );
-
-  test('may not release an approval of another key', async () => {
-    const id = approvedId(await send(app.url, 'POST', ratePath(other), bearer(OWNER)));
-    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/${id}`), other);
-    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/unknown`), other);
-
-    expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({
-      NumApprovedThisWindow: 1,
-    });
-  });
-
-  test('may not see another key, whether it exists or not', async () => {
-    const missing = `x${uniqueKey()}`;
-    await send(app.url, 'POST', ratePath(other), bearer(OWNER));
-    for (const key of [other, missing, '%zz']) {
-      expectNotAllowed(await asTeam('GET', `/debug/${key}`), key);
-    }
-    expectNotAllowed(await asTeam('GET', `/debug/${other}/more`), other);
-    expect((await asTeam('HEAD', `/debug/${other}`)).status).toBe(403);
-  });
-
-  test('lists only its own keys', async () => {
-    for (const key of [own, other]) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
-    const listed = async (caller: { token: string }): Promise<string[]> => {
-      const { json } = await send(app.url, 'GET', '/debug', bearer(caller));
-      return Object.keys((json() as { Instances: object }).Instances);
-    };
-
-    expect(await listed(OWNER)).toEqual(expect.arrayContaining([own, other]));
-    const seen = await listed(TEAM);
-    expect(seen).toContain(own);
-    expect(seen.filter((key) => !key.startsWith('team:'))).toEqual([]);
-  });
 
   test('is matched against the decoded key', async () => {
     const path = `/rate/${encodeURIComponent('team:')}a%2F%C3%A4-${uniqueKey()}`;
@@ -322,10 +276,6 @@ describe('overrides', () => {
       MaxRequestsInQueue: 7,
     });
     expect((await check(CHECKER)).status).toBe(429);
-  });
-
-  test('a wrong parameter is rejected as such, whatever the scopes', async () => {
-    expect((await check(CHECKER, '?maxRequests=none')).status).toBe(400);
   });
 });
 

@@ -27,28 +27,7 @@ const WRONG_FOR_ALL: [kind: string, query: (name: string, good: string) => strin
   ['with encoded [] after its name', (name, good) => `${name}%5B%5D=${good}`],
 ];
 
-// Parameters and settings have the same forms of numbers and booleans: test/unit/config/setting-values.test.ts has more.
-
-/** Values that are not whole numbers, as they are written in the URL. */
-const NO_WHOLE_NUMBER: [kind: string, value: string][] = [
-  ['a plus sign', '%2B5'],
-  ['a plus that means a blank', '+5'],
-  ['a decimal', '5.5'],
-  ['letters after digits', '5x'],
-  ['a JSON list', '[5]'],
-  ['16 digits that mean a small number', '0000000000000005'],
-  ['Arabic-Indic digits', encodeURIComponent('٥')],
-  ['an emoji', encodeURIComponent('5️⃣')],
-];
-
-const NO_BOOLEAN: [kind: string, value: string][] = [
-  ['a plus sign', '%2B1'],
-  ['yes', 'yes'],
-  ['2', '2'],
-  ['a word that begins well', 'truee'],
-  ['a full-width digit', encodeURIComponent('１')],
-  ['a letter that looks like another', encodeURIComponent('falſe')],
-];
+// Parameters and settings have the same forms of numbers and booleans: test/unit/config/settings.test.ts has more.
 
 const OUT_OF_BOUNDS: [name: string, value: string][] = [
   ['maxRequests', '0'],
@@ -56,6 +35,7 @@ const OUT_OF_BOUNDS: [name: string, value: string][] = [
   ['maxRequests', '999999999999999'],
   ['maxRequestsInQueue', '100001'],
   ['maxRequestsInQueue', '999999999999999'],
+  ['windowMillis', '0'],
   ['maxWaitMillis', '31622400001'],
   ['maxWaitMillis', '999999999999999'],
 ];
@@ -89,14 +69,11 @@ describe('bad input', () => {
   }
 
   describe.each([
-    ['maxRequests', '5', NO_WHOLE_NUMBER],
-    ['canWait', 'true', NO_BOOLEAN],
-  ] as const)('%s', (parameter, good, wrong) => {
-    test.each([
-      ...WRONG_FOR_ALL.map(([kind, queryOf]) => [kind, queryOf(parameter, good)] as const),
-      ...wrong.map(([kind, value]) => [kind, `${parameter}=${value}`] as const),
-    ])('%s is rejected', async (_kind, query) => {
-      await expectRefused(parameter, query);
+    ['maxRequests', '5'],
+    ['canWait', 'true'],
+  ])('%s', (parameter, good) => {
+    test.each(WRONG_FOR_ALL)('%s is rejected', async (_kind, queryOf) => {
+      await expectRefused(parameter, queryOf(parameter, good));
     });
   });
 

@@ -2,7 +2,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { callText } from '../../support/bulk-client.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { approve, begin, ratePath } from '../../support/http-client.js';
 import { smallLimiter, useHttpServices } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import type { LogLine } from '../../support/replica-process.js';
@@ -54,25 +54,6 @@ describe('a waiting client that disconnects', () => {
     ]);
   });
 
-  test('withdraws every request that was pipelined on its connection', async () => {
-    const keys = [uniqueKey(), uniqueKey(), uniqueKey()];
-    const connection = await openConnection(app.url);
-    for (const key of keys) {
-      await approve(app.url, key);
-      connection.write(
-        requestText('POST', `/rate/${key}?canWait=true`, { 'X-Correlation-ID': `of-${key}` }),
-      );
-      await untilWaiting(app.url, key, 1);
-    }
-    connection.disconnect();
-
-    for (const key of keys) await untilWaiting(app.url, key, 0);
-    for (const key of keys) {
-      await app.logged((line) => line.status === 499 && line.key === key);
-      expect(await linesOf(`of-${key}`)).toHaveLength(1);
-    }
-  });
-
   test('is noticed behind large answers, which keep the connection from being read', async () => {
     const [key, other] = [uniqueKey(), uniqueKey()];
     await approve(app.url, key);
@@ -89,23 +70,6 @@ describe('a waiting client that disconnects', () => {
 
     await untilWaiting(app.url, key, 0);
     await app.logged((line) => line.status === 499 && line.key === key);
-  });
-
-  test('is not logged for a request that was answered before', async () => {
-    const key = uniqueKey();
-    const holder = await approve(app.url, key);
-    const connection = await openConnection(app.url);
-    connection.write(
-      requestText('POST', `/rate/${key}?canWait=true`, { 'X-Correlation-ID': `of-${key}` }),
-    );
-    await untilWaiting(app.url, key, 1);
-    await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
-    await connection.receives(/request_id/);
-    connection.disconnect();
-    await connection.closed;
-
-    const lines = await linesOf(`of-${key}`);
-    expect(lines.map(({ res }) => res)).toMatchObject([{ statusCode: 200 }]);
   });
 });
 

@@ -1,6 +1,5 @@
 import { type AppByRules, useAppsByRules } from '../../support/app-by-rules.js';
 import { checkMany } from '../../support/bulk-client.js';
-import { debugState } from '../../support/debug-state.js';
 import { type Answer, approve, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -55,12 +54,6 @@ describe('a denial names the limit that has too little left, and the end of its 
     expect(denialIn(await check(app))).toEqual(deniedBy('tenants', '45'));
   });
 
-  test.each(['legacy', 'off'])('also if the headers of the limit are %s', async (form) => {
-    const app = await serve([RULE], { RATE_LIMIT_HEADERS: form });
-    await fillMinute(app);
-    expect(denialIn(await check(app))).toEqual(deniedBy('tenants', '60'));
-  });
-
   test('in each element of a bulk request', async () => {
     const app = await serve([HITS, { ...RULE, key_pattern: 'plain', limits: [] }]);
     const [, , third] = await checkMany(app.url, [
@@ -104,20 +97,12 @@ test('a denial that a rule in shadow mode lets pass names no limit', async () =>
   expect(json()).toEqual({ request_id: expect.any(String) as unknown });
 });
 
-describe('a check of more hits than a limit has is a 400 that names the limit', () => {
-  const tooMany = async (app: AppByRules, query: string): Promise<unknown> => {
-    const { status, json } = await check(app, query);
-    return [status, (json() as { error: string }).error];
-  };
-
-  test('if it is a further limit', async () => {
-    const rule = { ...HITS, max_requests_per_window: 20 };
-    const app = await serve([rule]);
-    await approve(app.url, 'key', '?hits=15');
-    const error = 'hits must be at most 15, the maximum of the limit hour, not 16';
-    expect(await tooMany(app, '?hits=16')).toEqual([400, error]);
-    expect(await checkMany(app.url, [{ key: 'key', hits: 16 }])).toEqual([{ status: 400, error }]);
-  });
+test('a check of more hits than a further limit has is a 400 that names the limit', async () => {
+  const app = await serve([{ ...HITS, max_requests_per_window: 20 }]);
+  await approve(app.url, 'key', '?hits=15');
+  const error = 'hits must be at most 15, the maximum of the limit hour, not 16';
+  expect(bodyOf(await check(app, '?hits=16'))).toEqual([400, { error, key: 'key' }]);
+  expect(await checkMany(app.url, [{ key: 'key', hits: 16 }])).toEqual([{ status: 400, error }]);
 });
 
 describe('headers of further limits', () => {
@@ -220,15 +205,6 @@ describe('denials by further limits in metrics and the log', () => {
     expect(line).toMatchObject({ key, limit: 'day' });
   });
 
-  test("a denial by the key's own maximum counts by the name of the rule, or as default", async () => {
-    await startWith(RULE);
-    const key = uniqueKey();
-    await send(app.url, 'POST', `${ratePath(key)}?hits=3`);
-    expect(await byLimit()).toEqual({
-      'ratelimit_limit_denials_total{limit="default",outcome="denied"}': 1,
-    });
-  });
-
   test('a denial that a rule in shadow mode lets pass is counted and logged as such', async () => {
     await startWith({ ...RULE, shadow: true });
     const key = uniqueKey();
@@ -239,50 +215,6 @@ describe('denials by further limits in metrics and the log', () => {
     });
     const line = await app.logged(({ msg }) => String(msg).includes('shadow rule would'));
     expect(line).toMatchObject({ key, reason: 'limit_reached', limit: 'day' });
-  });
-
-  test('a denial of a key without further limits is not counted by limit, nor logged with one', async () => {
-    await startWith({ ...RULE, max_requests_per_window: 1, limits: [] });
-    const key = uniqueKey();
-    await approve(app.url, key);
-    await send(app.url, 'POST', ratePath(key));
-    expect(await byLimit()).toEqual({});
-    expect(await app.logged(({ errorCode }) => errorCode !== undefined)).not.toHaveProperty(
-      'limit',
-    );
-  });
-});
-
-describe('further limits in /debug', () => {
-  const RULE = {
-    key_pattern: 'key',
-    max_requests_per_window: 20,
-    window_millis: MINUTE,
-    limits: [
-      { name: 'hour', max_hits_per_window: 100, window_millis: HOUR },
-      { name: 'starts', max_requests_per_window: 5, window_millis: HOUR, releases_return: false },
-    ],
-  };
-
-  test('the state of a key has its further limits, and what approvals take of each', async () => {
-    const { url } = await serve([RULE]);
-    await approve(url, 'key', '?hits=7');
-    await send(url, 'DELETE', `/rate/key/${await approve(url, 'key', '?hits=9')}`);
-    const state = {
-      Key: 'key',
-      Config: { WindowMillis: MINUTE, MaxRequestsPerWindow: 20, MaxRequestsInQueue: 400 },
-      NumApprovedThisWindow: 7,
-      NumDeniedThisWindow: 0,
-      NumWaiting: 0,
-      Limits: [
-        { Name: 'hour', WindowMillis: HOUR, MaxHitsPerWindow: 100, NumApprovedThisWindow: 7 },
-        { Name: 'starts', WindowMillis: HOUR, MaxRequestsPerWindow: 5, NumApprovedThisWindow: 2 },
-      ],
-      Found: true,
-    };
-    expect(await debugState(url, 'key')).toStrictEqual(state);
-    const { json } = await send(url, 'GET', '/debug');
-    expect(json()).toMatchObject({ Instances: { key: state } });
   });
 });
 
@@ -310,12 +242,6 @@ describe('denied_takes_rest', () => {
     expect(await statusOf()).toBe(429);
   });
 
-  test('so does one with more hits than the maximum', async () => {
-    await startWith();
-    expect(await statusOf('?hits=11')).toBe(400);
-    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 10 });
-  });
-
   test('so does one in shadow mode, which passes', async () => {
     await startWith({ shadow: true });
     expect(await statusOf('?hits=7')).toBe(200);
@@ -330,26 +256,5 @@ describe('denied_takes_rest', () => {
     expect((await send(app.url, 'GET', `${path}?peek=true&hits=5`)).status).toBe(429);
     expect(await statusOf('?hits=5&canWait=true')).toBe(429);
     expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 7 });
-  });
-
-  test('only the limits that lack room, by hits and in fixed windows, lose what they have left', async () => {
-    const limit = { max_hits_per_window: 8, window_millis: HOUR };
-    await startWith({
-      limits: [
-        { name: 'short', ...limit },
-        { name: 'long', ...limit, max_hits_per_window: 100 },
-        { name: 'paced', ...limit, algorithm: 'token_bucket', burst: 8 },
-      ],
-    });
-    await key.approve('?hits=4');
-    expect(bodyOf(await key.check('?hits=5'))).toMatchObject([429, { limit: 'short' }]);
-    expect(await key.state()).toMatchObject({
-      NumApprovedThisWindow: 4,
-      Limits: [
-        { Name: 'short', NumApprovedThisWindow: 8 },
-        { Name: 'long', NumApprovedThisWindow: 4 },
-        { Name: 'paced', NumApprovedThisWindow: 4 },
-      ],
-    });
   });
 });

@@ -25,22 +25,6 @@ describe('holds', () => {
   }));
   const key = useHttpKey(() => app);
 
-  test('belong to each element of a bulk request', async () => {
-    const results = await checkMany(app.url, [
-      { key: key.name, holdMillis: 60_000, hits: 2 },
-      { key: key.name },
-      { key: key.name, holdMillis: 999 },
-      { key: key.name, holdMillis: '60000' },
-    ]);
-    expect(results).toMatchObject([
-      { status: 200 },
-      { status: 200 },
-      { status: 400, error: OUT_OF_BOUNDS },
-      { status: 400, error: OUT_OF_BOUNDS },
-    ]);
-    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 3, NumHeld: 2 });
-  });
-
   test.each([
     ['?holdMillis=999', OUT_OF_BOUNDS],
     ['?holdMillis=86400001', OUT_OF_BOUNDS],
@@ -71,21 +55,6 @@ describe('holds may be forbidden, or bounded,', () => {
   const none = [undefined, undefined, [404, 'request not found']];
   const each = (status: number, error: string): unknown[] =>
     Array.from({ length: 3 }, () => [status, error]);
-
-  test('by a setting', async () => {
-    const key = uniqueKey();
-    const app = await start({ ...HOURS, REQUESTS_CAN_HOLD: 'false' });
-    expect(await errorsOf(app, key, 1000)).toEqual(each(403, FORBIDDEN));
-    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
-  });
-
-  test('by the setting of the longest one', async () => {
-    const key = uniqueKey();
-    const app = await start({ ...HOURS, MAX_HOLD_MILLIS: '5000' });
-    expect(await errorsOf(app, key, 5001)).toEqual(each(403, tooLong(5000)));
-    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
-    expect(await errorsOf(app, key, 5000)).toEqual(none);
-  });
 
   test('by rules, which win over the settings', async () => {
     const rules = [
@@ -258,20 +227,6 @@ describe('holders', () => {
   });
 });
 
-describe('hits', () => {
-  const app = useApp(() => ({ MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
-  const key = useHttpKey(() => app);
-
-  test.each([
-    ['?hits=-1', 'hits must be a whole number from 0 to 1000000000'],
-    ['?maxRequests=1', 'unknown parameter maxRequests; did you mean hits?'],
-  ])('can not be corrected by PUT with %j', async (query, error) => {
-    const id = await key.approve();
-    expect(bodyOf(await key.amend(id, query))).toEqual([400, { error, key: key.name }]);
-    expect(await key.state()).toMatchObject({ NumApprovedThisWindow: 1 });
-  });
-});
-
 test('a correction takes the scope check, and also the scope release if it gives everything back', async () => {
   const asks = { name: 'asks', token: 'a'.repeat(40), scopes: ['check'] };
   const givesBack = { name: 'gives-back', token: 'b'.repeat(40), scopes: ['release'] };
@@ -288,12 +243,10 @@ test('a correction takes the scope check, and also the scope release if it gives
   expect(await correct(0, both)).toEqual([200, { request_id: id, hits: 0 }]);
 });
 
-test.each([
-  ['of the rule', 'bounded', 7],
-  ['of ten times the maximum without one', 'other', 10],
-])('a correction has the bound %s', async (_whose, key, max) => {
-  const rule = { key_pattern: 'bounded', max_requests_per_window: 5, max_corrected_hits: 7 };
-  const app = await start({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }, { rules: [rule] });
+test('a correction has the bound of its rule', async () => {
+  const [key, max] = ['bounded', 7];
+  const rule = { key_pattern: key, max_requests_per_window: 5, max_corrected_hits: max };
+  const app = await start(HOURS, { rules: [rule] });
   const id = await approve(app.url, key);
   const correct = (hits: number) => send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=${hits}`);
   const error = `hits must be at most ${max} in a correction for this key, not ${max + 1}`;
@@ -307,7 +260,6 @@ describe('a parameter that does not exist', () => {
 
   test.each([
     ['?hit=3', 'hit', 'hits'],
-    ['?maxRequest=5', 'maxRequest', 'maxRequests'],
     ['?canwait=true', 'canwait', 'canWait'],
     ['?maxRequests[]=5', 'maxRequests[]', 'maxRequests'],
     ['?max_wait_millis=5', 'max_wait_millis', 'maxWaitMillis'],

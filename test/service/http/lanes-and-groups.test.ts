@@ -153,7 +153,7 @@ const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
 const MILLIS = expect.any(Number) as number;
 
 describe('the queue in /debug/{key}', () => {
-  const [lanes, groups, plain] = [uniqueKey(), uniqueKey(), uniqueKey()];
+  const lanes = uniqueKey();
   const app = useApp(undefined, {
     rules: [
       {
@@ -162,8 +162,6 @@ describe('the queue in /debug/{key}', () => {
         queue: { lanes: [{ name: 'interactive' }, { name: 'batch' }] },
         limits: [{ ...HOUR, name: 'share', lanes: ['batch'] }],
       },
-      { key_pattern: groups, ...HOUR, queue: { fair: true } },
-      { key_pattern: plain, ...HOUR },
     ],
   });
   const wait = useWaiters(app);
@@ -183,23 +181,5 @@ describe('the queue in /debug/{key}', () => {
       Limits: [{ Name: 'share', Lanes: ['batch'] }],
     });
     expect((await send(app.url, 'GET', '/debug')).text).not.toContain('"Queue"');
-  });
-
-  test('has the twenty longest groups, and how many there are', async () => {
-    const others = Array.from({ length: 20 }, (_, i) => `group=tenant-${i}`);
-    await wait(groups, ...others, 'hits=1', 'group=g%C3%B6ld%201', 'group=g%C3%B6ld%201');
-
-    const { NumLists, Lists = [] } = (await debugState(app.url, groups)).Queue ?? {};
-    expect([NumLists, Lists.length]).toEqual([22, 20]);
-    expect(Lists.slice(0, 2)).toEqual([
-      { Group: 'göld 1', NumWaiting: 2, OldestMillis: MILLIS },
-      { Group: 'tenant-0', NumWaiting: 1, OldestMillis: MILLIS },
-    ]);
-  });
-
-  test('is left out if no request waits in a lane or a group', async () => {
-    await wait(plain, 'hits=1');
-
-    expect(await debugState(app.url, plain)).not.toHaveProperty('Queue');
   });
 });

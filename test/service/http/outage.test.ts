@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
 import type { TestApp } from '../../support/app.js';
@@ -30,7 +29,6 @@ import {
   STORE_BACK,
   STORE_DECIDES,
   STORE_DOWN,
-  STORE_TIMEOUT_MILLIS,
 } from '../../support/outage.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
@@ -116,19 +114,6 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
       expect((await scrape(app.url)).value('ratelimit_store_breakers_open')).toBe(1);
     },
   );
-
-  test('answers the first check at once if Redis has refused connections since the start', async () => {
-    await redis.kill();
-    await start('deny');
-    await app.logged(({ msg }) => msg === 'redis connection failed');
-    await delay(STORE_TIMEOUT_MILLIS);
-    expect(await check()).toEqual([503, undefined]);
-    expect(await scriptCalls()).toBe(0);
-    expect(changesIn(app)).toEqual([STORE_DOWN]);
-    await redis.restart({ withData: false });
-    await app.logged(({ msg }) => msg === STORE_BACK);
-    expect(await check()).toEqual([200, undefined]);
-  });
 
   test.each(extent(['local'], ['allow', 'local']))(
     'follows Redis again when it is back, and logs each change once (%s)',

@@ -5,7 +5,7 @@ import type { Timeouts } from '../../../src/net/timeouts.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { approve, begin, ratePath } from '../../support/http-client.js';
 import { useHttpServices } from '../../support/http-service.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
@@ -139,20 +139,6 @@ describe('waiting checks on one connection', () => {
 
     expect(await debugState(app.url, own)).toStrictEqual({ Key: own, Found: false });
     expect(await metric('ratelimit_waiting')).toBe(0);
-  });
-
-  test('are answered in their order when their turns come', async () => {
-    await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' });
-    const connection = await openConnection(app.url);
-    connection.write(
-      numbered(5, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
-    );
-    await untilWaiting(app.url, key, 2);
-    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=10`);
-    await connection.receives(/n4\r\n[^]*request_id/);
-    connection.disconnect();
-
-    expect(answeredIds(connection.received)).toEqual(inOrder(5));
   });
 
   test('do not keep a replica from stopping, and deferred ones are not decided', async () => {

@@ -7,7 +7,7 @@ import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
-import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { approve, begin, send } from '../../support/http-client.js';
 import { smallLimiter } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { recordLog } from '../../support/recorded-log.js';
@@ -71,12 +71,6 @@ describe('the request log', () => {
       expect(lines).toEqual(logged);
     },
   );
-
-  test('has no lines by default for approvals, denials, rejections and 503s', async () => {
-    const { ids, linesOf } = await answersOfEveryClass(await start({}));
-
-    for (const id of Object.values(ids)) expect(linesOf(id)).toEqual([]);
-  });
 
   test('has the method, URL, status, key and duration of each answer, and its level as a word', async () => {
     const app = await start({
@@ -413,30 +407,6 @@ describe('X-Correlation-ID', () => {
   }
 
   test.each([
-    ['one character', 'x'],
-    ['128 characters', 'x'.repeat(128)],
-    ['spaces and punctuation', 'a b;c="d", {e} %0A ${f}'],
-  ])('of %s is kept', async (_kind, value) => {
-    expect(await correlationOf(value)).toBe(value);
-  });
-
-  test.each([
-    ['/rate/key', 'HTTP/1.1'],
-    ['/debug', 'HTTP/1.1'],
-    ['/debug', 'HTTP/1.0'],
-  ])('with letters beyond ASCII comes back byte for byte (%s, %s)', async (path, version) => {
-    const correlationId = `Zürich-${uniqueKey()}`;
-    const connection = await openConnection(app.url);
-    connection.write(
-      `GET ${path} ${version}\r\nHost: localhost\r\nConnection: close\r\n` +
-        `X-Correlation-ID: ${correlationId}\r\n\r\n`,
-    );
-    await connection.closed;
-
-    expect(connection.received).toContain(`X-Correlation-ID: ${correlationId}\r\n`);
-  });
-
-  test.each([
     ['empty', ''],
     ['129 characters', 'x'.repeat(129)],
     ['many characters', 'x'.repeat(5000)],
@@ -483,21 +453,6 @@ describe('the ids of a trace in the log', () => {
       trace_id: caller.traceId,
       span_id: caller.spanId,
       trace_flags: '01',
-    });
-  });
-
-  test("the line of a client that disconnects while it waits has the ids of its caller's span", async () => {
-    const caller = callersSpan('00');
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
-    await untilWaiting(app.url, key, 1);
-    waiting.disconnect();
-
-    expect(await app.logged(({ status }) => status === 499)).toMatchObject({
-      trace_id: caller.traceId,
-      span_id: caller.spanId,
-      trace_flags: '00',
     });
   });
 

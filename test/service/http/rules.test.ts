@@ -4,7 +4,7 @@ import { RuleSet } from '../../../src/rules/rule-set.js';
 import type { Environment } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
-import { bodyOf, ratePath, send } from '../../support/http-client.js';
+import { ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -53,24 +53,6 @@ describe('rules', () => {
     }
   });
 
-  test.each([
-    ['no', 'maxRequests=1', 'overriding maxRequests is disabled'],
-    ['low', 'maxRequests=6', 'maxRequests must be at most 5 for this key'],
-    ['low', 'maxRequestsInQueue=7', 'maxRequestsInQueue must be at most 6 for this key'],
-  ])('rules forbid the key %s to be checked with %s', async (name, query, error) => {
-    await startWith([
-      { key_pattern: `${prefix}-no`, requests_can_set_rate: false },
-      { key_pattern: `${prefix}-low`, max_requests_ceiling: 5, max_requests_in_queue_ceiling: 6 },
-    ]);
-    const key = `${prefix}-${name}`;
-    expect(bodyOf(await send(app.url, 'POST', `${ratePath(key)}?${query}`))).toEqual([
-      403,
-      { error, key },
-    ]);
-    const allowed = name === 'no' ? 'maxRequestsInQueue=1' : 'maxRequests=5&maxRequestsInQueue=6';
-    expect(await statusOf(key, `?${allowed}`)).toBe(200);
-  });
-
   test('a maximum that a request has set no longer applies once the rules forbid it', async () => {
     const rule = { key_pattern: prefix, max_requests_per_window: 1 };
     await startWith([rule]);
@@ -82,31 +64,29 @@ describe('rules', () => {
     });
   });
 
-  describe('a shadow rule', () => {
-    test('lets every check pass, and says what it would have decided', async () => {
-      await startWith([{ key_pattern: prefix, name: 'trial', shadow: true }], { LOG_4XX: 'true' });
-      expect(await statusOf(prefix)).toBe(200);
-      const answer = await send(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
-      expect(answer.status).toBe(200);
-      expect(answer.headers['x-sluice-shadow']).toBe('denied');
-      expect(await debugState(app.url, prefix)).toMatchObject({
-        NumApprovedThisWindow: 1,
-        NumDeniedThisWindow: 1,
-        NumWaiting: 0,
-      });
-      const { request_id: id } = answer.json() as { request_id: string };
-      expect((await send(app.url, 'DELETE', `${ratePath(prefix)}/${id}`)).status).toBe(404);
-      const metrics = await scrape(app.url);
-      expect(metrics.valuesOf('ratelimit_rule_decisions_total')).toEqual({
-        'ratelimit_rule_decisions_total{outcome="approved",rule="trial"}': 1,
-        'ratelimit_rule_decisions_total{outcome="shadowed",rule="trial"}': 1,
-      });
-      expect(metrics.valuesOf('ratelimit_decisions_total')).toMatchObject({
-        'ratelimit_decisions_total{decided_by="store",outcome="shadowed",reason="limit_reached"}': 1,
-        'ratelimit_decisions_total{decided_by="store",outcome="denied",reason="limit_reached"}': 0,
-      });
-      await app.logged(({ msg, key }) => key === prefix && String(msg).includes('shadow'));
+  test('a shadow rule lets every check pass, and says what it would have decided', async () => {
+    await startWith([{ key_pattern: prefix, name: 'trial', shadow: true }], { LOG_4XX: 'true' });
+    expect(await statusOf(prefix)).toBe(200);
+    const answer = await send(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['x-sluice-shadow']).toBe('denied');
+    expect(await debugState(app.url, prefix)).toMatchObject({
+      NumApprovedThisWindow: 1,
+      NumDeniedThisWindow: 1,
+      NumWaiting: 0,
     });
+    const { request_id: id } = answer.json() as { request_id: string };
+    expect((await send(app.url, 'DELETE', `${ratePath(prefix)}/${id}`)).status).toBe(404);
+    const metrics = await scrape(app.url);
+    expect(metrics.valuesOf('ratelimit_rule_decisions_total')).toEqual({
+      'ratelimit_rule_decisions_total{outcome="approved",rule="trial"}': 1,
+      'ratelimit_rule_decisions_total{outcome="shadowed",rule="trial"}': 1,
+    });
+    expect(metrics.valuesOf('ratelimit_decisions_total')).toMatchObject({
+      'ratelimit_decisions_total{decided_by="store",outcome="shadowed",reason="limit_reached"}': 1,
+      'ratelimit_decisions_total{decided_by="store",outcome="denied",reason="limit_reached"}': 0,
+    });
+    await app.logged(({ msg, key }) => key === prefix && String(msg).includes('shadow'));
   });
 
   test('the digest of the rules is at /debug and in the metrics', async () => {

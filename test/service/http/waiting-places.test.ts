@@ -137,23 +137,6 @@ test('many checks at once get as many places as the share of their caller', asyn
   expect(errors.filter((error) => error === TOO_MANY)).toHaveLength(15);
 });
 
-test('without tokens any client may take all places', async () => {
-  const app = await start({
-    WINDOW_MILLIS: '3600000',
-    MAX_REQUESTS: '1',
-    MAX_WAITERS: '2',
-    MAX_WAITERS_PER_CALLER: '0',
-  });
-  const key = uniqueKey();
-  const path = `${ratePath(key)}?canWait=true`;
-  expect((await send(app.url, 'POST', path)).status).toBe(200);
-  for (let i = 0; i < 2; i += 1) begin(app.url, 'POST', path);
-  await untilWaiting(app.url, key, 2);
-  const { json } = await send(app.url, 'POST', path);
-
-  expect(json()).toStrictEqual({ error: 'too many waiters on this replica', key });
-});
-
 describe('a replica with MAX_WAITERS', () => {
   const TOO_MANY = 'too many waiters on this replica';
 

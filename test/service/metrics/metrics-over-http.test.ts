@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto';
 
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
-import { startFaultProxy } from '../../support/fault-proxy.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { type OwnApp, useApps } from '../../support/use-apps.js';
 
@@ -153,20 +151,6 @@ test('a replica without requests is ready if it reaches Redis, and not if Redis 
   expect(await readyWith({ ...PATIENT_STORE, REDIS_URL: redis.url })).toEqual([1, 0]);
   expect(await readyWith(away)).toEqual([0, 0]);
   expect(await readyWith({ ...away, READY_DURING_OUTAGE: 'true' })).toEqual([1, 0]);
-});
-
-test('a Redis that is down is visible as errors and an open breaker', async () => {
-  // It accepts connections. After it had refused them for so long, no call would be made.
-  const closing = await startFaultProxy(1);
-  const app = await start({ REDIS_URL: closing.url, STORE_TIMEOUT_MILLIS: '100' });
-  const all = await until(async () => {
-    await send(app.url, 'POST', ratePath(uniqueKey()));
-    const scraped = await scrape(app.url);
-    return scraped.value('ratelimit_store_breakers_open') === 1 && scraped;
-  });
-  closing.stop();
-
-  expect(all.value('ratelimit_store_errors_total', { kind: 'not_run' })).toBeGreaterThan(0);
 });
 
 test('a check counts as failed while the store is down, and a release or a listing does not count', async () => {

@@ -92,19 +92,6 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(await replica.kill('SIGTERM')).toBe(0);
     expect((await waiting.answer).status).toBe(503);
   });
-
-  test('tells the client of a waiting request to close its connection', async () => {
-    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '0' });
-    const key = uniqueKey();
-    await approve(replica.url, key);
-    const connection = await openConnection(replica.url);
-    connection.write(requestText('POST', `/rate/${key}?canWait=true`));
-    await untilWaiting(replica.url, key, 1);
-    expect(await replica.kill('SIGTERM')).toBe(0);
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 503 /);
-    expect(connection.received).toMatch(/^Connection: close\r$/m);
-  });
 });
 
 test('a step of the stop that fails skips no other, and ends the process with code 1', async () => {
@@ -151,22 +138,6 @@ describe('the port of a replica that stops', () => {
     expect(answer.headers.connection).toBe('close');
     // A second signal ends the delay.
     expect(await replica.kill('SIGTERM')).toBe(0);
-  });
-
-  test('closes idle connections that are kept alive', async () => {
-    const replica = await start({});
-    const key = uniqueKey();
-    const idle = await openConnection(replica.url);
-    idle.write(requestText('POST', `/rate/${key}`));
-    await idle.receives(/request_id/);
-    // Keeps the replica from stopping, which would close every connection.
-    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(replica.url, key, 1);
-    await startStopping(replica);
-
-    await idle.closed;
-    waiting.disconnect();
-    expect(await replica.kill('SIGINT')).toBe(0);
   });
 
   test('answers a request that was half sent when the replica began to stop', async () => {

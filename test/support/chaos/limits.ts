@@ -1,13 +1,10 @@
-import { calendarOf, type LimitInForce, ownLimit } from '../../../src/limiter/limits.js';
+import { type LimitInForce, ownLimit } from '../../../src/limiter/limits.js';
 
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
 export const MAX_REQUESTS = 8;
 export const STORE_TIMEOUT_MILLIS = 500;
 export const REPLICA_LEASE_MILLIS = 2000;
-
-/** The average window of a calendar, as a part of its longest one: `short-calendars.ts`. */
-const AVERAGE_OF_LONGEST = 24 / 25;
 
 /**
  * For how long an approval is remembered at the least, by the own limit of its key: docs/reliability.md.
@@ -16,10 +13,8 @@ const AVERAGE_OF_LONGEST = 24 / 25;
 export function leastMemoryMillis(
   own: LimitInForce = ownLimit(WINDOW_MILLIS, MAX_REQUESTS),
 ): number {
-  const { windowMillis } = own;
-  if (3 * windowMillis < REPLICA_LEASE_MILLIS) return 2 * REPLICA_LEASE_MILLIS;
-  // The first of the three is what is left of a day, week or month.
-  return calendarOf(own) ? 2 * AVERAGE_OF_LONGEST * windowMillis : 3 * windowMillis;
+  const threeWindows = 3 * own.windowMillis;
+  return threeWindows < REPLICA_LEASE_MILLIS ? 2 * REPLICA_LEASE_MILLIS : threeWindows;
 }
 
 export const REPLICA_SETTINGS = {
@@ -39,26 +34,26 @@ export const UNDECLARED = {
 
 /**
  * Keys by what is done to them. By most rules, the first of each sort has fixed windows, the second a sliding window,
- * the third a token bucket, and the fourth a calendar.
+ * and the third a token bucket.
  */
 export const KEYS = {
   /** Checks that do not wait. */
-  counted: ['counted-1', 'counted-2', 'counted-3', 'counted-4'],
+  counted: ['counted-1', 'counted-2', 'counted-3'],
   /** Checks that wait, those whose clients disconnect, and now and then one that does not wait. */
-  queued: ['queued-1', 'queued-2', 'queued-3', 'queued-4'],
+  queued: ['queued-1', 'queued-2', 'queued-3'],
   /** The same, and approvals that are released. */
-  released: ['released-1', 'released-2', 'released-3', 'released-4'],
+  released: ['released-1', 'released-2', 'released-3'],
   /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
-  limited: ['limited-1', 'limited-2', 'limited-3', 'limited-4'],
+  limited: ['limited-1', 'limited-2', 'limited-3'],
   /** Checks with hits that name lanes, by most rules of the first and the third, or groups. */
-  ordered: ['ordered-1', 'ordered-2', 'ordered-3', 'ordered-4'],
+  ordered: ['ordered-1', 'ordered-2', 'ordered-3'],
 } as const;
 
 /** The lanes that the rules of a key may have, and the greatest head start of each in milliseconds. */
 export const LANES: Readonly<Record<string, number>> = { interactive: 2000, normal: 700, batch: 0 };
 export const GROUPS: readonly string[] = ['gold', 'a', 'b', 'c'];
 
-/** What is the same of a further limit in all rules, but that a calendar has windows of its own. */
+/** What is the same of a further limit in all rules. */
 export type FurtherKind = Omit<LimitInForce, 'maximum' | 'algorithm'> & { readonly name: string };
 
 /** The further limits of limited keys. */

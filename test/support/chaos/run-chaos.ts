@@ -16,7 +16,6 @@ import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
-import { SHORT_CALENDARS, SHORTEN_CALENDARS } from './declared/short-calendars.js';
 import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
 import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
 import {
@@ -87,8 +86,7 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
     fleet = await Fleet.start(REPLICAS, (index) => ({
       ...REPLICA_SETTINGS,
       ...UNDECLARED,
-      ...SHORT_CALENDARS,
-      NODE_OPTIONS: `${READABLE.NODE_OPTIONS} --import ${SHORTEN_CALENDARS}`,
+      ...READABLE,
       ...topology.environmentOf(index),
       CONFIG_FILE: rules.path,
     }));

@@ -1,11 +1,4 @@
-import { type CalendarUnit, NOMINAL_MILLIS } from '../../../src/limiter/calendar/calendar.js';
-import {
-  calendarOf,
-  FIXED_WINDOW,
-  type LimitInForce,
-  type NamedAlgorithm,
-} from '../../../src/limiter/limits.js';
-import { localPeriods } from '../local-periods.js';
+import { type Algorithm, FIXED_WINDOW, type LimitInForce } from '../../../src/limiter/limits.js';
 
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = [
@@ -18,8 +11,6 @@ export const SORTS = [
   'limited',
   'sliding',
   'bucket',
-  'mixed',
-  'daily',
   'laned',
   'fair',
   'stranger',
@@ -45,7 +36,7 @@ export interface Treatment {
   /** Whether a pause, or a report, takes no scope of its own. */
   readonly canBePaused?: true;
   /** Of the own limit, if it has no fixed windows of the length in the settings. */
-  readonly algorithm?: NamedAlgorithm;
+  readonly algorithm?: Algorithm;
   readonly further?: readonly FurtherLimit[];
   /** Whether its checks may name lanes, or groups. */
   readonly order?: 'lanes' | 'fair';
@@ -84,44 +75,6 @@ const STARTS = {
   counts: 'requests',
   keepsReleased: true,
 } as const;
-/** Those of mixed keys. */
-const SPAN = { ...TOKENS, name: 'span', algorithm: { name: 'sliding_window', steps: 2 } } as const;
-const PACE = {
-  ...STARTS,
-  name: 'pace',
-  windowMillis: YEAR_MILLIS,
-  algorithm: { name: 'token_bucket', burst: BURST },
-} as const;
-
-/** No run takes longer. */
-const LONGEST_RUN_MILLIS = 10 * 3_600_000;
-/** Their midnights are at least eleven hours apart. */
-const TIME_ZONES = ['UTC', 'Pacific/Auckland'];
-
-/** A calendar of which no day, week or month ends during a run. */
-function calendar(unit: CalendarUnit): NamedAlgorithm {
-  const now = Date.now();
-  const timeZone = TIME_ZONES.find((zone) => {
-    const periodOf = localPeriods(unit, zone);
-    return periodOf(now) === periodOf(now + LONGEST_RUN_MILLIS);
-  });
-  return { name: 'fixed_window', calendar: { unit, timeZone: timeZone! } };
-}
-
-/** Those of daily keys. */
-const MONTHLY = {
-  ...TOKENS,
-  name: 'monthly',
-  windowMillis: NOMINAL_MILLIS.month,
-  algorithm: calendar('month'),
-} as const;
-const WEEKLY = {
-  ...STARTS,
-  name: 'weekly',
-  windowMillis: NOMINAL_MILLIS.week,
-  algorithm: calendar('week'),
-} as const;
-
 /** Checks that name no lane are in the last one. During a run, nobody waits as long as a head start. */
 export const LANES = [
   { name: 'interactive', head_start_millis: 7_200_000 },
@@ -142,8 +95,6 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   limited: { further: [TOKENS, STARTS] },
   sliding: { algorithm: { name: 'sliding_window', steps: 60 } },
   bucket: { algorithm: { name: 'token_bucket', burst: BURST }, ceilings: CEILINGS },
-  mixed: { further: [SPAN, PACE] },
-  daily: { algorithm: calendar('day'), further: [MONTHLY, WEEKLY] },
   laned: { further: [SHARE], order: 'lanes' },
   fair: { order: 'fair' },
   stranger: {},
@@ -246,17 +197,15 @@ export function rulesText(): string {
   });
 }
 
-function algorithmFields({ name, ...parameter }: NamedAlgorithm): object {
-  if (!('calendar' in parameter)) return { algorithm: name, ...parameter };
-  return { calendar: parameter.calendar?.unit, time_zone: parameter.calendar?.timeZone };
+function algorithmFields({ name, ...parameter }: Algorithm): object {
+  return { algorithm: name, ...parameter };
 }
 
 function limitRule(limit: FurtherLimit): object {
-  const { name, windowMillis, maximum, algorithm, counts, keepsReleased, lanes } = limit;
+  const { name, windowMillis, maximum, counts, keepsReleased, lanes } = limit;
   return {
     name,
-    ...algorithmFields(algorithm),
-    ...(!calendarOf(limit) && { window_millis: windowMillis }),
+    window_millis: windowMillis,
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
     ...(lanes && { lanes }),

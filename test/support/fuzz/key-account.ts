@@ -19,7 +19,6 @@ export interface LimitCounts {
   readonly approved: number;
   /** Whether held approvals are among these without ids of their own. */
   readonly countsHolds: boolean;
-  readonly isFixed: boolean;
 }
 
 /** The keys that may and that must exist in the end, by the answers. */

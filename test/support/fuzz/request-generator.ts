@@ -103,7 +103,7 @@ const WRONG_PAUSES = [
   'pauseMillis=5&pauseMillis=5', 'pausemillis=5', 'pauseMillis[]=5', 'pauseMillis=5&canWait=true', 'maxRequests=5', 'x=1',
   '__proto__=1', 'a=%00',
 ]; // prettier-ignore
-/** Checks of keys whose limit has another algorithm or a calendar, with hits up to the burst of a bucket, and above it. */
+/** Checks of keys whose limit has another algorithm, with hits up to the burst of a bucket, and above it. */
 const ALGORITHM_PARAMETERS = [
   `hits=${BURST}`, `hits=${BURST + 1}`, 'hits=1000000000', `maxRequests=10&hits=${BURST}`, `maxRequests=2&hits=${BURST}`,
   'maxRequests=2&hits=2', 'maxRequests=1', 'windowMillis=14400000', 'windowMillis=1', `hits=${BURST + 1}&windowMillis=5000`,

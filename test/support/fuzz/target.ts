@@ -94,7 +94,6 @@ async function existingKeys(target: Target): Promise<Map<string, Counts>> {
           name: limit.Name,
           approved: limit.NumApprovedThisWindow,
           countsHolds: limit.MaxHitsPerWindow !== undefined,
-          isFixed: limit.Algorithm === undefined,
         })),
       },
     ]),
@@ -122,7 +121,7 @@ async function flawsOfNames(
     ...(held > 0 ? [`${state}:holds`] : []),
     ...(isFixed && !isReported && approved > held ? [`${state}:requests`] : []),
     ...limits.flatMap((limit) =>
-      limit.isFixed && !isReported && limit.approved > (limit.countsHolds ? held : 0)
+      !isReported && limit.approved > (limit.countsHolds ? held : 0)
         ? [`${state}:limit:${limit.name}`]
         : [],
     ),
@@ -137,10 +136,7 @@ async function flawsOfNames(
       ...(held > 0 ? [] : [`${state}:holds`]),
       ...(isFixed && !isReported ? [] : [`${state}:requests`]),
       ...(isFixed ? [] : [`${state}:ids:0`, `${state}:ids:1`]),
-      ...limits.flatMap(({ name, isFixed }) => {
-        const ids = `${state}:limit:${name}`;
-        return isFixed ? (isReported ? [ids] : []) : [`${ids}:0`, `${ids}:1`];
-      }),
+      ...(isReported ? limits.map(({ name }) => `${state}:limit:${name}`) : []),
     ]),
   );
   const isRight = (names: ReadonlySet<string>): boolean =>

@@ -291,7 +291,7 @@ export class KeyAccount {
   #onRequests(name: string, ids: readonly string[], at: number): void {
     // A script sends this command only when it creates a key.
     if (name === 'exists') this.#beginWindow();
-    // The window has ended. By another calendar, the next one may have the same start.
+    // The window has ended.
     if (name === 'rename') this.#approved.clear();
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {

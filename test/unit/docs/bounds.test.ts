@@ -53,7 +53,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [HTTP, 'and %s is cut with a 408'],
     [HTTP, 'a body that does not come is cut in time'],
   ],
-  'the length of a key': [[HTTP, '%s of %i bytes is rejected']],
+  'the length of a key': [[HTTP, 'keys at their bounds']],
   "the length of a group's name": [[HTTP, 'of the key %s with %s is rejected']],
   'keys, embedded': [[HTTP, 'a key without room in the store harms no other']],
   'keys in Redis': [['service/topologies', 'fails checks of new keys, and decides on known keys']],
@@ -63,7 +63,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   'held approvals of a key': [
     [BEHAVIOUR, 'fail a check that does not wait, and leave others alone'],
   ],
-  'the length of a hold': [[HTTP, 'by the setting of the longest one']],
+  'the length of a hold': [[HTTP, 'by rules, which win over the settings']],
   'the hits of a correction': [[HTTP, 'CORRECTION_TOO_LARGE']],
   'the length of a pause': [[HTTP, 'with "%s" is a 400, and changes nothing']],
   'the length of a report of what remains': [[HTTP, 'with "%s" is a 400, and begins no key']],
@@ -81,7 +81,7 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
   ],
   'limits that requests set': [
     [HTTP, 'an override that %s is forbidden to a token with only the scope'],
-    [HTTP, 'of %s is a %d'],
+    [HTTP, '%s=%s is rejected'],
     [HTTP, 'OVERRIDE_TOO_LARGE'],
   ],
   'checks on their way to Redis': [[UNIT, 'is at most 20,000']],

@@ -1,23 +1,13 @@
 import type { InstanceDetail } from '../../../../src/limiter/limiter.js';
 import type { TestApp } from '../../../support/app.js';
-import { PATIENT_STORE } from '../../../support/both-limiters.js';
-import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+import { keyPath } from '../../../support/dashboard/dashboard-page.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
-import { approvedId, begin, ratePath, send } from '../../../support/http-client.js';
+import { begin, ratePath, send } from '../../../support/http-client.js';
 import { bearer } from '../../../support/tokens.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { useApp, useApps } from '../../../support/use-apps.js';
-import { useRedis } from '../../../support/use-redis.js';
 
 const start = useApps();
-const redis = useRedis();
-
-const SLIDING = {
-  name: 'minute',
-  algorithm: 'sliding_window',
-  max_requests_per_window: 9,
-  window_millis: 60_000,
-};
 
 describe('one key in detail', () => {
   let app: TestApp;
@@ -82,61 +72,6 @@ describe('one key in detail', () => {
     expect(millisToWindowEnd).toBeLessThanOrEqual(3_600_000);
   });
 
-  test('has what is held, and how long requests may hold approvals', async () => {
-    await send(app.url, 'POST', ratePath('job'));
-    await send(app.url, 'POST', `${ratePath('job')}?hits=3&holdMillis=60000`);
-
-    expect(await detail('job')).toMatchObject({
-      limits: [{ used: 4 }],
-      held: 3,
-      explained: { requestsCanSet: { holdMillis: 86_400_000 } },
-    });
-    const { explained } = (await detail('tenant-7')) as { explained: { requestsCanSet: object } };
-    expect(explained.requestsCanSet).toEqual({ maxRequests: 50 });
-  });
-
-  test('has its algorithm, beside which requests may not set the length of its windows', async () => {
-    const rule = { key_pattern: 'paced', algorithm: 'token_bucket', burst: 3, limits: [SLIDING] };
-    const paced = await start({}, { rules: [rule] });
-    await send(paced.url, 'POST', ratePath('paced'));
-    const body: unknown = (await send(paced.url, 'GET', keyPath('/ui/data/key', 'paced'))).json();
-    const limits = [
-      { algorithm: { name: 'token_bucket', burst: 3 } },
-      { algorithm: { name: 'sliding_window', steps: 10 } },
-    ];
-    expect(body).toMatchObject({
-      limits,
-      explained: { limits, sources: { algorithm: { by: 'rule', number: 1 } } },
-    });
-    expect(body).not.toHaveProperty('explained.requestsCanSet.windowMillis');
-  });
-
-  test('has the rest of its pause, and whether a request has set the length of its windows', async () => {
-    await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
-    await send(app.url, 'PUT', `${ratePath('job')}?pauseMillis=60000`);
-
-    const body = (await detail('job')) as { pausedMillis: number };
-    expect(body).toMatchObject({
-      overridden: { windowMillis: true },
-      explained: {
-        sources: { windowMillis: { by: 'request' } },
-        requestsCanSet: { windowMillis: 31_622_400_000 },
-      },
-    });
-    expect(body.pausedMillis).toBeGreaterThan(50_000);
-  });
-
-  test('of an unknown key says which limits would apply, and creates no key', async () => {
-    const body = await detail('tenant-8');
-    expect(body).toMatchObject({
-      key: 'tenant-8',
-      found: false,
-      explained: { sources: { maxRequests: { by: 'rule', number: 1, name: 'tenants' } } },
-    });
-    expect(body).not.toHaveProperty('limits');
-    expect((await overviewOf(app.url)).survey.keys).toBe(0);
-  });
-
   test('has the waiters of each replica, without ids that could release their approvals', async () => {
     await send(app.url, 'POST', `${ratePath('job')}?maxRequests=1`);
     const waiting = begin(app.url, 'POST', `${ratePath('job')}?canWait=true`);
@@ -150,31 +85,6 @@ describe('one key in detail', () => {
     expect(body.replicas).toMatchObject([{ replica: body.replica, places: 1 }]);
   });
 
-  test('has no names in a store if it is embedded', async () => {
-    await send(app.url, 'POST', ratePath('job'));
-    expect(await detail('job')).toMatchObject({ names: [] });
-  });
-
-  test.each([
-    '__proto__',
-    'constructor',
-    '..',
-    '.',
-    'a/b?c=d&e#f',
-    ' ',
-    '%zz',
-    '{}%',
-    '\u0000\n',
-    'ключ 🔑',
-    '</script><b>',
-    'x'.repeat(512),
-  ])('accepts any key: %j', async (key) => {
-    await send(app.url, 'POST', keyPath('/ui/try/check', key));
-    expect(await detail(key)).toMatchObject({ key, found: true, limits: [{ used: 1 }] });
-    const { keys } = await overviewOf(app.url, { search: key });
-    expect(keys).toMatchObject([{ key, limits: [{ used: 1 }] }]);
-  });
-
   test.each([
     ['', 'key must be given once'],
     ['?key=a&key=b', 'key must be given once'],
@@ -184,80 +94,12 @@ describe('one key in detail', () => {
     expect([answer.status, answer.json()]).toEqual([400, { error }]);
   });
 
-  test('is rejected for a key that is not UTF-8', async () => {
-    const answer = await send(app.url, 'GET', '/ui/data/key?key=%FF');
-    const error = 'key must be text that UTF-8 can encode';
-    expect([answer.status, answer.json()]).toMatchObject([400, { error }]);
-  });
-
   test('is rejected for a key that is too long', async () => {
     const key = 'x'.repeat(513);
     const answer = await send(app.url, 'GET', keyPath('/ui/data/key', key));
     const error = 'key must be 1 to 512 bytes of UTF-8, not 513';
     expect([answer.status, answer.json()]).toEqual([400, { error, key }]);
   });
-});
-
-test('a key in Redis has its names there', async () => {
-  const KEY_PREFIX = `${uniqueKey()}:`;
-  const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url, KEY_PREFIX });
-  await send(app.url, 'POST', ratePath('job'));
-  const answer = await send(app.url, 'GET', keyPath('/ui/data/key', 'job'));
-  const { names } = answer.json() as Pick<InstanceDetail, 'names'>;
-  expect(names).toContainEqual({ content: 'state', name: `${KEY_PREFIX}{job}` });
-  for (const stored of await redis.client.keys(`${KEY_PREFIX}{job}*`)) {
-    expect(names.map((one) => one.name)).toContain(stored);
-  }
-});
-
-test('a key with further limits has their usage, and the rule that set them', async () => {
-  const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
-  const rule = { key_pattern: 'job', name: 'jobs', limits: [hour] };
-  const app = await start({}, { rules: [rule] });
-  const ask = async () =>
-    (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as Pick<
-      InstanceDetail,
-      'limits'
-    >;
-  const declared = { name: 'hour', counts: 'hits', maximum: 9, windowMillis: 3_600_000 };
-  const explained = {
-    limits: [{ maximum: 100 }, declared],
-    sources: { further: { by: 'rule', number: 1, name: 'jobs' } },
-  };
-  expect(await ask()).toMatchObject({ found: false, explained });
-  await send(app.url, 'POST', `${ratePath('job')}?hits=9`);
-  await send(app.url, 'POST', ratePath('job'));
-  const body = await ask();
-  expect(body).toMatchObject({
-    limits: [{ used: 9 }, { ...declared, used: 9 }],
-    recentDenials: { lastReason: 'limit_reached', lastLimit: 'hour' },
-    explained,
-  });
-  expect(body.limits[1]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
-});
-
-test('a key has the lanes and groups of its rules, whether or not it exists', async () => {
-  const lanes = [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }];
-  const app = await start(
-    {},
-    {
-      rules: [
-        { key_pattern: 'llm', queue: { lanes } },
-        { key_pattern: 'shared', queue: { fair: true, weights: { gold: 4 } } },
-      ],
-    },
-  );
-  const explainedOf = async (key: string): Promise<unknown> => {
-    const body = (await send(app.url, 'GET', keyPath('/ui/data/key', key))).json();
-    return (body as { explained: unknown }).explained;
-  };
-
-  expect(await explainedOf('llm')).toMatchObject({
-    lanes: ['interactive', 'batch'],
-    hasGroups: false,
-  });
-  expect(await explainedOf('shared')).toMatchObject({ lanes: [], hasGroups: true });
-  expect(await explainedOf('plain')).toMatchObject({ lanes: [], hasGroups: false });
 });
 
 test('a key that the caller may not see is not shown', async () => {
@@ -278,34 +120,10 @@ test('a key that the caller may not see is not shown', async () => {
   ]);
 });
 
-describe('trying by hand', () => {
+describe('a check and a release by hand', () => {
   let app: TestApp;
   beforeEach(async () => {
     app = await start({ ADMIN_PORT: '0', WINDOW_MILLIS: '3600000' });
-  });
-
-  test('a check, a wait and a release count like those of clients, also on the admin port', async () => {
-    const url = app.adminUrl;
-    const path = keyPath('/ui/try/check', 'job', { maxRequests: '1' });
-    const first = approvedId(await send(url, 'POST', path));
-    const denied = await send(url, 'POST', path);
-    expect(denied.status).toBe(429);
-    expect(denied.headers['ratelimit-policy']).toBe('"default";q=1;w=3600');
-    expect(denied.json()).toEqual({ error: 'rate limit exceeded', key: 'job' });
-
-    const waiting = begin(url, 'POST', keyPath('/ui/try/check', 'job', { canWait: 'true' }));
-    await untilWaiting(url, 'job', 1);
-    const gone = begin(url, 'POST', keyPath('/ui/try/check', 'job', { canWait: 'true' }));
-    await untilWaiting(url, 'job', 2);
-    gone.disconnect();
-    await untilWaiting(url, 'job', 1);
-    const release = keyPath('/ui/try/release', 'job', { request_id: first });
-    const released = await send(url, 'POST', release);
-    expect([released.status, released.json()]).toEqual([200, { request_id: first }]);
-    approvedId(await waiting.answer);
-
-    expect((await send(url, 'POST', release)).status).toBe(404);
-    expect(await debugState(url, 'job')).toMatchObject({ NumApprovedThisWindow: 1 });
   });
 
   test.each([

@@ -132,36 +132,6 @@ describe('the overview', () => {
     expect((await overviewOf(app.url, { state: 'paused' })).matching).toBe(1);
   });
 
-  test('says which keys are denied, why and since when', async () => {
-    await checkTimes(app.url, 'plain', 6);
-    await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
-    await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
-    const { keys, counts } = await overviewOf(app.url);
-
-    expect(counts.denied).toBe(2);
-    const times = {
-      sinceMillis: expect.any(Number) as unknown,
-      lastMillis: expect.any(Number) as unknown,
-      perSecond: expect.any(Number) as unknown,
-    };
-    const byKey = new Map(keys.map((row) => [row.key, row]));
-    expect(byKey.get('plain')).toMatchObject({
-      denied: 2,
-      recentDenials: {
-        count: 2,
-        byReason: { limit_reached: 2, queue_full: 0 },
-        lastReason: 'limit_reached',
-        isShadow: false,
-        ...times,
-      },
-    });
-    // The contract does not count a full queue as a denial.
-    expect(byKey.get('no-queue')).toMatchObject({
-      denied: 0,
-      recentDenials: { count: 3, byReason: { limit_reached: 0, queue_full: 3 }, ...times },
-    });
-  });
-
   test('lists a key that is newer than the survey as soon as it is denied', async () => {
     await checkTimes(app.url, 'before', 1);
     await overviewOf(app.url);
@@ -171,14 +141,6 @@ describe('the overview', () => {
     expect(survey).toMatchObject({ keys: 2, kept: 2 });
     expect(keysOf(keys)).toEqual(['since', 'before']);
     expect(keys[0]).toMatchObject({ limits: [{ used: 4 }], denied: 1 });
-  });
-
-  test('shows current rows, however old the survey is', async () => {
-    await checkTimes(app.url, 'key', 1);
-    await overviewOf(app.url);
-    await checkTimes(app.url, 'key', 2);
-
-    expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', limits: [{ used: 3 }] }]);
   });
 
   test('finds keys by a part of them, in any case, and a new key by its full name', async () => {

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { calendarOf } from '../../../../src/limiter/limits.js';
 import { parseRules } from '../../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../../src/rules/rules.js';
@@ -10,11 +9,10 @@ import { ratePath, send } from '../../http-client.js';
 import { DEFAULTS } from '../../settings.js';
 import { until } from '../../until.js';
 import type { Fleet, Member } from '../fleet.js';
-import { ALL_KEYS, LONGEST_REPORT_MILLIS, STORE_TIMEOUT_MILLIS } from '../limits.js';
+import { ALL_KEYS, STORE_TIMEOUT_MILLIS } from '../limits.js';
 import type { Random } from '../random.js';
-import { type DeclaredLimits, LimitsInForce } from './limits-in-force.js';
+import { LimitsInForce } from './limits-in-force.js';
 import { asJson, type DeclaredRules, drawRules } from './rules-text.js';
-import { periodAt } from './short-calendars.js';
 
 /** By then a replica has given up a call, and a slow link has delivered it. */
 const CALLS_OVER_MILLIS = STORE_TIMEOUT_MILLIS + 200;
@@ -32,12 +30,10 @@ export class RulesFile {
   readonly path: string;
   readonly limits: LimitsInForce;
   #drawn = 0;
-  #declared: DeclaredLimits;
 
   constructor(folder: string, random: Random) {
     this.path = join(folder, 'rules');
     const first = drawRules(random, this.nextNumber());
-    this.#declared = first.limits;
     this.limits = new LimitsInForce(first.limits);
     writeFileSync(this.path, asJson(first));
   }
@@ -71,8 +67,6 @@ export class RulesFile {
     const digest = digestOf(text);
     await until(() => !fleet.isStarting && fleet.living.every((who) => digestIn(who) === digest));
     await delay(CALLS_OVER_MILLIS);
-    await delay(millisToPeriodEnds(this.#declared));
-    this.#declared = declared.limits;
     await Promise.all(ALL_KEYS.map((key) => this.#isTaken(fleet, key)));
     isEverywhere();
   }
@@ -97,16 +91,6 @@ export class RulesFile {
       });
     }
   }
-}
-
-/** A key keeps the calendar of its own limit until the day, week or month ends, or a report that ends later. */
-function millisToPeriodEnds(limits: DeclaredLimits): number {
-  const now = Date.now();
-  const ends = ALL_KEYS.flatMap((key) => {
-    const calendar = calendarOf(limits[key]!);
-    return calendar ? [periodAt(calendar, now).end + LONGEST_REPORT_MILLIS] : [];
-  });
-  return Math.max(0, ...ends.map((end) => end - now));
 }
 
 function digestOf(text: string): string {

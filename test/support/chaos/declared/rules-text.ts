@@ -1,9 +1,12 @@
 import { stringify } from 'yaml';
 
-import { ALGORITHM_NAMES, algorithmOf } from '../../../../src/limiter/algorithms.js';
-import { CALENDAR_UNITS } from '../../../../src/limiter/calendar/calendar.js';
 import {
-  calendarOf,
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  algorithmOf,
+} from '../../../../src/limiter/algorithms.js';
+import {
+  type Algorithm,
   type LimitInForce,
   type NamedAlgorithm,
   ownLimit,
@@ -21,7 +24,6 @@ import {
 } from '../limits.js';
 import type { Random } from '../random.js';
 import type { DeclaredLimits } from './limits-in-force.js';
-import { LONGEST_MILLIS, TIME_ZONES } from './short-calendars.js';
 
 /** A rule, as the file has it. */
 type Rule = Readonly<Record<string, string | number | boolean | QueueRule | readonly LimitRule[]>>;
@@ -51,16 +53,9 @@ const UNUSUAL_ALGORITHM = 0.25;
 const UNUSUAL_ORDER = 0.2;
 const EACH_LANE = 0.8;
 const STEPS = [2, 10];
-const DEFAULT_TIME_ZONE = 'UTC';
-
-const KINDS = [...ALGORITHM_NAMES, 'calendar'] as const;
-type KindName = (typeof KINDS)[number];
 
 /** A further limit. */
 type NamedLimit = LimitInForce & { readonly name: string };
-
-/** How the approvals of a limit count. */
-type Kind = Pick<LimitInForce, 'algorithm' | 'windowMillis'>;
 
 /**
  * Rules for the keys of the load: one for all, one for each sort of key, and some for single keys, of which the last
@@ -90,18 +85,18 @@ export function drawRules(random: Random, number: number): DeclaredRules {
       const isSingle = random.chance(SINGLE_KEY);
       const maximum = isSingle ? draw() : ofSort;
       const mostHits = sort === 'limited' || sort === 'ordered' ? MOST_HITS : 1;
-      const kind = drawKind(random, WINDOW_MILLIS, [mostHits, maximum], KINDS[i]);
-      declared[key] = ownLimit(kind.windowMillis, maximum, kind.algorithm);
+      const algorithm = drawAlgorithm(random, [mostHits, maximum], ALGORITHM_NAMES[i]);
+      declared[key] = ownLimit(WINDOW_MILLIS, maximum, algorithm);
       rules.push({
         key_pattern: key,
         ...(isSingle && { max_requests_per_window: maximum }),
-        ...algorithmFields(kind.algorithm),
+        ...algorithmFields(algorithm),
       });
     }
   }
   const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => {
     const maximum = draw();
-    return { ...limit, maximum, ...drawKind(random, limit.windowMillis, [MOST_HITS, maximum]) };
+    return { ...limit, maximum, algorithm: drawAlgorithm(random, [MOST_HITS, maximum]) };
   });
   for (const key of KEYS.limited) {
     for (const limit of limits) declared[limitOf(key, limit.name)] = limit;
@@ -138,47 +133,32 @@ function drawOrder(
     .filter(() => random.chance(EACH_LANE))
     .map((name) => ({ name, head_start_millis: Math.round(LANES[name]! / random.whole(1, 2)) }));
   const counted = lanes.slice(0, random.whole(1, 2)).map(({ name }) => name);
-  const kindOfShare = drawKind(random, SHARE.windowMillis, [MOST_HITS, maximum]);
+  const algorithm = drawAlgorithm(random, [MOST_HITS, maximum]);
   if (kind === 'list') return { rule: { queue: {} } };
   if (kind === 'fair' || lanes.length === 0) {
     return { rule: { queue: { fair: true, max_requests_in_queue_per_group: places, weights } } };
   }
   if (!random.chance(FURTHER_LIMIT)) return { rule: { queue: { lanes } } };
-  const share = { ...SHARE, maximum, ...kindOfShare, lanes: counted };
+  const share = { ...SHARE, maximum, algorithm, lanes: counted };
   return { rule: { queue: { lanes }, limits: [limitRule(share)] }, share };
 }
 
-/**
- * @param windowMillis the length of the windows if they are those of no calendar
- * @param bursts the least burst, which is enough for each check, and the greatest
- */
-function drawKind(
+/** @param bursts the least burst, which is enough for each check, and the greatest */
+function drawAlgorithm(
   random: Random,
-  windowMillis: number,
   bursts: readonly [number, number],
-  usual?: KindName,
-): Kind {
-  const other = random.pick(KINDS);
+  usual?: AlgorithmName,
+): Algorithm {
+  const other = random.pick(ALGORITHM_NAMES);
   const name = usual === undefined || random.chance(UNUSUAL_ALGORITHM) ? other : usual;
   const burst = random.whole(...bursts);
-  const steps = random.pick(STEPS);
-  const calendar = { unit: random.pick(CALENDAR_UNITS), timeZone: random.pick(TIME_ZONES) };
-  if (name !== 'calendar') return { algorithm: algorithmOf(name, { steps, burst }), windowMillis };
-  return {
-    algorithm: { name: 'fixed_window', calendar },
-    windowMillis: LONGEST_MILLIS[calendar.unit],
-  };
+  return algorithmOf(name, { steps: random.pick(STEPS), burst });
 }
 
 function algorithmFields(algorithm: NamedAlgorithm): Record<string, string | number> {
-  if (algorithm.name !== 'fixed_window') {
-    const { name, ...parameter } = algorithm;
-    return { algorithm: name, ...parameter };
-  }
-  const { name, calendar } = algorithm;
-  if (!calendar) return { algorithm: name };
-  const { unit, timeZone } = calendar;
-  return { calendar: unit, ...(timeZone !== DEFAULT_TIME_ZONE && { time_zone: timeZone }) };
+  if (algorithm.name === 'fixed_window') return { algorithm: algorithm.name };
+  const { name, ...parameter } = algorithm;
+  return { algorithm: name, ...parameter };
 }
 
 function limitRule(limit: NamedLimit): LimitRule {
@@ -186,7 +166,7 @@ function limitRule(limit: NamedLimit): LimitRule {
   return {
     name,
     ...algorithmFields(algorithm),
-    ...(!calendarOf(limit) && { window_millis: windowMillis }),
+    window_millis: windowMillis,
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
     ...(lanes && { lanes }),
@@ -226,11 +206,6 @@ export function broken(random: Random, declared: DeclaredRules): string {
     text.replace(/"algorithm": "\w+"/, '"algorithm": "fixed_window", "burst": 3'),
     text.replace(/"algorithm": "\w+"/, '"algorithm": "token_bucket", "steps": 2'),
     text.replace(/"algorithm": "\w+"/, '"calendar": "year"'),
-    text.replace(/"algorithm": "\w+"/, '"calendar": "day", "time_zone": "Mars/Olympus"'),
-    text.replace(/"algorithm": "\w+"/, '"calendar": "day", "time_zone": "+05:17"'),
-    text.replace(/"algorithm": "\w+"/, '"calendar": "week", "window_millis": 500'),
-    text.replace(/"algorithm": "\w+"/, '"calendar": "month", "burst": 3'),
-    text.replace(/"algorithm": "\w+"/, '"time_zone": "UTC"'),
     asYaml(declared).replace('name:', 'name'),
     'keys: *unknown',
     '\0',
