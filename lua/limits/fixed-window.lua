@@ -312,7 +312,9 @@ function fixed_window:micros_to_turn(state, call, before, hits, later, later_max
     end
     missing = missing - opens
   end
-  return self:end_after(math.max(0, math.ceil(missing / later_most) - 1), later) * 1000 - call.now_us
+  -- A lower maximum that comes may leave nothing to be had.
+  local windows = missing > 0 and math.ceil(missing / later_most) - 1 or 0
+  return self:end_after(windows, later) * 1000 - call.now_us
 end
 
 -- A window that begins in the future is from before the clock went back. It begins now, with what was approved in it.

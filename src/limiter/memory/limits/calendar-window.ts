@@ -40,8 +40,7 @@ export class CalendarWindow extends Window {
   }
 
   /** From the second window after the current one on, windows count as long as the first. */
-  override millisToMissing(now: number, missing: number, maximum: number): number {
-    const windows = Math.ceil(missing / maximum) - 1;
+  override millisToEndAfter(now: number, windows: number): number {
     if (windows === 0) return this.end - now;
     const { end, nextEnd } = this.calendar.windowAt(this.start);
     return Math.max(nextEnd, this.end) - now + (windows - 1) * (nextEnd - end);

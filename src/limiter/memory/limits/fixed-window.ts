@@ -190,9 +190,10 @@ export class FixedWindow implements CountedLimit {
     const later = laterMaximum ?? most;
     const missing = before + Math.min(this.#takenOf(hits), later) - room;
     const opens = this.#endsReportFirst ? Math.max(0, most - this.used + this.#surplus) - room : 0;
-    return missing <= opens
-      ? this.window.reportedUntil - now
-      : this.window.millisToMissing(now, missing - opens, later, laterMillis);
+    if (this.#endsReportFirst && missing <= opens) return this.window.reportedUntil - now;
+    // A lower maximum that comes may leave nothing to be had.
+    const windows = missing > opens ? Math.ceil((missing - opens) / later) - 1 : 0;
+    return this.window.millisToEndAfter(now, windows, laterMillis);
   }
 
   countsAs(other: Limit): boolean {

@@ -81,12 +81,9 @@ export class Window {
     return this.end + IDLE_WINDOWS * this.length;
   }
 
-  /**
-   * Until the `missing` hits, which the window has too few of, can be had.
-   * @param maximum of each later window, which last `laterMillis`
-   */
-  millisToMissing(now: number, missing: number, maximum: number, laterMillis: number): number {
-    return this.end - now + Math.max(0, Math.ceil(missing / maximum) - 1) * laterMillis;
+  /** Until the window ends that comes so many windows after this one, which last `laterMillis`. */
+  millisToEndAfter(now: number, windows: number, laterMillis: number): number {
+    return this.end - now + windows * laterMillis;
   }
 
   /** Whether a request has set the length of the current window. */
