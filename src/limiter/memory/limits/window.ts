@@ -81,7 +81,7 @@ export class Window {
     return this.end + IDLE_WINDOWS * this.length;
   }
 
-  /** Until the window ends that comes so many windows after this one, which last `laterMillis`. */
+  /** Until the window ends that comes this many windows after this one, if those last `laterMillis`. */
   millisToEndAfter(now: number, windows: number, laterMillis: number): number {
     return this.end - now + windows * laterMillis;
   }
