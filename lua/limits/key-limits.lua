@@ -375,7 +375,8 @@ end
 -- nothing remains.
 function key_limits.take_rest(state, call, hits, list)
   for _, limit in ipairs(state.limits) do
-    if kinds.has_boundary(limit) and limit.counts == 'hits' and kinds.counts_list(limit, list) and not limit:fits(hits) then
+    local has_rest = kinds.has_boundary(limit) and limit.counts == 'hits' and limit:free() > 0
+    if has_rest and kinds.counts_list(limit, list) and not limit:fits(hits) then
       limit:report(state, call, 0)
     end
   end

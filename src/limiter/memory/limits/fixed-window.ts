@@ -160,7 +160,8 @@ export class FixedWindow implements CountedLimit {
   }
 
   takeRest(now: number, hits: number): void {
-    if (this.limit.counts === 'hits' && !this.fits(hits)) this.report(now, { remaining: 0 });
+    const hasRest = this.limit.counts === 'hits' && this.used < this.maximum;
+    if (hasRest && !this.fits(hits)) this.report(now, { remaining: 0 });
   }
 
   takenBy(id: string): number | undefined {
