@@ -39,7 +39,7 @@ describe('the embedded and the Redis limiter', () => {
   }
 
   test('agree on every decision and every state after any sequence of steps', async () => {
-    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(45, 80) });
+    await fc.assert(fc.asyncProperty(anySteps, expectSameOf), { numRuns: extent(45, 350) });
   }, 600_000);
 
   test('agree on reports to fixed windows, between any other steps', async () => {
