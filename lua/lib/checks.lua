@@ -101,8 +101,10 @@ end
 local function count_before(keys, state, call, list, joining)
   local waiting, id = queue.count_waiting(keys, state, call), list and list.id or lists.FIFO
   if state.lists then
-    local count, dead = queue.count_in_list(keys, state, call, id), dead_waiters.begin(keys, state, state.tally, call.now_ms)
-    waiting = math.min(waiting, count - dead:count(id, count))
+    local count = queue.count_in_list(keys, state, call, id)
+    -- Read once for all checks of a batch: those that join come behind them.
+    state.dead_waiters = state.dead_waiters or dead_waiters.begin(keys, state, state.tally, call.now_ms)
+    waiting = math.min(waiting, count - state.dead_waiters:count(id, count))
   elseif list then
     waiting = 0
   end
@@ -232,6 +234,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if decided[id] == verdicts.WAIT_EXPIRED then
       -- The place that has ended may have been the head's.
       serving.serve(keys, state, call)
+      state.dead_waiters = nil
     end
     local list = list_of(batch, i)
     local is_approved = not decided[id] and key_limits.fit(state, hits, list and list.id)

@@ -82,8 +82,8 @@ function in_force.max_of_next_window(state, call, rules)
   end
 end
 
--- Whether rules that come into force with the next window put another kind of own limit, or other further limits, in the place of
--- those in force.
+-- Whether rules that come into force with the next window have an own limit of another kind, or, for `own` false, other further
+-- limits.
 function in_force.replaces(state, rules, own)
   if own then
     return not kinds.is_same(state.own, rules.own)

@@ -474,5 +474,11 @@ describe('queues of several lists', () => {
     const check = { requestId: 'c', canWait: true, maxWaitMillis: 1, list: A };
     expect(await living.peek({ list: A })).toBe('turn in 175000 ms');
     expect(await living.checkBatch([check])).toEqual(['turn in 175000 ms']);
+    await redis.client.config('RESETSTAT');
+    await living.checkBatch(
+      Array.from({ length: 50 }, (_, i) => ({ ...check, requestId: `c${i}` })),
+    );
+    const [, read] = /cmdstat_zrange:calls=(\d+)/.exec(await redis.client.info('commandstats'))!;
+    expect(Number(read)).toBeLessThan(10);
   });
 });
