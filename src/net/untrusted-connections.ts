@@ -6,6 +6,8 @@ import { eventLoop, type Ticks } from '../common/ticks.js';
 export const REQUESTS_PER_TICK = 100;
 /** The most stopped connections that are read again in a tick. */
 const MOST_TURNS = 64;
+/** How many connections that need no turn any more may be left in a line, besides one for each stopped one. */
+const MOST_OUTDATED = 100;
 /** How many rejected requests end a connection on which none was ever accepted. */
 export const MAX_REJECTIONS = 10;
 
@@ -142,6 +144,10 @@ export class UntrustedConnections {
       this.#lines.set(name, line);
     }
     line.add(connection);
+    // New ones of an attacker go before those that have closed meanwhile.
+    if (line.size > MOST_OUTDATED + 2 * this.#stopped.size) {
+      line.keep((one) => this.#stopped.has(one));
+    }
     this.#awaitTick();
   }
 
@@ -199,8 +205,18 @@ class Line {
 
   constructor(private readonly isOfNew: boolean) {}
 
+  get size(): number {
+    return this.#added.length + this.#first.length;
+  }
+
   add(connection: JudgedConnection): void {
     this.#added.push(connection);
+  }
+
+  /** Drops the others. */
+  keep(isKept: (connection: JudgedConnection) => boolean): void {
+    this.#added = this.#added.filter(isKept);
+    this.#first = this.#first.filter(isKept);
   }
 
   take(): JudgedConnection | undefined {
