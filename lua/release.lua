@@ -16,7 +16,7 @@ local past_requests = require 'lib/past-requests'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local function withdraw_unclaimed(keys, state, call, record)
-  local ids = { record.request_id }
+  local ids = { record.requestId }
   approvals.release(keys, state, call, ids, true)
   unclaimed_approvals.end_released(state, record)
   past_requests.remember(keys, state, call, ids)

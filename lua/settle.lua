@@ -66,7 +66,7 @@ end
 -- Whether a waiter has an older place than its request, which another check has brought back after Redis had lost its memory.
 local function is_older(record, waiter)
   return record and record.is == named_requests.WAITING and waiter.ticket < record.ticket
-    and waiter.hits == record.hits and waiter.hold == record.hold
+    and waiter.hits == record.hits and waiter.holdMillis == record.holdMillis
 end
 
 -- Why the wait of a check has ended without an approval of its own, if its caller has chosen its id; nil if it has not.
@@ -81,22 +81,22 @@ local function reason_of_end(keys, waiter, record, lapses, newest)
     return 'taken_over'
   end
   -- Its record is lost, or a version without records has approved it.
-  local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.request_id)[1] == 0
+  local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.requestId)[1] == 0
   return was_withdrawn and 'withdrawn' or nil
 end
 
 -- Whether Redis has lost the state that counted an approval of which nobody was told, or its hold: nothing is left of it then.
 -- `state`: nil if there is none. `lapses`: from `approvals.find`.
 local function is_lost(keys, state, waiter, record, lapses)
-  if not waiter.keep or (record and record.is == named_requests.APPROVED) then
+  if not waiter.keepMillis or (record and record.is == named_requests.APPROVED) then
     return false
   end
-  return not state or (lapses ~= math.huge and not holds.read(keys, state, waiter.request_id))
+  return not state or (lapses ~= math.huge and not holds.read(keys, state, waiter.requestId))
 end
 
 -- The claim of a waiter that was approved before, with how long its approval is held. `lapses`: from `approvals.find`.
 local function approved_claim(call, waiter, lapses)
-  local claim = named_requests.claim(waiter.request_id, waiter.owner)
+  local claim = named_requests.claim(waiter.requestId, waiter.owner)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
 end
 
@@ -104,7 +104,7 @@ end
 -- request. `waiters`: with these, as asked about.
 local function move_to_older_places(keys, state, call, waiters)
   for _, waiter in ipairs(waiters) do
-    local record = named_requests.find(keys, waiter.request_id)
+    local record = named_requests.find(keys, waiter.requestId)
     if is_older(record, waiter) and recovery.is_older_than_key(keys, state, waiter.ticket) then
       queue.move(keys, state, call, record, waiter)
       state.made_room = true
@@ -115,7 +115,7 @@ end
 -- Gives requests that belong to earlier checks to these. `records`: of the requests, by the ids.
 local function take_from_earlier(keys, state, call, waiters, records)
   for _, waiter in ipairs(waiters) do
-    local record = records[waiter.request_id]
+    local record = records[waiter.requestId]
     if record.is == named_requests.WAITING then
       queue.take_over(keys, state, call, record, waiter)
     else
@@ -129,9 +129,9 @@ end
 local function restore_records(keys, state, call, waiters, approved)
   local granted, plain = {}, {}
   for _, waiter in ipairs(waiters) do
-    local _, millis = holds.read(keys, state, waiter.request_id)
+    local _, millis = holds.read(keys, state, waiter.requestId)
     -- It is kept for its caller, and not yet as was asked for.
-    local is_granted = waiter.keep and approved[waiter.request_id] ~= math.huge and millis ~= waiter.hold
+    local is_granted = waiter.keepMillis and approved[waiter.requestId] ~= math.huge and millis ~= waiter.holdMillis
     table.insert(is_granted and granted or plain, waiter)
   end
   named_requests.write(keys, state, call, named_requests.GRANTED, granted)
@@ -150,8 +150,8 @@ local function run(KEYS, ARGV)
       string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)%^?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
-      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, hold = tonumber(hold), keep = tonumber(keep),
-      max_wait = tonumber(max_wait), holder = holder ~= '' and holder or nil,
+      requestId = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, holdMillis = tonumber(hold), keepMillis = tonumber(keep),
+      maxWaitMillis = tonumber(max_wait), holder = holder ~= '' and holder or nil,
       list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
@@ -163,7 +163,7 @@ local function run(KEYS, ARGV)
   local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
   local heard, unheard, approved_before, unrecorded, later, older = {}, {}, {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
-    local id = waiter.request_id
+    local id = waiter.requestId
     local lapses, record = approved[id], waiter.owner and records[id]
     local is_later = waiter.owner and takes_from_earlier(call, record, waiter, newest[id])
     local reason = waiter.owner and not is_later and reason_of_end(keys, waiter, record, lapses, newest[id])
@@ -181,8 +181,8 @@ local function run(KEYS, ARGV)
   local state, idle = instance.open(keys, call, stored.read(keys.state))
   local was_lost = not state and not idle
   for _, waiter in ipairs(approved_before) do
-    local record = waiter.owner and records[waiter.request_id]
-    local lapses = approved[waiter.request_id]
+    local record = waiter.owner and records[waiter.requestId]
+    local lapses = approved[waiter.requestId]
     if is_lost(keys, state, waiter, record, lapses) then
       unheard[#unheard + 1] = waiter
     else
@@ -234,7 +234,7 @@ local function run(KEYS, ARGV)
   reply[8] = replicas.places_of_caller(tally, call)
   reply[10] = #missing
   for _, waiter in ipairs(missing) do
-    reply[#reply + 1] = named_requests.claim(waiter.request_id, waiter.owner)
+    reply[#reply + 1] = named_requests.claim(waiter.requestId, waiter.owner)
   end
   return append(append(reply, heard), state.granted or {})
 end

@@ -53,7 +53,7 @@ end
 -- Whether there is the approval that a check with the id would get, or, without a record, one that counts.
 local function is_approved(keys, state, id, record, left)
   if record then
-    local is_held = record.hold ~= nil or record.is == named_requests.GRANTED
+    local is_held = record.holdMillis ~= nil or record.is == named_requests.GRANTED
     return record.is ~= named_requests.RELEASED and (left ~= nil or not is_held)
   end
   return left ~= nil or (state ~= nil and key_limits.taken_by(keys, state, id) ~= nil)

@@ -40,7 +40,7 @@ function approvals.add(keys, state, call, ids, terms)
     return
   end
   for i, id in ipairs(ids) do
-    local hits, hold, lane = terms[i].hits, terms[i].hold, lists.lane_of(terms[i].list)
+    local hits, hold, lane = terms[i].hits, terms[i].holdMillis, lists.lane_of(terms[i].list)
     if hold then
       holds.add(keys, state, call, id, hits, hold, terms[i].holder, lane)
     else

@@ -168,8 +168,8 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
       if reply > verdicts.APPROVED then
         local owner = owner_of(call, batch, i)
         joining[#joining + 1] = {
-          request_id = id, ticket = reply, hits = hits, hold = hold, holder = holder, keep = keep_of(batch, i), owner = owner,
-          list = list, max_wait = longest_wait,
+          requestId = id, ticket = reply, hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i), owner = owner,
+          list = list, maxWaitMillis = longest_wait,
         }
         if owner then
           known_requests.begin(keys, id)
@@ -213,8 +213,8 @@ local function named_check(call, batch, i)
   local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
   local longest_wait = longest_waits and longest_waits[i]
   return {
-    request_id = batch.ids[i], owner = owner, hits = hits, hold = hold, holder = holder, keep = keep_of(batch, i),
-    max_wait = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
+    requestId = batch.ids[i], owner = owner, hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i),
+    maxWaitMillis = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
     has_no_place = waits == WAITS_WITHOUT_PLACE,
   }
 end
@@ -242,7 +242,7 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
-      approvals.add(keys, state, call, { id }, { { hits = hits, hold = hold, holder = holder, list = list } })
+      approvals.add(keys, state, call, { id }, { { hits = hits, holdMillis = hold, holder = holder, list = list } })
       lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then
         -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.

@@ -78,7 +78,7 @@ function holders.join_queue(keys, state, waiters)
   local new = {}
   for _, waiter in ipairs(waiters) do
     if waiter.holder then
-      new[#new + 1], new[#new + 2] = waiter.request_id, waiter.holder
+      new[#new + 1], new[#new + 2] = waiter.requestId, waiter.holder
     end
   end
   if #new > 0 then
@@ -94,7 +94,7 @@ function holders.resolve(keys, state, waiters)
   end
   local ids = {}
   for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.request_id
+    ids[i] = waiter.requestId
   end
   for i, holder in ipairs(chunks.list('HMGET', waiting_name(keys), ids)) do
     waiters[i].holder = holder or nil

@@ -20,19 +20,19 @@ end
 -- Ends the wait of a check that another has taken over, or that a release has withdrawn: a wake tells its replica.
 function known_requests.end_wait(state, record, why)
   state.ended = state.ended or {}
-  state.ended[#state.ended + 1] = named_requests.claim(record.request_id, record.owner) .. '!' .. why
+  state.ended[#state.ended + 1] = named_requests.claim(record.requestId, record.owner) .. '!' .. why
 end
 
 -- Withdraws a request that waits.
 function known_requests.withdraw(keys, state, call, record, why)
-  queue.withdraw(keys, state, call, { record.request_id }, record.replica_id)
-  past_requests.remember(keys, state, call, { record.request_id })
+  queue.withdraw(keys, state, call, { record.requestId }, record.replica_id)
+  past_requests.remember(keys, state, call, { record.requestId })
   known_requests.end_wait(state, record, why)
 end
 
 -- Whether the longest wait of a request is over. While its place is kept, that begins with its ticket.
 local function has_waited_too_long(call, check, record)
-  return check.keep and check.max_wait and call.now_ms - math.floor(record.ticket / 1000) >= check.max_wait
+  return check.keepMillis and check.maxWaitMillis and call.now_ms - math.floor(record.ticket / 1000) >= check.maxWaitMillis
 end
 
 local function take_place(keys, state, call, check, record)
@@ -54,7 +54,7 @@ end
 -- Whether an approval was released, or its hold has lapsed. `record`: of its request.
 local function is_over(keys, state, record)
   return record.is == named_requests.RELEASED
-    or (record.is == named_requests.APPROVED and record.hold and not holds.read(keys, state, record.request_id))
+    or (record.is == named_requests.APPROVED and record.holdMillis and not holds.read(keys, state, record.requestId))
 end
 
 -- A check claims the approval that is kept for its request.
@@ -73,29 +73,29 @@ local function was_taken_over(call, check, record)
   return call.is_sent_again and is_undecided and record.owner ~= check.owner
 end
 
--- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: request_id, hits, hold, holder,
--- keep, owner, max_wait, can_wait and has_no_place. It gets `list_of_place` with a place that it has taken over.
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, holder,
+-- keepMillis, owner, maxWaitMillis, can_wait and has_no_place. It gets `list_of_place` with a place that it has taken over.
 function known_requests.answer(keys, state, call, check)
-  local record = named_requests.find(keys, check.request_id)
+  local record = named_requests.find(keys, check.requestId)
   if record and unclaimed_approvals.is_lost(keys, state, record) then
     unclaimed_approvals.forget_lost(keys, state, record)
     return nil
   end
-  if not record and is_approved_without_record(keys, state, check.request_id) then
+  if not record and is_approved_without_record(keys, state, check.requestId) then
     record = {
-      request_id = check.request_id, is = named_requests.APPROVED, hits = check.hits, hold = check.hold,
+      requestId = check.requestId, is = named_requests.APPROVED, hits = check.hits, holdMillis = check.holdMillis,
       holder = check.holder,
     }
   elseif not record then
     return nil
-  elseif record.hold then
-    record.holder = holders.of(keys, state, check.request_id, record.is == named_requests.WAITING)
+  elseif record.holdMillis then
+    record.holder = holders.of(keys, state, check.requestId, record.is == named_requests.WAITING)
   end
   if was_taken_over(call, check, record) then
     return verdicts.TAKEN_OVER
   elseif record.hits ~= check.hits then
     return verdicts.OTHER_HITS
-  elseif record.hold ~= check.hold then
+  elseif record.holdMillis ~= check.holdMillis then
     return verdicts.OTHER_HOLD
   elseif is_over(keys, state, record) then
     return verdicts.ID_USED

@@ -25,15 +25,15 @@ local function count_served(state, call, served, left)
     held_before[i] = limit:held(state)
   end
   for _, waiter in ipairs(served) do
-    local held_millis = waiter.keep or waiter.hold
+    local held_millis = waiter.keepMillis or waiter.holdMillis
     if held_millis then
       local lapses = call.now_ms + held_millis
       local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
       holds.note_held(state, waiter.hits, 1, lists.lane_of(waiter.list))
       holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
     end
-    if waiter.keep then
-      unclaimed_approvals.note(state, waiter.hold)
+    if waiter.keepMillis then
+      unclaimed_approvals.note(state, waiter.holdMillis)
     end
   end
   for i, limit in ipairs(state.limits) do

@@ -75,17 +75,17 @@ local function parse(id, text)
   local outcome, hits, hold, keep, max_wait, owner = string.match(text, '^(%a*):?(%d+):(%d+)%+?(%d*)%^?(%d*):(.*)$')
   keep = tonumber(keep)
   return {
-    request_id = id, is = outcome == '' and WAITING or outcome, hits = tonumber(hits),
-    hold = tonumber(hold) > 0 and tonumber(hold) or nil, keep = keep, max_wait = tonumber(max_wait),
+    requestId = id, is = outcome == '' and WAITING or outcome, hits = tonumber(hits),
+    holdMillis = tonumber(hold) > 0 and tonumber(hold) or nil, keepMillis = keep, maxWaitMillis = tonumber(max_wait),
     owner = owner, replica_id = replica_of(owner, keep),
   }
 end
 
 local function format(is, request)
   local outcome = is == WAITING and '' or is .. ':'
-  local keep = request.keep and '+' .. digits(request.keep) or ''
-  local max_wait = is == WAITING and request.keep and request.max_wait and '^' .. digits(request.max_wait) or ''
-  return outcome .. digits(request.hits) .. ':' .. digits(request.hold or 0) .. keep .. max_wait .. ':' .. request.owner
+  local keep = request.keepMillis and '+' .. digits(request.keepMillis) or ''
+  local max_wait = is == WAITING and request.keepMillis and request.maxWaitMillis and '^' .. digits(request.maxWaitMillis) or ''
+  return outcome .. digits(request.hits) .. ':' .. digits(request.holdMillis or 0) .. keep .. max_wait .. ':' .. request.owner
 end
 
 -- Finds what a hash has of ids: their records, or nil. Returns the ids of which it has none.
@@ -152,8 +152,8 @@ local function note_change(state, call)
   more.set(state, 'named', math.max(state.named, until_ms))
 end
 
--- Writes the records of requests, which may have had others. `is`: what becomes of them all. `requests`: of each request_id,
--- hits, hold, keep, max_wait and owner.
+-- Writes the records of requests, which may have had others. `is`: what becomes of them all. `requests`: of each requestId,
+-- hits, holdMillis, keepMillis, maxWaitMillis and owner.
 function named_requests.write(keys, state, call, is, requests)
   if #requests == 0 then
     return
@@ -162,8 +162,8 @@ function named_requests.write(keys, state, call, is, requests)
   local name = names[POSITIONS[is]]
   local ids, records = {}, {}
   for i, request in ipairs(requests) do
-    ids[i] = request.request_id
-    records[2 * i - 1], records[2 * i] = request.request_id, format(is, request)
+    ids[i] = request.requestId
+    records[2 * i - 1], records[2 * i] = request.requestId, format(is, request)
   end
   for _, other in ipairs(names) do
     if other ~= name then
@@ -193,7 +193,7 @@ function named_requests.forget_waiting(keys, state, ids)
   end
 end
 
--- Gives waiters, a list of { request_id, replica_id }, the owners in their records, the ids under which their places count,
+-- Gives waiters, a list of { requestId, replica_id }, the owners in their records, the ids under which their places count,
 -- for how many ms these are kept, and how long they wait at most.
 function named_requests.resolve(keys, state, waiters)
   if state.named == 0 or #waiters == 0 then
@@ -201,13 +201,13 @@ function named_requests.resolve(keys, state, waiters)
   end
   local ids = {}
   for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.request_id
+    ids[i] = waiter.requestId
   end
   for i, text in ipairs(chunks.list('HMGET', records_name(keys), ids)) do
     local record = parse(ids[i], text)
     if record then
       waiters[i].owner, waiters[i].replica_id = record.owner, record.replica_id
-      waiters[i].keep, waiters[i].max_wait = record.keep, record.max_wait
+      waiters[i].keepMillis, waiters[i].maxWaitMillis = record.keepMillis, record.maxWaitMillis
     end
   end
 end
@@ -221,12 +221,12 @@ function named_requests.leave_queue(keys, state, call, waiters)
   local gone, outcomes, granted = {}, {}, {}
   for _, waiter in ipairs(waiters) do
     if waiter.owner then
-      gone[#gone + 1] = waiter.request_id
+      gone[#gone + 1] = waiter.requestId
     end
     if waiter.owner and waiter.is_approved then
-      local records = waiter.keep and granted or outcomes
-      records[#records + 1] = waiter.request_id
-      records[#records + 1] = format(waiter.keep and GRANTED or APPROVED, waiter)
+      local records = waiter.keepMillis and granted or outcomes
+      records[#records + 1] = waiter.requestId
+      records[#records + 1] = format(waiter.keepMillis and GRANTED or APPROVED, waiter)
     end
   end
   if #outcomes > 0 or #granted > 0 then
@@ -265,7 +265,7 @@ end
 function named_requests.forget_granted(keys, records)
   local ids = {}
   for i, record in ipairs(records) do
-    ids[i] = record.request_id
+    ids[i] = record.requestId
   end
   chunks.call('HDEL', granted_name(keys), ids)
 end

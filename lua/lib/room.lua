@@ -38,7 +38,7 @@ end
 -- when any has more or a hold may begin. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what
 -- limits count it.
 local function at_for(state, call, waiter)
-  local lacking_until, more_at = nil, waiter.hold and are_holds_full(state) and held.first_lapse(state) or math.huge
+  local lacking_until, more_at = nil, waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
   for _, limit in ipairs(state.limits) do
     if kinds.counts_list(limit, waiter.list and waiter.list.id) then
       local time = limit:room_at(state, waiter.hits)

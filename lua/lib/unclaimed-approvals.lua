@@ -27,24 +27,24 @@ end
 
 -- It is kept for nobody any more.
 local function note_end(state, record)
-  count(state, record.hold, -1)
+  count(state, record.holdMillis, -1)
 end
 
 -- Whether somebody has removed the state that counts an approval, or its hold. A check must not take what nothing counts.
 function unclaimed_approvals.is_lost(keys, state, record)
-  return record.is == named_requests.GRANTED and holds.read(keys, state, record.request_id) == nil
+  return record.is == named_requests.GRANTED and holds.read(keys, state, record.requestId) == nil
 end
 
 -- Forgets an approval that is lost.
 function unclaimed_approvals.forget_lost(keys, state, record)
   note_end(state, record)
-  named_requests.forget(keys, { record.request_id })
+  named_requests.forget(keys, { record.requestId })
 end
 
 -- An approval becomes what was asked for: it counts in the present windows, or is held from now on. It has counted as a held
 -- one, so that nothing exceeds a maximum. `owner`: of the check that claims it.
 function unclaimed_approvals.claim(keys, state, call, record, owner)
-  local id, hits, hold = record.request_id, record.hits, record.hold
+  local id, hits, hold = record.requestId, record.hits, record.holdMillis
   if hold then
     holds.renew(keys, state, call, id, hold, nil, math.huge)
   else
@@ -53,7 +53,7 @@ function unclaimed_approvals.claim(keys, state, call, record, owner)
     holds.release(keys, state, id)
   end
   note_end(state, record)
-  local claimed = { request_id = id, hits = hits, hold = hold, owner = owner }
+  local claimed = { requestId = id, hits = hits, holdMillis = hold, owner = owner }
   named_requests.write(keys, state, call, named_requests.APPROVED, { claimed })
 end
 
@@ -79,7 +79,7 @@ end
 function unclaimed_approvals.end_lapsed(keys, state, ids)
   local lapsed = find_lapsed(keys, state, ids)
   for _, record in ipairs(lapsed) do
-    key_limits.give_back(keys, state, record.request_id, true, true)
+    key_limits.give_back(keys, state, record.requestId, true, true)
     note_end(state, record)
     unclaimed_approvals.note_lapse(state)
   end
@@ -94,7 +94,7 @@ end
 -- The same for a call that only looks: its limits remove no ids.
 function unclaimed_approvals.leave_out_lapsed(keys, state, ids)
   for _, record in ipairs(find_lapsed(keys, state, ids)) do
-    key_limits.give_back(keys, state, record.request_id, true, true)
+    key_limits.give_back(keys, state, record.requestId, true, true)
     note_end(state, record)
   end
 end

@@ -37,9 +37,9 @@ end
 -- `ticket`: as a text.
 function entries.format(ticket, waiter, replica_id)
   local hits = waiter.hits == 1 and '' or '*' .. digits(waiter.hits)
-  local hold = waiter.hold and '~' .. digits(waiter.hold) or ''
+  local hold = waiter.holdMillis and '~' .. digits(waiter.holdMillis) or ''
   local parameter = waiter.list and '^' .. digits(waiter.list.parameter) or ''
-  return ticket .. ':' .. waiter.request_id .. hits .. hold .. parameter .. '@' .. replica_id
+  return ticket .. ':' .. waiter.requestId .. hits .. hold .. parameter .. '@' .. replica_id
 end
 
 return entries

@@ -20,7 +20,7 @@ local heads = {}
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
 
--- Reads entries: a list of { text, ticket, request_id, replica_id, hits, hold, keep, max_wait, owner, list, is_waiting }.
+-- Reads entries: a list of { text, ticket, requestId, replica_id, hits, holdMillis, keepMillis, maxWaitMillis, owner, list, is_waiting }.
 -- `list`: nil without a lane or a group.
 -- `has_withdrawn`: there may be withdrawn entries, or one entry twice.
 function heads.read_entries(keys, state, texts, has_withdrawn)
@@ -28,7 +28,7 @@ function heads.read_entries(keys, state, texts, has_withdrawn)
   for i, text in ipairs(texts) do
     local ticket, request_id, replica_id, hits, hold, list, parameter = entries.split(text)
     read[i] = {
-      text = text, ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, hold = hold,
+      text = text, ticket = ticket, requestId = request_id, replica_id = replica_id, hits = hits, holdMillis = hold,
       list = parameter and { id = list, parameter = parameter }, is_waiting = true,
     }
     ids[i] = request_id
@@ -59,7 +59,7 @@ end
 -- that says which lists wait on behind it: those that a limit counts in which it lacks room. An approval that is held only
 -- for the caller of a kept place takes no hold, but its id has to be kept when it is claimed.
 function heads.stops_of(state, left, entry)
-  local is_held = entry.hold ~= nil
+  local is_held = entry.holdMillis ~= nil
   if is_held and left.holds <= 0 then
     return turn_walk.all
   end
@@ -95,10 +95,10 @@ end
 
 -- What the approval of a waiter takes. The approval of a kept place is kept for its caller first.
 local function terms_of(entry)
-  if not entry.keep then
+  if not entry.keepMillis then
     return entry
   end
-  return { request_id = entry.request_id, hits = entry.hits, hold = entry.keep, list = entry.list }
+  return { requestId = entry.requestId, hits = entry.hits, holdMillis = entry.keepMillis, list = entry.list }
 end
 
 -- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
@@ -125,14 +125,14 @@ function heads.take(keys, state, call, room, most, approve)
       taken = taken + 1
     end
     if not stops and entry.is_waiting then
-      gone[#gone + 1], left[#left + 1] = entry.request_id, entry
+      gone[#gone + 1], left[#left + 1] = entry.requestId, entry
       entry.is_approved = counts
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
     end
     if counts and not stops then
-      ids[#ids + 1], claims[#claims + 1] = entry.request_id, named_requests.claim(entry.request_id, entry.owner)
+      ids[#ids + 1], claims[#claims + 1] = entry.requestId, named_requests.claim(entry.requestId, entry.owner)
       terms[#terms + 1] = terms_of(entry)
-      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].hold ~= nil
+      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].holdMillis ~= nil
     end
   end
   if has_terms then
@@ -140,8 +140,8 @@ function heads.take(keys, state, call, room, most, approve)
   end
   approve(ids, (has_terms or state.lists) and terms or nil, claims)
   for _, waiter in ipairs(left) do
-    if waiter.is_approved and waiter.keep then
-      unclaimed_approvals.note(state, waiter.hold)
+    if waiter.is_approved and waiter.keepMillis then
+      unclaimed_approvals.note(state, waiter.holdMillis)
     end
   end
   named_requests.leave_queue(keys, state, call, left)
@@ -158,7 +158,7 @@ end
 
 -- Whether a kept place has outlived its longest wait, and its replica too, which would have ended it. `waiter`: an entry or a record.
 function heads.has_waited_too_long(tally, waiter, now_ms)
-  return waiter.max_wait ~= nil and now_ms - math.floor(tonumber(waiter.ticket) / 1000) >= waiter.max_wait
+  return waiter.maxWaitMillis ~= nil and now_ms - math.floor(tonumber(waiter.ticket) / 1000) >= waiter.maxWaitMillis
     and replicas.own_lease_ends(replicas.of(tally, waiter.replica_id)) <= now_ms
 end
 

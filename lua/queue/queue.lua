@@ -160,12 +160,12 @@ local function remove_dead(keys, state, now_ms, list)
   end
   for i, text in ipairs(list and lists.all_of(keys, list) or lists.all(keys)) do
     local _, request_id, replica_id = entries.split(text)
-    waiters[i] = { request_id = request_id, replica_id = replica_id }
+    waiters[i] = { requestId = request_id, replica_id = replica_id }
   end
   named_requests.resolve(keys, state, waiters)
   for _, waiter in ipairs(waiters) do
     if not replicas.is_alive(replicas.of(tally, waiter.replica_id), now_ms) then
-      dead[#dead + 1] = waiter.request_id
+      dead[#dead + 1] = waiter.requestId
       replicas.add_places(tally, waiter.replica_id, -1, now_ms)
     end
   end
@@ -261,11 +261,11 @@ function queue.join(keys, state, call, waiters)
     begin_lists(keys, state)
   end
   for _, waiter in ipairs(waiters) do
-    local ticket, id = entries.format_ticket(waiter.ticket), replicas.id_of(call.replica, waiter.keep)
+    local ticket, id = entries.format_ticket(waiter.ticket), replicas.id_of(call.replica, waiter.keepMillis)
     -- Has its lease renewed below.
     replicas.of(tally, id)
     tickets[id] = tickets[id] or {}
-    table.insert(tickets[id], waiter.request_id)
+    table.insert(tickets[id], waiter.requestId)
     table.insert(tickets[id], lists.format_waiting(ticket, waiter.list))
     local entry = entries.format(ticket, waiter, id)
     new[#new + 1] = state.lists and (waiter.list and waiter.list.id or lists.FIFO) .. ' ' .. entry or entry
@@ -293,7 +293,7 @@ end
 function queue.without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.request_id
+    ids[i] = waiter.requestId
   end
   local first = 0
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
@@ -353,7 +353,7 @@ end
 function queue.take_over(keys, state, call, record, check)
   local tally = queue.read(keys, state, call)
   replicas.add_places(tally, record.replica_id, -1, call.now_ms)
-  replicas.add_places(tally, replicas.id_of(call.replica, check.keep), 1, call.now_ms)
+  replicas.add_places(tally, replicas.id_of(call.replica, check.keepMillis), 1, call.now_ms)
   queue.renew_lease(state, tally, call)
   named_requests.write(keys, state, call, named_requests.WAITING, { check })
 end
@@ -363,9 +363,9 @@ end
 function queue.move(keys, state, call, record, waiter)
   local tally = queue.read(keys, state, call)
   local lease_ends = replicas.of(tally, record.replica_id).lease_ends
-  queue.withdraw(keys, state, call, { record.request_id }, record.replica_id)
+  queue.withdraw(keys, state, call, { record.requestId }, record.replica_id)
   queue.rejoin(keys, state, call, { waiter })
-  replicas.add_places(tally, replicas.id_of(call.replica, waiter.keep), -1, call.now_ms)
+  replicas.add_places(tally, replicas.id_of(call.replica, waiter.keepMillis), -1, call.now_ms)
   replicas.of(tally, record.replica_id).lease_ends = lease_ends
   replicas.add_places(tally, record.replica_id, 1, call.now_ms)
   named_requests.write(keys, state, call, named_requests.WAITING, { record })
