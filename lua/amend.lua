@@ -1,7 +1,7 @@
 -- Changes the hits of an approval that still counts, renews its hold, or both, and serves the queue if that makes room.
 -- More hits may exceed the maximum: then nobody is approved until there is room again.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id, 8 its hits from now on, or '', 9 the length of its hold in ms from now on, or ''
@@ -16,7 +16,8 @@ local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local change = require 'lib/change'
 local holds = require 'lib/holds'
-local named_requests = require 'lib/named-requests'
+local key_limits = require 'limits/key-limits'
+local requests = require 'lib/requests'
 
 local REPLY = { OF_WINDOW = -1, NOT_FOUND = -2, HOLD_TOO_LONG = -3, TOO_MANY_HITS = -4 }
 -- More is no estimate that was too low, and would close the key for everybody.
@@ -26,20 +27,21 @@ local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
   return change.apply(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
-    if #named_requests.find_granted(keys, state, { id }) > 0 then
+    local request = state.has_more and requests.find(keys, state, id)
+    if request and requests.is_undecided(request) then
       -- Nobody has got the approval yet.
       return REPLY.NOT_FOUND
     end
+    local is_held = request and request.state == requests.HELD
     local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
-      local before = approvals.hits_of(keys, state, id)
+      local before = is_held and holds.hits_of(request) or key_limits.taken_by(keys, state, id)
       if before and hits > before then
         return REPLY.TOO_MANY_HITS - math.max(most, before)
       end
     end
-    local millis_left = holds.renew(keys, state, call, id, hold, hits, longest_hold)
-    if millis_left ~= nil then
-      return millis_left or REPLY.HOLD_TOO_LONG
+    if is_held then
+      return holds.renew(keys, state, call, request, hold, hits, longest_hold) or REPLY.HOLD_TOO_LONG
     end
     local is_amended = hits and not hold and approvals.amend(keys, state, call, id, hits)
     return is_amended and REPLY.OF_WINDOW or REPLY.NOT_FOUND

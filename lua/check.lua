@@ -1,7 +1,7 @@
 -- Decides checks in batches, one batch for each key, and each batch in the order of its checks:
 -- approves, denies or queues.
 --
--- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. A name costs Redis more
+-- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests. A name costs Redis more
 --       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
 --       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8.
 --       None if the names are in several slots of a cluster

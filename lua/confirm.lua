@@ -1,7 +1,7 @@
 -- Claims the approvals that are kept for the callers of kept places, of several limiter keys, since these callers are about to
 -- be told. From then on they count as was asked for: in the present windows, or with holds of their own, which begin now.
 --
--- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
@@ -13,39 +13,40 @@
 --       which the key failed. The first key has a reply at least. Keys after those that take long have none, and are left to the
 --       next call (lib/weight)
 
+local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_claims = require 'lib/key-claims'
 local limits_text = require 'lib/limits-text'
-local named_requests = require 'lib/named-requests'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local CLAIMED, NOT_CLAIMED = '1', '0'
 
--- `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
-local function confirm_one(keys, state, call, record, owner)
-  if not record or record.owner ~= owner or (state and unclaimed_approvals.is_lost(keys, state, record)) then
+-- `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
+local function confirm_one(keys, state, call, request, owner)
+  if not request or request.owner ~= owner then
     return NOT_CLAIMED
-  elseif state and record.is == named_requests.GRANTED then
-    unclaimed_approvals.claim(keys, state, call, record, owner)
+  elseif state and request.state == requests.UNCLAIMED then
+    holds.claim(keys, state, call, request, owner)
     return CLAIMED
   end
   -- It is approved already if the call is sent again.
-  return record.is == named_requests.APPROVED and CLAIMED or NOT_CLAIMED
+  local is_approved = request.state == requests.APPROVED or request.state == requests.HELD
+  return is_approved and CLAIMED or NOT_CLAIMED
 end
 
 local function confirm(call, keys, claims)
-  named_requests.require_names(keys)
+  requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
   local ids, owners, replies = {}, {}, {}
   for i, claim in ipairs(claims) do
     ids[i], owners[i] = key_claims.parse(call, claim)
   end
-  local records = named_requests.find_all(keys, ids)
+  local found = requests.find_all(keys, state, ids)
   for i, id in ipairs(ids) do
-    replies[i] = confirm_one(keys, state, call, records[id], owners[i])
+    replies[i] = confirm_one(keys, state, call, found[id], owners[i])
   end
   if not state then
     return { table.concat(replies) }

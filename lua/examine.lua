@@ -1,7 +1,7 @@
 -- Everything about one key as of now: what `inspect` says of it, its window, what requests have set, and which waiters
 -- it has on which replicas. Writes nothing. Waiters of dead replicas do not count, and are not named.
 --
--- KEYS  1 state, 2 queue, 3 waiting, 4 replicas
+-- KEYS  1 state, 2 queue, 3 records, 4 replicas
 -- ARGV  1 how many waiters to name at most, 2 how many lists
 -- Reply a list: empty if there is no such key, else the names and values of inspect.lua, and after them:
 --         window_is_set     1 if a request has set the length of the window, or of the next one, else 0
@@ -62,7 +62,7 @@ local function replicas_of(tally, now_ms)
 end
 
 local function run(KEYS, ARGV)
-  local keys = { state = KEYS[1], queue = KEYS[2], waiting = KEYS[3], replicas = KEYS[4] }
+  local keys = { state = KEYS[1], queue = KEYS[2], records = KEYS[3], replicas = KEYS[4] }
   local now_us = now.micros()
   local now_ms = math.floor(now_us / 1000)
   local state, tally, waiting = look.at(keys, now_us)

@@ -1,60 +1,42 @@
 -- The held approvals of a key as of now, in pages, and who holds them. Writes nothing. A hold that stays while all pages are
 -- read is in one of them at least.
 --
--- KEYS  1 state, 2 holds, 3 holders
--- ARGV  1 `0` for the first page, else the cursor that the page before has replied, 2 about how many holds a page has; the
---       page of a small hash has all
+-- KEYS  1 state, 2 records, 3 lapses
+-- ARGV  1 `0` for the first page, else the cursor that the page before has replied, 2 about how many holds a page has; a
+--       small page has all
 -- Reply 1 the cursor of the next page; `0` after the last one
 --       then per hold: request id, its hits, ms until it lapses, for how many ms it has been held, or -1 if its check has
 --       named no holder, and the holder, or ''
 
-local chunks = require 'lib/chunks'
-local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local now = require 'lib/now'
+local requests = require 'lib/requests'
 local stored = require 'lib/stored'
 
 local LAST_PAGE = '0'
 
--- By the rules of an earlier version, the user may not read a part of a hash. Then one page has all.
-local function read_page(name, cursor, size)
-  local reply = redis.pcall('HSCAN', name, cursor, 'COUNT', size)
-  if reply.err and string.find(reply.err, "can't run this command", 1, true) then
-    return LAST_PAGE, redis.call('HGETALL', name)
-  elseif reply.err then
-    reply = redis.call('HSCAN', name, cursor, 'COUNT', size)
-  end
-  return reply[1], reply[2]
-end
-
--- The values of the holders of a page, in its order.
-local function read_holders(name, page)
-  local ids = {}
-  for i = 1, #page, 2 do
-    ids[#ids + 1] = page[i]
-  end
-  return chunks.list('HMGET', name, ids)
-end
-
 local function run(KEYS, ARGV)
-  local now_ms = math.floor(now.micros() / 1000)
-  local state = stored.read(KEYS[1])
+  local keys, now_ms = { state = KEYS[1], records = KEYS[2] }, math.floor(now.micros() / 1000)
+  local state = stored.read(keys.state)
   if not state or not stored.has_holds(state) then
     return { LAST_PAGE }
   end
-  local cursor, page = read_page(KEYS[2], ARGV[1], ARGV[2])
-  local of_page = read_holders(KEYS[3], page)
-  local reply = { cursor }
+  local cursor, page = unpack(redis.call('ZSCAN', KEYS[3], ARGV[1], 'COUNT', ARGV[2]))
+  local ids, reply = {}, { cursor }
   for i = 1, #page, 2 do
-    local lapses, millis, hits = holds.parse(page[i + 1])
-    if lapses > now_ms then
-      local holder, since = holders.parse(of_page[(i + 1) / 2])
-      reply[#reply + 1] = page[i]
-      reply[#reply + 1] = hits
+    ids[#ids + 1] = page[i]
+  end
+  local found = requests.find_all(keys, state, ids)
+  local lapses = holds.lapses_of(keys, found, now_ms)
+  for _, id in ipairs(ids) do
+    local request = found[id]
+    if lapses[id] and lapses[id] > now_ms then
+      reply[#reply + 1] = id
+      reply[#reply + 1] = holds.hits_of(request)
+      reply[#reply + 1] = lapses[id] - now_ms
       -- The clock may have gone back.
-      reply[#reply + 1] = math.min(lapses - now_ms, millis)
-      reply[#reply + 1] = holder and math.max(0, now_ms - since) or -1
-      reply[#reply + 1] = holder or ''
+      reply[#reply + 1] = request.holder and math.max(0, now_ms - request.since) or -1
+      reply[#reply + 1] = request.holder or ''
     end
   end
   return reply

@@ -1,7 +1,7 @@
 -- The states of keys as of now. Writes nothing. A window that has ended counts as empty, and a key that has
 -- been idle for too long as removed. Waiters of dead replicas do not count.
 --
--- KEYS  per key: 1 state, 2 waiting, 3 replicas
+-- KEYS  per key: 1 state, 2 records, 3 replicas
 -- ARGV  none
 -- Reply per key, in their order, a list: empty if there is no such key, else names, each with its value after it:
 --         limits      the limits in force, as lib/limits-text has them
@@ -34,7 +34,7 @@ local function run(KEYS, ARGV)
     if weight.is_spent() then
       break
     end
-    local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
+    local names = { state = KEYS[first], records = KEYS[first + 1], replicas = KEYS[first + 2] }
     replies[#replies + 1] = errors.reply_of(inspect, names, now_us)
   end
   return replies

@@ -1,6 +1,6 @@
 -- Whether a check that does not wait would be approved now, and if not, when its turn would come. Writes nothing.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, 7 the hits of the check, 8 the length of its hold in ms, or '', 9 the most holds that
 --       the key may have, 10 the greatest overrides that count, as in check.lua, or '', 11 its lane or group as lists.parse in
 --       queue/lists reads it, or ''
@@ -16,13 +16,13 @@
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
 local fifo_list = require 'queue/fifo-list'
+local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
 local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
-local named_requests = require 'lib/named-requests'
 local overrides = require 'lib/overrides'
 local pause = require 'lib/pause'
 local replicas = require 'queue/replicas'
@@ -40,7 +40,6 @@ local function begin(keys, call)
   end
   local tally = replicas.load(keys, call.now_ms)
   if tally.places > 0 then
-    named_requests.find_leftovers(keys, state, call)
     if not fifo_list.length(keys) then
       lists.find_leftovers(keys, state)
     end
@@ -51,7 +50,7 @@ end
 -- The verdict on a check. `is_next`: whether nobody who waits is before it. `list`: its lane or group, or nil.
 local function decide(keys, state, call, is_next, hits, hold, list)
   local fits = key_limits.fit(state, hits, list)
-  local is_kept = (not hold or look_serving.free_holds(state) > 0)
+  local is_kept = (not hold or holds.free(state) > 0)
     and key_limits.have_free_ids(keys, state, call, hold, list)
   if fits and is_kept and is_next and not room.is_closed(state) then
     return verdicts.APPROVED

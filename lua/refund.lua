@@ -1,6 +1,6 @@
 -- Gives hits back without the approvals that took them, in the fixed windows of a key, and serves the queue.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 how many hits at most, 8 the lane or group of the caller as lists.parse in queue/lists reads it, or '': a limit that

@@ -1,7 +1,7 @@
 -- Takes a vendor's report of how much remains of a limit: what counts of it becomes at least its maximum less what remains,
 -- until the vendor's limit resets. A report never makes room.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the name of a further limit, or '' for the own one, 8 how much remains

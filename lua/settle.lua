@@ -2,7 +2,7 @@
 -- missing from the queue without an approval in this window or an earlier one: Redis lost its memory, or assumed
 -- that the replica was dead. Such a waiter is put back in its old place.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
@@ -32,14 +32,13 @@ local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
-local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local FIRST_WAITER = calls.FIRST_OWN + 2
 local NO_SUCH_KEY = -1
@@ -55,7 +54,7 @@ end
 -- later check took it over. `newest`: the number of the newest check asked about with the id.
 local function takes_from_earlier(call, record, waiter, newest)
   if not record or record.owner == waiter.owner or waiter.number < newest
-    or not (record.is == named_requests.WAITING or record.is == named_requests.GRANTED)
+    or not requests.is_undecided(record)
   then
     return false
   end
@@ -65,7 +64,7 @@ end
 
 -- Whether a waiter has an older place than its request, which another check has brought back after Redis had lost its memory.
 local function is_older(record, waiter)
-  return record and record.is == named_requests.WAITING and waiter.ticket < record.ticket
+  return record and record.state == requests.WAITING and waiter.ticket < record.ticket
     and waiter.hits == record.hits and waiter.holdMillis == record.holdMillis
 end
 
@@ -76,27 +75,27 @@ local function reason_of_end(keys, waiter, record, lapses, newest)
   if record and record.owner ~= waiter.owner then
     return 'taken_over'
   elseif record then
-    return record.is == named_requests.RELEASED and 'withdrawn' or nil
+    return record.state == requests.RELEASED and 'withdrawn' or nil
   elseif waiter.number < newest then
     return 'taken_over'
   end
-  -- Its record is lost, or a version without records has approved it.
+  -- Its record is lost.
   local was_withdrawn = lapses == math.huge and redis.call('SMISMEMBER', keys.requests, waiter.requestId)[1] == 0
   return was_withdrawn and 'withdrawn' or nil
 end
 
 -- Whether Redis has lost the state that counted an approval of which nobody was told, or its hold: nothing is left of it then.
 -- `state`: nil if there is none. `lapses`: from `approvals.find`.
-local function is_lost(keys, state, waiter, record, lapses)
-  if not waiter.keepMillis or (record and record.is == named_requests.APPROVED) then
+local function is_lost(state, waiter, record, lapses)
+  if not waiter.keepMillis or (record and record.state ~= requests.UNCLAIMED) then
     return false
   end
-  return not state or (lapses ~= math.huge and not holds.read(keys, state, waiter.requestId))
+  return not state or (lapses ~= math.huge and not stored.has_holds(state))
 end
 
 -- The claim of a waiter that was approved before, with how long its approval is held. `lapses`: from `approvals.find`.
 local function approved_claim(call, waiter, lapses)
-  local claim = named_requests.claim(waiter.requestId, waiter.owner)
+  local claim = requests.claim(waiter.requestId, waiter.owner)
   return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
 end
 
@@ -104,7 +103,7 @@ end
 -- request. `waiters`: with these, as asked about.
 local function move_to_older_places(keys, state, call, waiters)
   for _, waiter in ipairs(waiters) do
-    local record = named_requests.find(keys, waiter.requestId)
+    local record = requests.find(keys, state, waiter.requestId)
     if is_older(record, waiter) and recovery.is_older_than_key(keys, state, waiter.ticket) then
       queue.move(keys, state, call, record, waiter)
       state.made_room = true
@@ -112,30 +111,17 @@ local function move_to_older_places(keys, state, call, waiters)
   end
 end
 
--- Gives requests that belong to earlier checks to these. `records`: of the requests, by the ids.
-local function take_from_earlier(keys, state, call, waiters, records)
+-- Gives requests that belong to earlier checks to these.
+local function take_from_earlier(keys, state, call, waiters)
   for _, waiter in ipairs(waiters) do
-    local record = records[waiter.requestId]
-    if record.is == named_requests.WAITING then
+    local record = requests.find(keys, state, waiter.requestId)
+    if record and record.state == requests.WAITING then
       queue.take_over(keys, state, call, record, waiter)
-    else
-      named_requests.write(keys, state, call, record.is, { waiter })
+    elseif record and record.state == requests.UNCLAIMED then
+      record.owner = waiter.owner
+      requests.write(keys, { record })
     end
   end
-end
-
--- Writes the records of approvals that have none, so that their checks may be told. `waiters`: as asked about. `approved`: from
--- `approvals.find`.
-local function restore_records(keys, state, call, waiters, approved)
-  local granted, plain = {}, {}
-  for _, waiter in ipairs(waiters) do
-    local _, millis = holds.read(keys, state, waiter.requestId)
-    -- It is kept for its caller, and not yet as was asked for.
-    local is_granted = waiter.keepMillis and approved[waiter.requestId] ~= math.huge and millis ~= waiter.holdMillis
-    table.insert(is_granted and granted or plain, waiter)
-  end
-  named_requests.write(keys, state, call, named_requests.GRANTED, granted)
-  named_requests.write(keys, state, call, named_requests.APPROVED, plain)
 end
 
 local function run(KEYS, ARGV)
@@ -144,23 +130,24 @@ local function run(KEYS, ARGV)
   local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
 
-  local ids, waiters, named, newest = {}, {}, {}, {}
+  local ids, waiters, newest = {}, {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
     local ticket, hits, hold, keep, max_wait, number, list, holder =
       string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)%^?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
     ids[#ids + 1] = ARGV[i]
     waiters[#waiters + 1] = {
-      requestId = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or 1, holdMillis = tonumber(hold), keepMillis = tonumber(keep),
+      requestId = ARGV[i], ticket = ticket, hits = tonumber(hits) or 1, holdMillis = tonumber(hold), keepMillis = tonumber(keep),
       maxWaitMillis = tonumber(max_wait), holder = holder ~= '' and holder or nil,
       list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
     }
     if number ~= '' then
-      named[#named + 1], newest[ARGV[i]] = ARGV[i], math.max(newest[ARGV[i]] or 0, tonumber(number))
+      newest[ARGV[i]] = math.max(newest[ARGV[i]] or 0, tonumber(number))
     end
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
-  local approved, records = approvals.find(keys, ids, call.now_ms), named_requests.find_all(keys, named)
+  local records = requests.find_all(keys, nil, ids)
+  local approved = approvals.find(keys, ids, records, call.now_ms)
   local heard, unheard, approved_before, unrecorded, later, older = {}, {}, {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.requestId
@@ -169,9 +156,9 @@ local function run(KEYS, ARGV)
     local reason = waiter.owner and not is_later and reason_of_end(keys, waiter, record, lapses, newest[id])
     later[#later + 1] = is_later and waiter or nil
     if reason then
-      heard[#heard + 1] = named_requests.claim(id, waiter.owner) .. '!' .. reason
+      heard[#heard + 1] = requests.claim(id, waiter.owner) .. '!' .. reason
       older[#older + 1] = is_older(record, waiter) and waiter or nil
-    elseif lapses and not (record and record.is == named_requests.WAITING) then
+    elseif lapses and not (record and record.state == requests.WAITING) then
       approved_before[#approved_before + 1] = waiter
     else
       unheard[#unheard + 1] = waiter
@@ -183,7 +170,7 @@ local function run(KEYS, ARGV)
   for _, waiter in ipairs(approved_before) do
     local record = waiter.owner and records[waiter.requestId]
     local lapses = approved[waiter.requestId]
-    if is_lost(keys, state, waiter, record, lapses) then
+    if is_lost(state, waiter, record, lapses) then
       unheard[#unheard + 1] = waiter
     else
       heard[#heard + 1] = approved_claim(call, waiter, lapses)
@@ -209,9 +196,11 @@ local function run(KEYS, ARGV)
     recovery.begin_if_redis_was_down(state, tally, call)
   end
   in_force.take_for_waiters(keys, state, call)
-  take_from_earlier(keys, state, call, later, records)
+  take_from_earlier(keys, state, call, later)
   move_to_older_places(keys, state, call, older)
-  restore_records(keys, state, call, unrecorded, approved)
+  for _, waiter in ipairs(unrecorded) do
+    requests.remember(keys, state, call, waiter, requests.APPROVED)
+  end
   if #missing > 0 then
     queue.rejoin(keys, state, call, missing)
     state.made_room = true
@@ -222,7 +211,7 @@ local function run(KEYS, ARGV)
     state.changed = true
   end
   serving.serve(keys, state, call)
-  reply[9] = unclaimed_approvals.take_lapsed(state)
+  reply[9] = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
 
   reply[1] = room.micros_to(keys, state, call)
@@ -234,7 +223,7 @@ local function run(KEYS, ARGV)
   reply[8] = replicas.places_of_caller(tally, call)
   reply[10] = #missing
   for _, waiter in ipairs(missing) do
-    reply[#reply + 1] = named_requests.claim(waiter.requestId, waiter.owner)
+    reply[#reply + 1] = requests.claim(waiter.requestId, waiter.owner)
   end
   return append(append(reply, heard), state.granted or {})
 end

@@ -1,7 +1,7 @@
 -- What requests of a key are now: whether they wait and where, or whether they are approved and until when they are held.
 -- Writes nothing.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, then per request its id
 -- Reply per request a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its
 --       position, as queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is
@@ -20,51 +20,35 @@ local key_names = require 'lib/key-names'
 local lists = require 'queue/lists'
 local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
-local named_requests = require 'lib/named-requests'
 local position = require 'queue/position'
+local requests = require 'lib/requests'
 local stored = require 'lib/stored'
 local turns = require 'lib/turns'
 local weight = require 'lib/weight'
 
--- Describes the places of waiters by their records, a list.
-local function describe_places(keys, state, call, tally, records)
+-- Describes the places of waiters, a list.
+local function describe_places(keys, state, call, tally, waiters)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
   local replies = {}
-  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, records)) do
-    local _, list = lists.split_waiting(records[i].place)
-    local unserved = before - (served.by_list[list] or 0)
-    list = lists.kind_of(list) ~= 'fifo' and list or nil
-    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, records[i].hits, list)
+  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, waiters)) do
+    local list = waiters[i].list and waiters[i].list.id
+    local unserved = before - (served.by_list[list or lists.FIFO] or 0)
+    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, waiters[i].hits, list)
     replies[i] = { 'waiting', before + 1, micros }
   end
   return replies
 end
 
--- The ms until the hold of an approval lapses; nil if it is not held. After the clock has gone back, it lapses within its
--- length.
-local function hold_left(keys, state, call, id)
-  local lapses, millis = holds.read(keys, state, id)
-  if lapses and lapses > call.now_ms then
-    return math.min(lapses - call.now_ms, millis)
+-- Describes the approval that a check with the id would get, or, without a record, one that counts. `lapses`: when its hold
+-- lapses; nil if it is not held.
+local function describe_approval(keys, state, call, id, request, lapses)
+  if lapses then
+    return lapses > call.now_ms and { 'approved', lapses - call.now_ms } or {}
+  elseif request then
+    return request.state == requests.APPROVED and { 'approved' } or {}
   end
-end
-
--- Whether there is the approval that a check with the id would get, or, without a record, one that counts.
-local function is_approved(keys, state, id, record, left)
-  if record then
-    local is_held = record.holdMillis ~= nil or record.is == named_requests.GRANTED
-    return record.is ~= named_requests.RELEASED and (left ~= nil or not is_held)
-  end
-  return left ~= nil or (state ~= nil and key_limits.taken_by(keys, state, id) ~= nil)
-end
-
-local function describe_approval(keys, state, call, id, record)
-  local left = state and hold_left(keys, state, call, id)
-  if not is_approved(keys, state, id, record, left) then
-    return {}
-  end
-  return left and { 'approved', left } or { 'approved' }
+  return state and key_limits.taken_by(keys, state, id) and { 'approved' } or {}
 end
 
 local function run(KEYS, ARGV)
@@ -76,17 +60,18 @@ local function run(KEYS, ARGV)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
-  local records = known and known.named > 0 and named_requests.find_all(keys, ids) or {}
+  local found = known and known.has_more and requests.find_all(keys, known, ids) or {}
+  local lapses = holds.lapses_of(keys, found, call.now_ms)
   local replies, waiting, places = {}, {}, {}
   for i, id in ipairs(ids) do
-    local record = records[id]
-    if record and record.is == named_requests.WAITING then
+    local request = found[id]
+    if request and request.state == requests.WAITING then
       replies[i] = {}
-      if state and not heads.has_waited_too_long(tally, record, call.now_ms) then
-        waiting[#waiting + 1], places[#places + 1] = record, i
+      if state and request.owner and not heads.has_waited_too_long(tally, request, call.now_ms) then
+        waiting[#waiting + 1], places[#places + 1] = request, i
       end
     else
-      replies[i] = describe_approval(keys, state, call, id, record)
+      replies[i] = describe_approval(keys, state, call, id, request, lapses[id])
     end
   end
   if #waiting > 0 then

@@ -1,7 +1,7 @@
 -- Withdraws waiters whose clients have disconnected, of several limiter keys. A waiter may have been approved
 -- meanwhile: its approval is released, and the next waiter gets it. The replica's lease ends with its last place.
 --
--- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
@@ -12,81 +12,83 @@
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local approvals = require 'lib/approvals'
-local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
+local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_claims = require 'lib/key-claims'
-local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local past_requests = require 'lib/past-requests'
+local requests = require 'lib/requests'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
--- Returns the ids among these that still belong to the checks that withdraw them, those of them that callers have chosen, and
--- the records of the latter.
-local function ids_of_claims(call, keys, claims)
-  if not string.find(table.concat(claims, ' '), '#', 1, true) then
-    return claims, {}, {}
+-- Returns the ids of claims, and the owners in them, by the ids.
+local function parse(call, claims)
+  local ids, owners = {}, {}
+  for i, claim in ipairs(claims) do
+    ids[i], owners[i] = key_claims.parse(call, claim)
   end
-  local ids, named, asked, owners = {}, {}, {}, {}
-  for _, claim in ipairs(claims) do
-    local id, owner = key_claims.parse(call, claim)
-    if not owner then
-      ids[#ids + 1] = id
-    else
-      asked[#asked + 1], owners[#owners + 1] = id, owner
-    end
-  end
-  local records = named_requests.find_all(keys, asked)
-  for i, id in ipairs(asked) do
-    local record = records[id]
-    if record and record.owner == owners[i] and record.is ~= named_requests.RELEASED then
-      ids[#ids + 1], named[#named + 1] = id, id
-    end
-  end
-  return ids, named, records
+  return ids, owners
 end
 
--- Withdraws waiters, by the ids under which their places count. Returns how many of them waited.
-local function leave_queue(call, keys, state, ids, records)
-  local by_replica, gone = {}, 0
-  for _, id in ipairs(ids) do
-    local replica_id = records[id] and records[id].replica_id or call.replica
-    by_replica[replica_id] = by_replica[replica_id] or {}
-    table.insert(by_replica[replica_id], id)
-  end
-  for replica_id, of_replica in pairs(by_replica) do
-    gone = gone + queue.withdraw(keys, state, call, of_replica, replica_id)
-  end
-  return gone
+-- Whether a check that withdraws a request may. It has an owner if its caller has chosen the id, and then the request must still
+-- belong to it.
+local function may_withdraw(request, owner)
+  return owner == nil or (request ~= nil and request.owner == owner and request.state ~= requests.RELEASED)
 end
 
--- Nobody has claimed approvals among these in time.
-local function end_unclaimed(keys, state, named)
-  for _, record in ipairs(named_requests.find_granted(keys, state, named)) do
-    unclaimed_approvals.end_released(state, record)
-    unclaimed_approvals.note_lapse(state)
+-- Returns the requests among these that wait, and the ids of the others, which may be approved. `found`: all requests, by the
+-- ids. `named`: gets the ids that callers have chosen.
+local function sort_out(ids, owners, found, named)
+  local waiting, others = {}, {}
+  for i, id in ipairs(ids) do
+    local request = found[id]
+    if may_withdraw(request, owners[i]) then
+      if request and request.state == requests.WAITING then
+        waiting[#waiting + 1] = request
+      else
+        others[#others + 1] = id
+      end
+      named[#named + 1] = owners[i] and id or nil
+    end
   end
+  return waiting, others
+end
+
+local function ids_of(waiters)
+  local ids = {}
+  for i, waiter in ipairs(waiters) do
+    ids[i] = waiter.requestId
+  end
+  return ids
 end
 
 local function withdraw(call, keys, claims)
-  local ids, named, records = ids_of_claims(call, keys, claims)
+  local ids, owners = parse(call, claims)
   local state = instance.open(keys, call, stored.read(keys.state))
+  local found, named = requests.find_all(keys, state, ids), {}
+  local waiting, others = sort_out(ids, owners, found, named)
   if not state then
-    named_requests.forget(keys, named)
+    requests.forget(keys, named)
     -- If Redis has lost the state alone, the places still exist.
-    return chunks.call('HDEL', keys.waiting, ids)
+    requests.forget(keys, ids_of(waiting))
+    return #waiting
   end
-  local released = approvals.release(keys, state, call, ids, true)
-  end_unclaimed(keys, state, named)
-  local gone = released + leave_queue(call, keys, state, ids, records)
+  for _, id in ipairs(others) do
+    if found[id] and found[id].state == requests.UNCLAIMED then
+      holds.note_unclaimed_end(state)
+    end
+  end
+  local released = approvals.release(keys, state, call, others, true, found)
+  queue.withdraw(keys, state, call, waiting)
+  local gone = released + #waiting
   if gone > 0 then
-    past_requests.remember(keys, state, call, ids)
+    past_requests.remember(keys, state, call, ids_of(waiting))
+    past_requests.remember(keys, state, call, others)
   end
-  named_requests.forget(keys, named)
+  requests.forget(keys, named)
   serving.serve(keys, state, call)
-  local lapsed = unclaimed_approvals.take_lapsed(state)
+  local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
   return lapsed > 0 and digits(gone) .. '!' .. digits(lapsed) or gone
 end

@@ -1,8 +1,5 @@
 -- The approvals of a key: those that count in its limits (limits/key-limits), and among them those that are held
 -- (lib/holds).
---
--- The terms of an approval are its hits, its list (queue/lists) if it has a lane or a group, and, if it is held, the length of its
--- hold in ms, and who holds it if its check has said so.
 
 local chunks = require 'lib/chunks'
 local given_back = require 'lib/given-back'
@@ -11,13 +8,14 @@ local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
 local own_ids = require 'limits/own-ids'
+local requests = require 'lib/requests'
 
 local approvals = {}
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
 -- built here before anything is written.
 local function require_built_names(keys, state)
-  redis.call('EXISTS', holds.name(keys), holds.order_name(keys), unpack(key_limits.built_names(keys, state)))
+  redis.call('EXISTS', holds.built_name(keys), unpack(key_limits.built_names(keys, state)))
 end
 
 -- Whether an approval of one hit takes one of the own limit and nothing else of the key.
@@ -25,40 +23,51 @@ local function counts_once(state)
   return #state.limits == 1 and own_ids.have_one_each(state)
 end
 
--- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than
--- one hit or a list, or is held.
-function approvals.add(keys, state, call, ids, terms)
-  if terms or #state.limits > 1 then
+-- Approves ids with one hit each. An id that is approved already does not count again.
+function approvals.add_all(keys, state, call, ids)
+  if #state.limits > 1 then
     require_built_names(keys, state)
   end
-  if not terms then
-    for _, limit in ipairs(state.limits) do
-      if kinds.counts_list(limit) then
-        limit:take_all(keys, state, call, ids)
-      end
+  for _, limit in ipairs(state.limits) do
+    if kinds.counts_list(limit) then
+      limit:take_all(keys, state, call, ids)
     end
-    return
   end
-  for i, id in ipairs(ids) do
-    local hits, hold, lane = terms[i].hits, terms[i].holdMillis, lists.lane_of(terms[i].list)
-    if hold then
-      holds.add(keys, state, call, id, hits, hold, terms[i].holder, lane)
+end
+
+-- Approves requests. One that has waited with a kept place is kept for its caller first.
+function approvals.add(keys, state, call, approved)
+  require_built_names(keys, state)
+  for _, request in ipairs(approved) do
+    if request.state == requests.WAITING and request.keepMillis then
+      request.state = requests.UNCLAIMED
+      holds.add(keys, state, call, request)
+    elseif request.holdMillis then
+      request.state = requests.HELD
+      holds.add(keys, state, call, request)
     else
-      key_limits.take(keys, state, call, id, hits, false, lane)
+      key_limits.take(keys, state, call, request.requestId, request.hits, false, lists.lane_of(request.list))
+      if request.owner then
+        requests.remember(keys, state, call, request, requests.APPROVED)
+      end
     end
   end
 end
 
 -- Releases the ids among these that are approved, with all hits. `is_unused`: nobody has got the approvals, so that
--- they count in no limit. Returns how many there are.
-function approvals.release(keys, state, call, ids, is_unused)
+-- they count in no limit. `found`: their requests, as far as there are records. Returns how many there are.
+function approvals.release(keys, state, call, ids, is_unused, found)
   return given_back.note_if_less(state, call, function()
     if counts_once(state) then
       return state.own:give_all_back(keys, ids)
     end
     local released = 0
     for _, id in ipairs(ids) do
-      local was_held = holds.release(keys, state, id) ~= nil
+      local request = found[id]
+      local was_held = request ~= nil and requests.counts_as_held(request)
+      if was_held then
+        holds.release(keys, state, request)
+      end
       local had_any = key_limits.give_back(keys, state, id, was_held, is_unused)
       released = released + ((was_held or had_any) and 1 or 0)
     end
@@ -74,15 +83,9 @@ function approvals.amend(keys, state, call, id, hits)
   end)
 end
 
--- The hits of an approval that counts, as far as they are known; nil if it does not count.
-function approvals.hits_of(keys, state, id)
-  local _, _, hits = holds.read(keys, state, id)
-  return hits or key_limits.taken_by(keys, state, id)
-end
-
 -- The ids among these that were approved, in this window or in one that is remembered, or are held: id -> when its hold
--- lapses, or math.huge without a hold.
-function approvals.find(keys, ids, now_ms)
+-- lapses, or math.huge without a hold. `found`: their requests, as far as there are records.
+function approvals.find(keys, ids, found, now_ms)
   local approved = {}
   for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
     for i, is_member in ipairs(chunks.list('SMISMEMBER', name, ids)) do
@@ -91,14 +94,8 @@ function approvals.find(keys, ids, now_ms)
       end
     end
   end
-  for i, hold in ipairs(chunks.list('HMGET', holds.name(keys), ids)) do
-    if hold then
-      local lapses, millis = holds.parse(hold)
-      if lapses > now_ms then
-        -- The clock may have gone back.
-        approved[ids[i]] = math.min(lapses, now_ms + millis)
-      end
-    end
+  for id, lapses in pairs(holds.lapses_of(keys, found, now_ms)) do
+    approved[id] = lapses > now_ms and lapses or approved[id]
   end
   return approved
 end

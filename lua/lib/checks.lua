@@ -15,7 +15,6 @@ local known_requests = require 'lib/known-requests'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
-local named_requests = require 'lib/named-requests'
 local overrides = require 'lib/overrides'
 local own_ids = require 'limits/own-ids'
 local pause = require 'lib/pause'
@@ -23,10 +22,10 @@ local plain_checks_in_period = require 'lib/plain-checks-in-period'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 local verdicts = require 'lib/verdicts'
 
 -- check.lua calls `decide_plainly` by this fragment, since an EVALSHA defines neither before it is called.
@@ -37,14 +36,20 @@ local WAITS_WITHOUT_PLACE = '2'
 
 -- The earlier replies to checks that are sent again: request id -> reply.
 local function find_decided(keys, call, batch)
-  local decided = {}
-  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, batch.ids)) do
-    decided[batch.ids[i]] = ticket and tonumber(entries.ticket_of(ticket)) or nil
+  local decided, found = {}, requests.find_all(keys, nil, batch.ids)
+  for id, request in pairs(found) do
+    decided[id] = request.state == requests.WAITING and tonumber(request.ticket) or nil
   end
-  for id in pairs(approvals.find(keys, batch.ids, call.now_ms)) do
+  for id in pairs(approvals.find(keys, batch.ids, found, call.now_ms)) do
     decided[id] = verdicts.APPROVED
   end
   return decided
+end
+
+-- Whether a waiter of the caller was approved, of which the caller may not have heard yet.
+local function was_approved(keys, call, id)
+  local found = requests.find_all(keys, nil, { id })
+  return approvals.find(keys, { id }, found, call.now_ms)[id] ~= nil
 end
 
 -- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided
@@ -93,7 +98,7 @@ end
 
 -- Whether one more approval is kept: among the held ones, and in each limit.
 local function is_kept(keys, state, call, hold, list)
-  return (not hold or holds.free(keys, state) > 0)
+  return (not hold or holds.free(state) > 0)
     and key_limits.have_free_ids(keys, state, call, hold, list and list.id)
 end
 
@@ -168,7 +173,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
       if reply > verdicts.APPROVED then
         local owner = owner_of(call, batch, i)
         joining[#joining + 1] = {
-          requestId = id, ticket = reply, hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i), owner = owner,
+          requestId = id, ticket = entries.format_ticket(reply), hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i), owner = owner,
           list = list, maxWaitMillis = longest_wait,
         }
         if owner then
@@ -226,9 +231,9 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     local named = named_check(call, batch, i)
     if named then
       decided[id] = known_requests.answer(keys, state, call, named)
-      if named.list_of_place then
+      if named.place then
         state.told_lists = state.told_lists or {}
-        table.insert(state.told_lists, digits(i) .. '=' .. named.list_of_place)
+        table.insert(state.told_lists, digits(i) .. '=' .. lists.describe(named.place.list))
       end
     end
     if decided[id] == verdicts.WAIT_EXPIRED then
@@ -242,14 +247,14 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
-      approvals.add(keys, state, call, { id }, { { hits = hits, holdMillis = hold, holder = holder, list = list } })
+      local owner = owner_of(call, batch, i)
+      approvals.add(keys, state, call, {
+        { requestId = id, hits = hits, holdMillis = hold, holder = holder, list = list, owner = owner },
+      })
       lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then
         -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
         state.stopped_heads = nil
-      end
-      if named then
-        named_requests.write(keys, state, call, named_requests.APPROVED, { named })
       end
       replies[i + verdicts.HEAD] = verdicts.APPROVED
     else
@@ -336,7 +341,7 @@ function checks.decide(call, batch, values)
   batch.ids, batch.terms = ids_of(batch), terms
   local keys = key_names.read(batch.names, batch.first_key)
   if terms.numbers then
-    named_requests.require_names(keys)
+    requests.require_names(keys)
   end
   call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), terms)
@@ -350,8 +355,7 @@ function checks.decide(call, batch, values)
   state = state or instance.new(keys, call, idle)
   if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
     local has_places = #replicas.of_caller(queue.read(keys, state, call), call) > 0
-    -- The caller may not have heard yet that its waiter was approved.
-    if has_places or not approvals.find(keys, { terms.waiter }, call.now_ms)[terms.waiter] then
+    if has_places or not was_approved(keys, call, terms.waiter) then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end
     lost_key.restore_overrides(state, terms.known_limits)
@@ -383,7 +387,7 @@ function checks.decide(call, batch, values)
   -- A hold that was just taken may be the first to lapse.
   replies[1] = room.micros_to(keys, state, call)
   replies[verdicts.HEAD] = room.used(state, call)
-  local lapsed = unclaimed_approvals.take_lapsed(state)
+  local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
   if terms.waits and has_ticket(batch, replies) then
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.

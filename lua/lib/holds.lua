@@ -1,99 +1,148 @@
--- The approvals that are held. Each counts in every window until it is released, or until its hold lapses. A hash has
--- them: id -> `<when the hold lapses, in ms since 1970>:<its length in ms>`, with `*<hits>` after it
--- if the approval has not exactly one hit, and `/<list>` if it has a lane. Held ids are in no other set until their holds end.
+-- The approvals that count as held: in every window until they are released, or until they lapse. Their records
+-- (lib/requests) are in one of two states:
+--   held       for as long as the check has said
+--   unclaimed  kept for the caller of a kept place, since a script can't know whether the caller is still there. A check that
+--              claims the approval makes it what was asked for: held, or one that counts in the present windows. If no check
+--              claims it in time, it lapses, and its request is unknown from then on
+-- Held ids are in no set of approvals until their holds end, unless a limit keeps what is released.
 --
--- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a
--- sorted set of ids, with `*<hits>` and `/<list>` after an id as above, by the time when the hold lapses. The hash alone is the
--- truth. The state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each
--- change of a hold. Then the holds are read whole when the next one lapses, and their order begins again.
---
--- The state's field `holds` sums them up, so that other keys need no look at the hash:
---   held         the hits of all held approvals, which are among what is used of each limit
---   held_ids     how many they are
---   first_lapse  no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is
---   last_lapse   no hold lapses after this time
---   max_holds    how many holds the key may have, by the caller that asked for one last; 0 if that is unknown
+-- A sorted set, `lapses`, has the ids by the time when they lapse, in ms since 1970. The state sums them up:
+--   held, held_ids, lane_holds        their hits and their number, which are among what is used of each limit: limits/held
+--   first_lapse, last_lapse           no hold lapses before or after these times; 0 if there is none. A renewal leaves them
+--   max_holds                         how many the key may have, by the caller that asked for a hold last; 0 if unknown
+--   unclaimed, unclaimed_held         how many are unclaimed: that will not be held once they are claimed, so that they take none
+--                                     of the holds that a key may have, and that will
+--   lapsed_unclaimed                  how many unclaimed ones have lapsed since a reply told how many
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
 local held = require 'limits/held'
-local holders = require 'lib/holders'
 local key_limits = require 'limits/key-limits'
+local lists = require 'queue/lists'
 local more = require 'lib/more'
+local requests = require 'lib/requests'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
-local holds = { FEW = 50 }
+local holds = {}
 
--- What `holds.find_lapsed` returns if nothing is held.
-local function find_nothing()
-  return { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, last_lapsed = 0 }
+local function lapses_name(keys)
+  return keys.state .. ':lapses'
 end
 
-function holds.name(keys)
-  return keys.state .. ':holds'
+-- The names that this file builds, to be met before anything is written: see `approvals.add`.
+holds.built_name = lapses_name
+
+-- How long an approval counts as held without another call.
+local function length_of(request)
+  return request.state == requests.UNCLAIMED and request.keepMillis or request.renewedMillis or request.holdMillis
 end
 
-function holds.order_name(keys)
-  return holds.name(keys) .. ':order'
+-- How many hits it takes.
+function holds.hits_of(request)
+  return request.took or request.hits
 end
 
--- How a hold says what it counts for.
-local function format_terms(hits, lane)
-  return (hits == 1 and '' or '*' .. digits(hits)) .. (lane and '/' .. lane or '')
+local function lane_of(request)
+  return lists.lane_of(request.list)
 end
 
-function holds.member(id, hits, lane)
-  return id .. format_terms(hits, lane)
-end
-
--- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is
--- not kept. Then the holds have none from now on.
-function holds.call_order(keys, state, command, ...)
-  if not state.orders_holds then
-    return nil
+-- When approvals lapse, by their ids: in ms since 1970. `found`: of the requests, those that count as held.
+function holds.lapses_of(keys, found, now_ms)
+  local ids, lapses = {}, {}
+  for id, request in pairs(found) do
+    ids[#ids + 1] = requests.counts_as_held(request) and id or nil
   end
-  local reply = redis.pcall(command, holds.order_name(keys), ...)
-  if type(reply) == 'table' and reply.err then
-    if not string.find(reply.err, "can't run this command", 1, true) then
-      return redis.call(command, holds.order_name(keys), ...)
-    end
-    state.orders_holds = false
-    more.changed(state)
-    return nil
+  for i, score in ipairs(chunks.list('ZMSCORE', lapses_name(keys), ids)) do
+    -- The clock may have gone back.
+    lapses[ids[i]] = score and math.min(tonumber(score), now_ms + length_of(found[ids[i]])) or nil
   end
-  return reply
+  return lapses
 end
 
--- Begins the order again. `order`: a list with the time and the member of each hold.
-function holds.begin_order(keys, state, order)
-  redis.call('UNLINK', holds.order_name(keys))
-  state.orders_holds = #order > 2 * holds.FEW
-  for first = 1, #order, chunks.SIZE do
-    holds.call_order(keys, state, 'ZADD', unpack(order, first, math.min(first + chunks.SIZE - 1, #order)))
-  end
-end
-
-function holds.set_lapses(state, first_lapse, last_lapse)
+local function set_lapses(state, first_lapse, last_lapse)
   state.first_lapse, state.last_lapse = first_lapse, last_lapse
   more.changed(state)
 end
 
--- This number of approvals with these hits more is held in a lane, or without one.
-local function change_held(state, hits, ids, lane)
-  key_limits.hold(state, hits, ids, lane)
-  holds.note_held(state, hits, ids, lane)
+-- An approval lapses at this time, and others when they did.
+local function note_lapse_at(state, lapses)
+  local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
+  set_lapses(state, first, math.max(state.last_lapse, lapses))
 end
 
--- The same where the limits count them otherwise.
-function holds.note_held(state, hits, ids, lane)
+local function write_lapse(keys, state, call, id, lapses)
+  redis.call('ZADD', lapses_name(keys), digits(lapses), id)
+  note_lapse_at(state, lapses)
+  state.set_at = call.now_ms
+end
+
+-- This number of approvals with these hits more is held in a lane, or without one.
+local function note_held(state, hits, ids, lane)
   state.held, state.held_ids = state.held + hits, state.held_ids + ids
   state.lane_holds = held.with(state.lane_holds, lane, hits, ids)
 end
 
--- From now on, these approvals are held. `left`: their hits and ids, and both by lane.
-local function set_held(state, left)
+local function change_held(state, hits, ids, lane)
+  key_limits.hold(state, hits, ids, lane)
+  note_held(state, hits, ids, lane)
+end
+
+local function count_unclaimed(state, request, added)
+  local name = request.holdMillis and 'unclaimed_held' or 'unclaimed'
+  more.set(state, name, math.max(0, state[name] + added))
+end
+
+-- How many more approvals may be held.
+function holds.free(state)
+  return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids + state.unclaimed
+end
+
+-- Removes what is left of a state that Redis has lost.
+local function remove_leftovers(keys)
+  local name = lapses_name(keys)
+  if redis.call('EXISTS', name) == 1 then
+    local gone = {}
+    for id, request in pairs(requests.find_all(keys, nil, redis.call('ZRANGE', name, 0, -1))) do
+      gone[#gone + 1] = requests.counts_as_held(request) and id or nil
+    end
+    requests.forget(keys, gone)
+    redis.call('UNLINK', name)
+  end
+end
+
+-- Holds an approval, unless it is held already. `request`: its state says for how long.
+function holds.add(keys, state, call, request)
+  if not stored.has_holds(state) then
+    remove_leftovers(keys)
+  end
+  local id, lane, lapses = request.requestId, lane_of(request), call.now_ms + length_of(request)
+  if redis.call('ZADD', lapses_name(keys), 'NX', digits(lapses), id) == 0 then
+    return
+  end
+  note_lapse_at(state, lapses)
+  state.set_at = call.now_ms
+  request.since = request.holder and call.now_ms or nil
+  requests.write(keys, { request })
+  change_held(state, request.hits, 1, lane)
+  key_limits.take(keys, state, call, id, request.hits, true, lane)
+  if request.state == requests.UNCLAIMED then
+    count_unclaimed(state, request, 1)
+  end
+end
+
+-- Counts an approval as held in a state that is only looked at.
+function holds.count(state, call, request)
+  note_held(state, request.hits, 1, lane_of(request))
+  note_lapse_at(state, call.now_ms + length_of(request))
+  if request.state == requests.UNCLAIMED then
+    count_unclaimed(state, request, 1)
+  end
+end
+
+-- From now on, these approvals are held. `left`: from `find_lapsed`.
+local function keep(state, left)
   local hits, ids = left.hits - state.held, left.ids - state.held_ids
   for lane in pairs(held.lanes_of_both(state.lane_holds, left.by_lane)) do
     local before, after = held.of_lane(state.lane_holds, lane), held.of_lane(left.by_lane, lane)
@@ -101,191 +150,157 @@ local function set_held(state, left)
     hits, ids = hits - after.hits + before.hits, ids - after.ids + before.ids
   end
   change_held(state, hits, ids)
+  set_lapses(state, left.first, left.first > 0 and state.last_lapse or 0)
 end
 
--- How many more approvals may be held.
-function holds.free(keys, state)
-  if state.max_holds == 0 then
-    return math.huge
+local NOTHING = { hits = 0, ids = 0, by_lane = {}, first = 0 }
+
+-- An approval counts as held no longer. What becomes of its record is up to the caller.
+local function stop(keys, state, request)
+  redis.call('ZREM', lapses_name(keys), request.requestId)
+  if request.state == requests.UNCLAIMED then
+    count_unclaimed(state, request, -1)
   end
-  return state.max_holds - (stored.has_holds(state) and redis.call('HLEN', holds.name(keys)) - state.unclaimed or 0)
-end
-
-function holds.format(lapses, millis, hits, lane)
-  return digits(lapses) .. ':' .. digits(millis) .. format_terms(hits, lane)
-end
-
--- Returns when a hold lapses, its length in ms, its hits, and its lane or nil.
-function holds.parse(text)
-  local lapses, millis, hits, lane = string.match(text, '^(%d+):(%d+)%*?(%d*)/?(.*)$')
-  return tonumber(lapses), tonumber(millis), tonumber(hits) or 1, lane ~= '' and lane or nil
-end
-
--- Returns the same for an id; nothing if it is not held.
-function holds.read(keys, state, id)
-  local text = stored.has_holds(state) and redis.call('HMGET', holds.name(keys), id)[1]
-  if text then
-    return holds.parse(text)
+  if state.held_ids <= 1 then
+    keep(state, NOTHING)
+  else
+    change_held(state, -holds.hits_of(request), -1, lane_of(request))
+    more.changed(state)
   end
 end
 
--- The lane of a held approval; nil if it has none.
-function holds.lane_of(keys, state, id)
-  if not held.has_lanes(state) then
-    return nil
-  end
-  local _, _, _, lane = holds.read(keys, state, id)
-  return lane
+-- Releases an approval that counts as held. It is forgotten.
+function holds.release(keys, state, request)
+  stop(keys, state, request)
+  requests.forget(keys, { request.requestId })
 end
 
--- `hits_before`: of the same hold, if it is held already.
-function holds.write(keys, state, call, id, lapses, millis, hits, lane, hits_before)
-  if hits_before and hits_before ~= hits then
-    holds.call_order(keys, state, 'ZREM', holds.member(id, hits_before, lane))
-  end
-  holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits, lane))
-  redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits, lane))
-  local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
-  holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
-  state.set_at = call.now_ms
-end
-
--- Holds an approval, unless it is held already. `holder`: who holds it, if its check has said so. `lane`: its list, if that is
--- a lane.
-function holds.add(keys, state, call, id, hits, millis, holder, lane)
-  if not stored.has_holds(state) then
-    stored.remove_leftover(holds.name(keys))
-    stored.remove_leftover(holds.order_name(keys))
-    state.orders_holds = false
-  elseif holds.read(keys, state, id) then
+-- A check claims an unclaimed approval. It has counted as a held one, so that nothing exceeds a maximum. `owner`: of the check.
+function holds.claim(keys, state, call, request, owner)
+  local id = request.requestId
+  request.owner = owner
+  if request.holdMillis then
+    count_unclaimed(state, request, -1)
+    request.state = requests.HELD
+    write_lapse(keys, state, call, id, call.now_ms + request.holdMillis)
+    requests.write(keys, { request })
     return
   end
-  holds.write(keys, state, call, id, call.now_ms + millis, millis, hits, lane)
-  if holder then
-    holders.add(keys, state, call, id, holder)
-  end
-  if state.held_ids == holds.FEW and not state.orders_holds then
-    holds.begin_order(keys, state, holds.read_all(keys, 0).order)
-  end
-  change_held(state, hits, 1, lane)
-  key_limits.take(keys, state, call, id, hits, true, lane)
+  -- First, since a limit gives back no more than a vendor's report allows.
+  key_limits.take_from_hold(keys, state, call, id, request.hits, lane_of(request))
+  stop(keys, state, request)
+  requests.remember(keys, state, call, request, requests.APPROVED)
 end
 
--- From now on, these approvals are held. `found`: from `holds.find_lapsed`.
-function holds.keep(state, found)
-  if found.first == math.huge then
-    state.orders_holds = false
-    set_held(state, find_nothing())
-    holds.set_lapses(state, 0, 0)
-  else
-    set_held(state, found)
-    holds.set_lapses(state, found.first, state.last_lapse)
+-- Takes a request into what is left: of `find_lapsed`.
+local function add_to(left, request, sign)
+  local hits = sign * holds.hits_of(request)
+  left.hits, left.ids = left.hits + hits, left.ids + sign
+  left.by_lane = held.with(left.by_lane, lane_of(request), hits, sign)
+end
+
+-- The requests among these ids that count as held, in their order.
+local function find_held(keys, ids)
+  local found, held_requests = requests.find_all(keys, nil, ids), {}
+  for _, id in ipairs(ids) do
+    if found[id] and requests.counts_as_held(found[id]) then
+      held_requests[#held_requests + 1] = found[id]
+    end
+  end
+  return held_requests
+end
+
+-- Finds the approvals that have lapsed:
+--   lapsed               their requests
+--   hits, ids, by_lane   those of the others, in all and by lane
+--   first                when the first of the others lapses; 0 if there are none
+--   last_lapsed          when the last of the lapsed ones lapsed; 0 if there are none
+local function find_lapsed(keys, state, now_ms)
+  local name, all = lapses_name(keys), {}
+  local due = weight.add(redis.call('ZRANGE', name, '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES'), 2)
+  for i = 1, #due, 2 do
+    all[#all + 1] = due[i]
+  end
+  local next_one = redis.call('ZRANGE', name, #all, #all, 'WITHSCORES')
+  local left = { hits = state.held, ids = state.held_ids, by_lane = state.lane_holds }
+  left.lapsed, left.first, left.last_lapsed = find_held(keys, all), tonumber(next_one[2] or 0), tonumber(due[#due] or 0)
+  if redis.call('ZCARD', name) == state.held_ids and #left.lapsed == #all then
+    for _, request in ipairs(left.lapsed) do
+      add_to(left, request, -1)
+    end
+    return left
+  end
+  -- Somebody has removed some of them.
+  left.hits, left.ids, left.by_lane = 0, 0, {}
+  for _, request in ipairs(find_held(keys, weight.add(redis.call('ZRANGE', name, #all, -1), 1))) do
+    add_to(left, request, 1)
+  end
+  return left
+end
+
+-- Nobody has got these approvals, which were unclaimed, so that they count in no limit.
+local function give_back_unclaimed(keys, state, lapsed)
+  for _, request in ipairs(lapsed) do
+    if request.state == requests.UNCLAIMED then
+      key_limits.give_back(keys, state, request.requestId, true, true)
+      count_unclaimed(state, request, -1)
+    end
   end
 end
 
--- Ends the hold of an id. Returns its hits, or nil if the id is not held.
-function holds.release(keys, state, id)
-  local _, _, hits, lane = holds.read(keys, state, id)
-  if hits then
-    holds.call_order(keys, state, 'ZREM', holds.member(id, hits, lane))
-    redis.call('HDEL', holds.name(keys), id)
-    holders.end_holds(keys, state, { id })
-    if redis.call('EXISTS', holds.name(keys)) == 0 then
-      holds.keep(state, find_nothing())
+local function forget_lapsed(keys, state, call, lapsed)
+  local gone = {}
+  for _, request in ipairs(lapsed) do
+    if request.state == requests.UNCLAIMED then
+      holds.note_unclaimed_end(state)
+    end
+    if request.state == requests.HELD and request.owner then
+      requests.remember(keys, state, call, request, requests.LAPSED)
     else
-      change_held(state, -hits, -1, lane)
-      more.changed(state)
+      gone[#gone + 1] = request.requestId
     end
   end
-  return hits
+  requests.forget(keys, gone)
 end
 
--- Reads all holds. Returns what `find_lapsed` returns, with the order of the holds that have not lapsed.
-function holds.read_all(keys, now_ms)
-  local found = { lapsed = {}, hits = 0, ids = 0, by_lane = {}, first = math.huge, order = {}, last_lapsed = 0 }
-  local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
-  for i = 1, #all, 2 do
-    local lapses, _, hits, lane = holds.parse(all[i + 1])
-    if lapses <= now_ms then
-      found.lapsed[#found.lapsed + 1] = all[i]
-      found.last_lapsed = math.max(found.last_lapsed, lapses)
-    else
-      found.hits, found.ids, found.first = found.hits + hits, found.ids + 1, math.min(found.first, lapses)
-      found.by_lane = held.with(found.by_lane, lane, hits, 1)
-      found.order[#found.order + 1] = digits(lapses)
-      found.order[#found.order + 1] = holds.member(all[i], hits, lane)
-    end
-  end
-  return found
+-- An unclaimed approval has lapsed, or its caller is known not to claim it.
+function holds.note_unclaimed_end(state)
+  more.set(state, 'lapsed_unclaimed', state.lapsed_unclaimed + 1)
 end
 
--- When the last of the holds lapses; of many without an order, when it lapses at the latest.
-function holds.last_lapse(keys, state)
-  local last = tonumber((holds.call_order(keys, state, 'ZRANGE', -1, -1, 'WITHSCORES') or {})[2] or 0)
-  if last == 0 and state.held_ids <= 2 * holds.FEW then
-    for _, text in ipairs(redis.call('HVALS', holds.name(keys))) do
-      last = math.max(last, (holds.parse(text)))
-    end
-  end
-  return last > 0 and last or state.last_lapse
-end
-
--- Finds the holds that have lapsed:
---   lapsed         their ids; none if none has lapsed, or no hold remains
---   hits, ids      those of the others, and by_lane both by lane
---   first          when the first of the others lapses; math.huge if there are none
---   order          the order of the others if all holds had to be read: there are few, there is no order, or somebody has
---                  removed the hash or the order; else nil
---   last_lapsed    when the last of the lapsed ones lapsed, if there are any
-function holds.find_lapsed(keys, state, now_ms)
-  if now_ms >= state.last_lapse then
-    return find_nothing()
-  end
-  local count = holds.call_order(keys, state, 'ZCARD')
-  if count ~= state.held_ids or count ~= redis.call('HLEN', holds.name(keys)) then
-    return holds.read_all(keys, now_ms)
-  end
-  local found = { lapsed = {}, hits = state.held, by_lane = state.lane_holds }
-  local lapsed = holds.call_order(keys, state, 'ZRANGE', '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES')
-  weight.add(lapsed, 2)
-  for i = 1, #lapsed, 2 do
-    local id, hits, lane = string.match(lapsed[i], '^([^*/]*)%*?(%d*)/?(.*)$')
-    hits = tonumber(hits) or 1
-    found.lapsed[#found.lapsed + 1], found.hits = id, found.hits - hits
-    found.by_lane = held.with(found.by_lane, lane ~= '' and lane or nil, -hits, -1)
-  end
-  local next_hold = holds.call_order(keys, state, 'ZRANGE', #found.lapsed, #found.lapsed, 'WITHSCORES')
-  found.ids, found.first = count - #found.lapsed, tonumber(next_hold[2]) or math.huge
-  found.last_lapsed = tonumber(lapsed[#lapsed] or 0)
-  return found
-end
-
--- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
--- and may be approved again. Returns them as far as they are known, which they need not be if no hold remains; nil if none
--- may have lapsed.
+-- Ends the holds that have lapsed. Their ids are not remembered, unless callers have chosen them: whoever asks about one has
+-- not heard of the approval, and may be approved again.
 function holds.end_lapsed(keys, state, call)
   if not stored.has_holds(state) or call.now_ms < state.first_lapse then
-    return nil
+    return
   end
-  local found = holds.find_lapsed(keys, state, call.now_ms)
-  local lapsed, last_lapsed = found.lapsed, found.last_lapsed
-  if found.first == math.huge then
-    last_lapsed = #lapsed > 0 and last_lapsed or holds.last_lapse(keys, state)
-    redis.call('UNLINK', holds.name(keys), holds.order_name(keys))
-    holders.end_all_holds(keys, state)
-  elseif found.order then
-    holds.begin_order(keys, state, found.order)
-  elseif #lapsed > 0 then
-    holds.call_order(keys, state, 'ZREMRANGEBYSCORE', '-inf', digits(call.now_ms))
-  end
-  chunks.call('HDEL', holds.name(keys), lapsed)
-  holders.end_holds(keys, state, lapsed)
-  if #lapsed > 0 or found.ids < state.held_ids then
+  local left = find_lapsed(keys, state, call.now_ms)
+  redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(call.now_ms))
+  if #left.lapsed > 0 or left.ids < state.held_ids then
     given_back.note(state, call)
     -- A lapse may be noticed late.
-    state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
+    state.released_at = left.last_lapsed > 0 and math.min(left.last_lapsed, call.now_ms) or call.now_ms
   end
-  holds.keep(state, found)
+  keep(state, left)
+  give_back_unclaimed(keys, state, left.lapsed)
+  forget_lapsed(keys, state, call, left.lapsed)
+end
+
+-- Leaves them out of a state that is only looked at: its limits remove no ids.
+function holds.leave_out_lapsed(keys, state, now_ms)
+  if stored.has_holds(state) and now_ms >= state.first_lapse then
+    local left = find_lapsed(keys, state, now_ms)
+    keep(state, left)
+    give_back_unclaimed(keys, state, left.lapsed)
+  end
+end
+
+-- How many unclaimed ones have lapsed. The reply of the call tells it.
+function holds.take_lapsed_unclaimed(state)
+  local lapsed = state.lapsed_unclaimed
+  if lapsed > 0 then
+    more.set(state, 'lapsed_unclaimed', 0)
+  end
   return lapsed
 end
 
@@ -294,43 +309,44 @@ function holds.shorten(keys, state, call)
   if not stored.has_holds(state) then
     return
   end
-  local all = weight.add(redis.call('HGETALL', holds.name(keys)), 2)
+  local found = requests.find_all(keys, nil, weight.add(redis.call('ZRANGE', lapses_name(keys), 0, -1), 1))
   state.last_lapse = 0
-  for i = 1, #all, 2 do
-    local lapses, millis, hits, lane = holds.parse(all[i + 1])
-    if lapses > call.now_ms + millis then
-      holds.write(keys, state, call, all[i], call.now_ms + millis, millis, hits, lane, hits)
-    else
-      state.last_lapse = math.max(state.last_lapse, lapses)
-    end
+  for id, lapses in pairs(holds.lapses_of(keys, found, call.now_ms)) do
+    write_lapse(keys, state, call, id, lapses)
   end
 end
 
 -- Gives a held approval another length and other hits, and renews the hold. A length or hits of nil stay as they are. A
--- hold that is longer than `longest` is not renewed, and only its hits change.
--- Returns the ms until it lapses; nil if the id is not held; false if there is nothing to change.
-function holds.renew(keys, state, call, id, millis, hits, longest)
-  local lapses, millis_before, hits_before, lane = holds.read(keys, state, id)
-  if not hits_before then
-    return nil
-  end
-  millis = millis or millis_before
+-- hold that is longer than `longest` is not renewed, and only its hits change. Returns the ms until it lapses; false if there
+-- is nothing to change.
+function holds.renew(keys, state, call, request, millis, hits, longest)
+  local id, hits_before, length_before = request.requestId, holds.hits_of(request), length_of(request)
+  millis = millis or length_before
+  local lapses = call.now_ms + millis
   if millis <= longest then
-    lapses = call.now_ms + millis
+    request.renewedMillis = millis ~= request.holdMillis and millis or nil
+    write_lapse(keys, state, call, id, lapses)
   elseif not hits then
     return false
   else
-    millis = millis_before
+    lapses = holds.lapses_of(keys, { [id] = request }, math.huge)[id]
   end
-  local hits_after = hits or hits_before
-  holds.write(keys, state, call, id, lapses, millis, hits_after, lane, hits_before)
-  given_back.note_if_less(state, call, function()
-    change_held(state, hits_after - hits_before, 0, lane)
-    if hits then
+  if hits then
+    request.took = hits ~= request.hits and hits or nil
+    given_back.note_if_less(state, call, function()
+      change_held(state, hits - hits_before, 0, lane_of(request))
       key_limits.amend(keys, state, id, hits, true)
-    end
-  end)
+    end)
+  end
+  if holds.hits_of(request) ~= hits_before or length_of(request) ~= length_before then
+    requests.write(keys, { request })
+  end
+  more.changed(state)
   return lapses - call.now_ms
+end
+
+function holds.expire(keys, expire_at)
+  redis.call('PEXPIREAT', lapses_name(keys), expire_at)
 end
 
 return holds

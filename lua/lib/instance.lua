@@ -6,13 +6,11 @@ local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
 local full_memory = require 'lib/full-memory'
 local held = require 'limits/held'
-local holders = require 'lib/holders'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 local more = require 'lib/more'
-local named_requests = require 'lib/named-requests'
 local news = require 'lib/news'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
@@ -20,9 +18,9 @@ local pause = require 'lib/pause'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local instance = {}
 
@@ -72,13 +70,11 @@ local function remove_idle(keys, state, call)
   for _, limit in ipairs(state.limits) do
     key_limits.forget_ids(keys, limit)
   end
-  redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
-  lists.drop(keys, state)
-  named_requests.drop_waiting(keys, state)
-  holders.remove_all(keys, state)
+  redis.call('UNLINK', keys.requests)
+  queue.drop(keys, state, queue.read(keys, state, call))
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
-    named_requests.remove_all(keys, state)
+    requests.remove_all(keys)
     return
   end
   -- After the clock has gone back, there must be no approvals without ids or holds, and no pause that is over. And a
@@ -102,6 +98,13 @@ local function ended_window(own)
   return { start = own:ends() - own.window, window = own.window }
 end
 
+-- Forgets requests that have been remembered for long enough, and do not count.
+local function forget_ended(keys, state, call)
+  requests.forget_ended(keys, state, call, function(id)
+    return key_limits.taken_by(keys, state, id) ~= nil
+  end)
+end
+
 -- Begins the window of the own limit that holds the time of the call, with the rules that come into force with it.
 local function begin_window(keys, state, call)
   local own = state.own
@@ -121,18 +124,16 @@ local function begin_window(keys, state, call)
     in_force.take_maxima(keys, state, call)
   end
   past_requests.end_window(keys, state, call, ended, has_requests)
+  forget_ended(keys, state, call)
   keep_while_waited_for(keys, state, call)
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `terms`: of a batch of checks, which may bring holders and
--- lists to the key; nil for other calls.
+-- of its waiter's approval yet that Redis has not lost the key. `terms`: of a batch of checks, which may bring lists to
+-- the key; nil for other calls.
 function instance.open(keys, call, state, terms)
   calendars.require_current(call)
-  if terms and terms.holders or state and state.has_holders == 1 then
-    holders.require_names(keys)
-  end
   if terms and terms.lists or state and state.lists then
     lists.require_names(keys)
   end
@@ -156,10 +157,7 @@ function instance.open(keys, call, state, terms)
   recovery.note_call(state, call)
   recovery.end_past(state, call.now_ms)
   pause.end_past(state, call.now_ms)
-  local lapsed = holds.end_lapsed(keys, state, call)
-  if lapsed then
-    unclaimed_approvals.end_lapsed(keys, state, lapsed)
-  end
+  holds.end_lapsed(keys, state, call)
   if is_idle(keys, state, call) then
     remove_idle(keys, state, call)
     return nil, state
@@ -211,18 +209,18 @@ function instance.new(keys, call, idle, rules)
     -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.
     more.set(state, 'unsorted', 1)
     more.set(state, 'ticket', queue.last_ticket(keys, state))
-    named_requests.find_leftovers(keys, state, call)
-    holders.find_leftovers(keys, state)
+    requests.find_leftovers(keys, state)
   end
   return state
 end
 
 local function write_expiry(keys, state, call)
-  local until_ms = keep_until(state, call)
+  local until_ms, has_records = keep_until(state, call), stored.has_holds(state)
   if state.has_more and queue.read(keys, state, call).places > 0 then
     local leases = (LEASES_UNSETTLED + LEASES_KEPT) * call.lease
     until_ms = math.max(until_ms, call.now_ms + leases + replicas.longest_keep(state.tally))
-    for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
+    has_records = true
+    for _, name in ipairs({ keys.queue, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)
     end
     lists.expire(keys, state, until_ms)
@@ -230,13 +228,9 @@ local function write_expiry(keys, state, call)
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
   past_requests.expire(keys, state, call, expire_at)
-  named_requests.expire(keys, state, expire_at)
-  holders.expire(keys, state, expire_at)
+  requests.expire(keys, state, has_records, expire_at)
   if stored.has_holds(state) then
-    redis.call('PEXPIREAT', holds.name(keys), expire_at)
-    if state.orders_holds then
-      holds.call_order(keys, state, 'PEXPIREAT', expire_at)
-    end
+    holds.expire(keys, expire_at)
   end
 end
 
@@ -250,9 +244,6 @@ end
 function instance.close(keys, state, call)
   if state.stored_expires ~= stored.expires_to_store(state) then
     more.changed(state)
-  end
-  if state.has_holders == 1 and not stored.has_holds(state) and queue.read(keys, state, call).places == 0 then
-    holders.remove_all(keys, state)
   end
   -- Before the state is written: a queue that is repaired begins a recovery, which may change whether there is news,
   -- and the state has the number of the last wake.

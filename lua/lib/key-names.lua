@@ -9,14 +9,14 @@ key_names.IN_WINDOW = 2
 key_names.FOR_NEW_WINDOW = 5
 -- Their positions after the name of the state, which is the first.
 key_names.REQUESTS = 1
-local QUEUE, WAITING, REPLICAS, PAST_REQUESTS = 2, 3, 4, 5
+local QUEUE, RECORDS, REPLICAS, PAST_REQUESTS = 2, 3, 4, 5
 
 function key_names.read(names, first)
   return {
     state = names[first],
     requests = names[first + key_names.REQUESTS],
     queue = names[first + QUEUE],
-    waiting = names[first + WAITING],
+    records = names[first + RECORDS],
     replicas = names[first + REPLICAS],
     -- By generation, a set of ids approved in windows that have ended.
     past_requests = {

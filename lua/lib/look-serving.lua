@@ -6,17 +6,11 @@ local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 local recovery = require 'lib/recovery'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
-local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local look_serving = {}
-
--- How many more approvals may be held.
-function look_serving.free_holds(state)
-  return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids + state.unclaimed
-end
 
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
@@ -25,15 +19,9 @@ local function count_served(state, call, served, left)
     held_before[i] = limit:held(state)
   end
   for _, waiter in ipairs(served) do
-    local held_millis = waiter.keepMillis or waiter.holdMillis
-    if held_millis then
-      local lapses = call.now_ms + held_millis
-      local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
-      holds.note_held(state, waiter.hits, 1, lists.lane_of(waiter.list))
-      holds.set_lapses(state, first, math.max(state.last_lapse, lapses))
-    end
-    if waiter.keepMillis then
-      unclaimed_approvals.note(state, waiter.holdMillis)
+    if waiter.keepMillis or waiter.holdMillis then
+      waiter.state = waiter.keepMillis and requests.UNCLAIMED or requests.HELD
+      holds.count(state, call, waiter)
     end
   end
   for i, limit in ipairs(state.limits) do
@@ -84,7 +72,7 @@ function look_serving.serve(keys, state, call, tally)
   local is_blocked = false
   if key_limits.fit(state, 1) then
     served.walk = heads.walk(keys, state, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
-    served.left = { limits = key_limits.left(keys, state, call), holds = look_serving.free_holds(state) }
+    served.left = { limits = key_limits.left(keys, state, call), holds = holds.free(state) }
     local approved, stopped
     approved, stopped, is_blocked = take_heads(keys, state, call, tally, served)
     if #approved > 0 then

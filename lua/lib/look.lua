@@ -11,19 +11,8 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local look = {}
-
--- Leaves out the holds that have lapsed.
-local function look_at_holds(keys, state, now_ms)
-  if not stored.has_holds(state) or now_ms < state.first_lapse then
-    return
-  end
-  local found = holds.find_lapsed(keys, state, now_ms)
-  holds.keep(state, found)
-  unclaimed_approvals.leave_out_lapsed(keys, state, found.lapsed)
-end
 
 -- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.
 local function is_idle(state, tally, now_ms, call)
@@ -69,7 +58,7 @@ function look.at(keys, now_us, call)
   end
   recovery.end_past(state, now_ms)
   pause.end_past(state, now_ms)
-  look_at_holds(keys, state, now_ms)
+  holds.leave_out_lapsed(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
   if is_idle(state, tally, now_ms, call) then
     return nil

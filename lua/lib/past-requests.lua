@@ -16,7 +16,6 @@
 local chunks = require 'lib/chunks'
 local generations = require 'lib/generations'
 local more = require 'lib/more'
-local named_requests = require 'lib/named-requests'
 local own_ids = require 'limits/own-ids'
 
 local past_requests = {}
@@ -36,14 +35,12 @@ end
 local function begin_generation(keys, state)
   begin_after(state)
   redis.call('UNLINK', keys.past_requests[state.generation])
-  named_requests.end_generation(keys, state, state.generation)
 end
 
 -- The window that has ended has a set of its own, which becomes the set of the next generation.
 local function keep_window(keys, state)
   begin_after(state)
   generations.keep(keys.requests, keys.past_requests[state.generation])
-  named_requests.end_generation(keys, state, state.generation)
 end
 
 -- Ends a generation whose windows share its set, unless it goes on.

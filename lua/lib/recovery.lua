@@ -41,7 +41,7 @@ local LEASE_PART_LEFT = 0.4
 
 -- Whether a waiter with this ticket came before Redis got the key, which Redis has then lost in between.
 function recovery.is_older_than_key(keys, state, ticket)
-  return ticket < stored.born_at(keys, state) * 1000
+  return tonumber(ticket) < stored.born_at(keys, state) * 1000
 end
 
 function recovery.is_on(state)

@@ -11,6 +11,7 @@ local more = require 'lib/more'
 local pause = require 'lib/pause'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
 
@@ -30,7 +31,7 @@ function serving.note_waiters(state)
 end
 
 local function left_of(keys, state, call)
-  return { limits = key_limits.left(keys, state, call), holds = holds.free(keys, state) }
+  return { limits = key_limits.left(keys, state, call), holds = holds.free(state) }
 end
 
 -- Whether a check that joined the queue now would be the next to be approved, if it fits. `list`: its lane or group, or nil.
@@ -59,6 +60,19 @@ function serving.note_next(keys, state, call, joined)
   state.stopped_heads = heads.find_stopped(state, call, tally, walk, left_of(keys, state, call))
 end
 
+-- Whether any of the requests takes more than a plain approval.
+local function have_terms(state, approved)
+  if state.lists then
+    return true
+  end
+  for _, request in ipairs(approved) do
+    if request.hits ~= 1 or requests.is_recorded(request) then
+      return true
+    end
+  end
+  return false
+end
+
 -- Approves waiters from the head of the queue while the limits have room. One call serves a limited number, so that
 -- Redis answers others in between. `state.serves_more`: the next call can approve more.
 local function serve_queue(keys, state, call)
@@ -66,10 +80,14 @@ local function serve_queue(keys, state, call)
   local granted, taken = state.granted or {}, 0
   state.stopped_heads = nil
   key_limits.begin_serving(state)
-  local function approve(ids, terms, claims)
-    approvals.add(keys, state, call, ids, terms)
-    for _, claim in ipairs(claims) do
-      granted[#granted + 1] = claim
+  local function approve(ids, approved)
+    if have_terms(state, approved) then
+      approvals.add(keys, state, call, approved)
+    else
+      approvals.add_all(keys, state, call, ids)
+    end
+    for _, request in ipairs(approved) do
+      granted[#granted + 1] = requests.claim(request.requestId, request.owner)
     end
   end
   local looked_at = MOST_SERVED

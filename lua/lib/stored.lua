@@ -29,7 +29,7 @@ local FIRST_GENERATION = 1
 local MORE = {
   'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'lane_holds', 'paused_until',
   'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'has_holders', 'unclaimed', 'goes_on', 'lists', 'virtual_time',
+  'unclaimed', 'goes_on', 'lists', 'virtual_time',
 }
 -- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
 local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
@@ -39,9 +39,9 @@ local SAYS_NOTHING_ALONE = { holds = true, hold_seen = true, hold_again = true, 
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
-    held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, orders_holds = false, paused_until = 0,
+    held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
-    has_holders = 0, unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
+    unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
     lane_holds = {},
   },
 }
@@ -155,8 +155,8 @@ end
 
 -- Writes the fields that have changed, or all of them if none was stored.
 local function write_more(state_key, state)
-  local before, is_ordered = state.stored_more, state.orders_holds
-  local values, says_something = { 'more', is_ordered and 2 or 1 }, stored.has_holds(state)
+  local before = state.stored_more
+  local values, says_something = { 'more', 1 }, stored.has_holds(state)
   for i = 1, #MORE do
     local field = MORE[i]
     local write = WRITE[field]
@@ -200,7 +200,6 @@ function stored.of_values(state_key, values)
   state.own.used, state.stored_used, state.denied, state.stored_denied = used, used, denied, denied
   state.generation = tonumber(values[4])
   if values[6] then
-    state.orders_holds = values[6] == '2'
     read_more(state_key, state)
   elseif not state.own.has_boundary then
     local text = values[7]

@@ -7,7 +7,7 @@ local digits = require 'lib/digits'
 local further_ids = {}
 
 function further_ids.built_name(keys, limit)
-  return keys.state .. ':limit:' .. limit.name
+  return keys.state .. ':took:0:' .. limit.name
 end
 
 -- Whether the hash has as many ids as the limit counts: none is held or was carried over. Of hits it is not known.

@@ -179,6 +179,8 @@ function key_limits.take_own(keys, state, declared, call)
   else
     begin_without_ids(keys, call, before, own)
     if not own.has_boundary then
+      -- Its ids have the names of hits.
+      state.hits = 0
       own.start = before.start
       own:roll(state, call.now_ms)
     end

@@ -13,7 +13,7 @@ local own_ids = {}
 
 -- The name of the hash.
 function own_ids.built_name(keys)
-  return keys.requests .. ':hits'
+  return keys.state .. ':took:0'
 end
 
 -- Whether the set has as many ids as the window has hits: no approval has several, is held, was refunded, or was carried over,

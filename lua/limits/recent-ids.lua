@@ -1,6 +1,7 @@
 -- The ids of the approvals of a limit that does not end with its window: two hashes, one for each of the last two
--- generations, id -> `<mark>[*<hits>]`. The mark says when the hits were taken, as the kind of the limit has it. A
--- generation lasts as long as any approval counts, so that no id is needed for longer than two.
+-- generations, id -> `<mark>`, or `[<mark>,<hits>]` if the approval has not exactly one hit. The mark says when the hits were
+-- taken, as the kind of the limit has it. A generation lasts as long as any approval counts, so that no id is needed for longer
+-- than two.
 --
 -- `limit.generation` is the number of the current generation. The ids of the key's own limit are also among its requests,
 -- which are remembered for late calls (lib/past-requests), unless they are held.
@@ -16,8 +17,8 @@ local recent_ids = {}
 -- Built once in a call, since each name costs as much as a command.
 function recent_ids.built_names(keys, limit)
   if not limit.id_names then
-    local suffix = limit.name and ':limit:' .. limit.name or ':ids'
-    limit.id_names = { keys.state .. suffix .. ':0', keys.state .. suffix .. ':1' }
+    local suffix = limit.name and ':' .. limit.name or ''
+    limit.id_names = { keys.state .. ':took:0' .. suffix, keys.state .. ':took:1' .. suffix }
   end
   return limit.id_names
 end
@@ -66,8 +67,13 @@ local function find(keys, limit, id)
   for i = 1, 2 do
     local text = (not counts or counts[i] > 0) and redis.call('HMGET', names[i], id)[1]
     if text then
-      local mark, hits = string.match(text, '^(%d+)%*?(%d*)$')
-      return tonumber(hits) or 1, tonumber(mark), i
+      local mark = tonumber(text)
+      if mark then
+        return 1, mark, i
+      end
+      local hits
+      mark, hits = unpack(cjson.decode(text))
+      return hits, mark, i
     end
   end
 end
@@ -79,7 +85,7 @@ function recent_ids.find(keys, limit, id)
 end
 
 local function format(mark, hits)
-  return hits == 1 and digits(mark) or digits(mark) .. '*' .. digits(hits)
+  return hits == 1 and digits(mark) or '[' .. digits(mark) .. ',' .. digits(hits) .. ']'
 end
 
 -- Adds an id. Returns false if it counts already.

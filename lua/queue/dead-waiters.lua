@@ -1,6 +1,7 @@
 -- The entries of several lists (queue/lists) that do not count: of waiters of dead replicas. They stay until their turn comes. A
 -- withdrawn waiter leaves such a list at once.
 
+local entries = require 'queue/entries'
 local heads = require 'queue/heads'
 local lists = require 'queue/lists'
 local recovery = require 'lib/recovery'
@@ -23,7 +24,7 @@ local function find(self, id)
     return self.by_list[id] or { indexes = {} }
   end
   local found = { indexes = {} }
-  local read = heads.read_entries(self.keys, self.state, lists.first_of(self.keys, id, self.may_read), true)
+  local read = entries.read(self.keys, lists.first_of(self.keys, id, self.may_read))
   for i, entry in ipairs(read) do
     if heads.counts(self.state, self.tally, entry, self.now_ms) then
       found.first = found.first or entry.ticket

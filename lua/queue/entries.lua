@@ -1,12 +1,11 @@
--- The entries of a queue, `<ticket>:<request id>@<replica id>`; after the id, `*<hits>` if the waiter needs more than one
--- hit, and `~<ms>` if its approval will be held. In a key with several lists (queue/lists), `<list> ` before the ticket,
--- and, if the list is a lane or a group, `^<its head start in ms, or its weight>` before the `@`.
+-- The entries of a queue, `<ticket>:<request id>@<replica id>`. In a key with several lists (queue/lists), `<list> ` before the
+-- ticket. What else is known of a waiter is in its record (lib/requests).
 --
 -- A ticket is the time of arrival in Redis's microseconds, raised if needed, so that no ticket is given out twice.
 -- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
--- sixteen digits until the year 2286, so entries sort as texts.
+-- sixteen digits until the year 2286, so tickets and entries sort as texts.
 
-local digits = require 'lib/digits'
+local requests = require 'lib/requests'
 
 local entries = { TICKET = 16 }
 
@@ -25,21 +24,29 @@ function entries.split_list(entry)
   return list or '', rest or entry
 end
 
--- Returns ticket, request id, replica id, hits, if the approval will be held, for how many ms, the list or '', and its
--- parameter, if it has one.
-function entries.split(entry)
-  local list, rest = entries.split_list(entry)
-  local ticket, request_id, hits, hold, parameter, replica_id =
-    string.match(rest, '^(%d+):([^@*~^]*)%*?(%d*)~?(%d*)%^?(%d*)@(.*)$')
-  return ticket, request_id, replica_id, tonumber(hits) or 1, tonumber(hold), list, tonumber(parameter)
+-- The entry of a waiter in the only list.
+function entries.format(waiter, replica_id)
+  return waiter.ticket .. ':' .. waiter.requestId .. '@' .. replica_id
 end
 
--- `ticket`: as a text.
-function entries.format(ticket, waiter, replica_id)
-  local hits = waiter.hits == 1 and '' or '*' .. digits(waiter.hits)
-  local hold = waiter.holdMillis and '~' .. digits(waiter.holdMillis) or ''
-  local parameter = waiter.list and '^' .. digits(waiter.list.parameter) or ''
-  return ticket .. ':' .. waiter.requestId .. hits .. hold .. parameter .. '@' .. replica_id
+-- The waiters of entries: their requests, with `text`, the entry, `replica_id`, under which their places count, and `is_waiting`,
+-- false for an entry whose waiter is withdrawn, or has another place.
+function entries.read(keys, texts)
+  local read, ids = {}, {}
+  for i, text in ipairs(texts) do
+    local _, rest = entries.split_list(text)
+    local ticket, id, replica_id = string.match(rest, '^(%d+):([^@]*)@(.*)$')
+    read[i], ids[i] = { text = text, ticket = ticket, requestId = id, replica_id = replica_id, hits = 1 }, id
+  end
+  local found, seen = requests.find_all(keys, nil, ids), {}
+  for i, entry in ipairs(read) do
+    local request = found[entry.requestId]
+    if request and request.state == requests.WAITING and request.ticket == entry.ticket and not seen[entry.ticket] then
+      request.text, request.replica_id, request.is_waiting = entry.text, request.replica_id or entry.replica_id, true
+      read[i], seen[entry.ticket] = request, true
+    end
+  end
+  return read
 end
 
 return entries

@@ -25,10 +25,10 @@ function fifo_list.all(keys)
   return weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)
 end
 
--- The ticket of an entry; false if there is none.
+-- The ticket of an entry, as a text; false if there is none.
 function fifo_list.ticket_at(keys, index)
   local entry = redis.call('LINDEX', keys.queue, index)
-  return entry and tonumber(entries.ticket_of(entry))
+  return entry and entries.ticket_of(entry)
 end
 
 -- The ticket of the head; false if there is none.
@@ -53,13 +53,11 @@ function fifo_list.has_many_withdrawn(keys, places)
   return fifo_list.length(keys) > 2 * places + COMPACTION_SLACK
 end
 
--- Keeps only the entries that `is_kept`, in their order.
-function fifo_list.keep(keys, is_kept)
+-- Keeps only the entries of those that wait. `waiters`: of all entries, in their order.
+function fifo_list.keep(keys, waiters)
   local kept = {}
-  for _, entry in ipairs(fifo_list.all(keys)) do
-    if is_kept(entry) then
-      kept[#kept + 1] = entry
-    end
+  for _, waiter in ipairs(waiters) do
+    kept[#kept + 1] = waiter.is_waiting and waiter.text or nil
   end
   redis.call('UNLINK', keys.queue)
   chunks.call('RPUSH', keys.queue, kept)

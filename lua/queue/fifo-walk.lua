@@ -1,15 +1,16 @@
 -- A walk over the waiters of one list (queue/fifo-list) in the order of their turns, which changes nothing until it is
 -- written.
 
+local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 
 local fifo_walk = {}
 fifo_walk.__index = fifo_walk
 
--- Begins a walk of at most `most` entries. `read_entries(texts)`: from queue/heads.
-function fifo_walk.begin(keys, most, read_entries)
+-- Begins a walk of at most `most` entries.
+function fifo_walk.begin(keys, most)
   return setmetatable({
-    keys = keys, entries = read_entries(fifo_list.first(keys, most)), taken = 0,
+    keys = keys, entries = entries.read(keys, fifo_list.first(keys, most)), taken = 0,
   }, fifo_walk)
 end
 

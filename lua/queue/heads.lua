@@ -1,49 +1,20 @@
 -- The waiters whose turns come next. Scripts ask here which waiters are served, which lists a head stops that lacks room, and
 -- whether a newcomer would be next.
 
-local chunks = require 'lib/chunks'
-local entries = require 'queue/entries'
 local fifo_walk = require 'queue/fifo-walk'
-local holders = require 'lib/holders'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
-local named_requests = require 'lib/named-requests'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local turn_walk = require 'queue/turn-walk'
-local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
 local heads = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
-
--- Reads entries: a list of { text, ticket, requestId, replica_id, hits, holdMillis, keepMillis, maxWaitMillis, owner, list, is_waiting }.
--- `list`: nil without a lane or a group.
--- `has_withdrawn`: there may be withdrawn entries, or one entry twice.
-function heads.read_entries(keys, state, texts, has_withdrawn)
-  local read, ids = {}, {}
-  for i, text in ipairs(texts) do
-    local ticket, request_id, replica_id, hits, hold, list, parameter = entries.split(text)
-    read[i] = {
-      text = text, ticket = ticket, requestId = request_id, replica_id = replica_id, hits = hits, holdMillis = hold,
-      list = parameter and { id = list, parameter = parameter }, is_waiting = true,
-    }
-    ids[i] = request_id
-  end
-  if has_withdrawn then
-    local seen = {}
-    for i, value in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
-      local ticket = read[i].ticket
-      read[i].is_waiting = value ~= false and entries.ticket_of(value) == ticket and not seen[ticket]
-      seen[ticket] = true
-    end
-  end
-  named_requests.resolve(keys, state, read)
-  return read
-end
 
 -- Whether any of the limits counts the checks of all lanes.
 local function counts_all(limits)
@@ -83,33 +54,20 @@ end
 -- Begins a walk over the waiters in the order of their turns: of at most `most`, and `looked_at` entries of one list, since
 -- withdrawn ones may stand before those of waiters. It changes nothing until it is written.
 function heads.walk(keys, state, tally, most, looked_at)
-  local length = queue.count_entries(keys, state)
-  local function read(texts)
-    return heads.read_entries(keys, state, texts, length ~= tally.places)
-  end
   if state.lists then
-    return turn_walk.begin(keys, state, most, read)
+    return turn_walk.begin(keys, state, most)
   end
-  return fifo_walk.begin(keys, length == tally.living and most or looked_at, read)
-end
-
--- What the approval of a waiter takes. The approval of a kept place is kept for its caller first.
-local function terms_of(entry)
-  if not entry.keepMillis then
-    return entry
-  end
-  return { requestId = entry.requestId, hits = entry.hits, holdMillis = entry.keepMillis, list = entry.list }
+  return fifo_walk.begin(keys, queue.count_entries(keys, state) == tally.living and most or looked_at)
 end
 
 -- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
--- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms, claims)` before it touches
--- the queue: the claims are what wakes call them. Returns how many entries it took, and the heads that need more than is
--- left if only such ones are left, else nil.
+-- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, requests)` before it touches the queue.
+-- Returns how many entries it took, and the heads that need more than is left if only such ones are left, else nil.
 function heads.take(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
   local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
-  local ids, terms, claims, gone, left, stopped = {}, {}, {}, {}, {}, {}
-  local taken, has_terms, entry = 0, false, nil
+  local ids, approved, forgotten, stopped = {}, {}, {}, {}
+  local taken, entry = 0, nil
   while #ids < most do
     entry = walk:next()
     if not entry then
@@ -125,32 +83,22 @@ function heads.take(keys, state, call, room, most, approve)
       taken = taken + 1
     end
     if not stops and entry.is_waiting then
-      gone[#gone + 1], left[#left + 1] = entry.requestId, entry
-      entry.is_approved = counts
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
+      if not (counts and requests.is_recorded(entry)) then
+        forgotten[#forgotten + 1] = entry.requestId
+      end
     end
     if counts and not stops then
-      ids[#ids + 1], claims[#claims + 1] = entry.requestId, named_requests.claim(entry.requestId, entry.owner)
-      terms[#terms + 1] = terms_of(entry)
-      has_terms = has_terms or entry.hits ~= 1 or terms[#terms].holdMillis ~= nil
+      ids[#ids + 1], approved[#approved + 1] = entry.requestId, entry
     end
   end
-  if has_terms then
-    holders.resolve(keys, state, terms)
-  end
-  approve(ids, (has_terms or state.lists) and terms or nil, claims)
-  for _, waiter in ipairs(left) do
-    if waiter.is_approved and waiter.keepMillis then
-      unclaimed_approvals.note(state, waiter.holdMillis)
-    end
-  end
-  named_requests.leave_queue(keys, state, call, left)
+  approve(ids, approved)
   if tally.places == 0 or (taken == 0 and #stopped == 0) then
     -- The list is at its end.
+    requests.forget(keys, forgotten)
     queue.drop(keys, state, tally)
   elseif taken > 0 then
-    chunks.call('HDEL', keys.waiting, gone)
-    holders.forget_waiting(keys, state, gone)
+    requests.forget(keys, forgotten)
     walk:write(state)
   end
   return taken, not entry and #stopped > 0 and stopped or nil

@@ -9,7 +9,7 @@
 --   queue         a sorted set of the entries of all lists (queue/entries), with score 0: a list is a range of it
 --   heads:lane    a sorted set of the lanes with waiters, `<ticket of the head>:<list>`, by their order keys
 --   heads:group   the same of the groups
--- The hash `waiting` has `<ticket>:<list>` for these waiters. A list is `<kind>:<name>`, with the name percent-encoded.
+-- A list is `<kind>:<name>`, with the name percent-encoded.
 --
 -- The state's field `lists` has the kinds with waiters, the first one first, with a comma between two. It is 0 in a key with one
 -- list (queue/fifo-list): other keys need no look at these names, which are built here.
@@ -24,6 +24,7 @@ local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local more = require 'lib/more'
+local requests = require 'lib/requests'
 local weight = require 'lib/weight'
 
 local lists = {
@@ -53,8 +54,13 @@ end
 function lists.parse(text)
   local kind, name, parameter, most = string.match(text, '^(%l+):([^:]*):(%d+):?(%d*)$')
   if kind then
-    return { kind = kind, id = kind .. ':' .. name, parameter = tonumber(parameter), most = tonumber(most) }
+    return { kind = kind, name = name, id = kind .. ':' .. name, parameter = tonumber(parameter), most = tonumber(most) }
   end
+end
+
+-- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads.
+function lists.describe(list)
+  return list and list.id .. ':' .. digits(list.parameter) or ''
 end
 
 -- The state's field.
@@ -116,16 +122,24 @@ function lists.key_in_lane(ticket, head_start)
   return tonumber(ticket) - head_start * 1000
 end
 
--- The same by the first entry of the lane.
-local function key_of_lane(entry)
-  local ticket, _, _, _, _, _, head_start = entries.split(entry)
-  return lists.key_in_lane(ticket, head_start)
+-- Somebody may have removed the record of a waiter.
+local function parameter_of(waiter, default)
+  return waiter.list and waiter.list.parameter or default
 end
 
--- What an entry of a group adds to its tag.
-local function share_of(entry)
-  local _, _, _, hits, _, _, of_group = entries.split(entry)
-  return hits / of_group
+local function key_of_lane(head)
+  return lists.key_in_lane(head.ticket, parameter_of(head, 0))
+end
+
+-- What a waiter of a group adds to its tag.
+function lists.share_of(waiter)
+  return waiter.hits / parameter_of(waiter, 1)
+end
+
+-- The first waiter of a list; nil if it has none.
+local function first_waiter(keys, id)
+  local entry = lists.first(keys, id)
+  return entry and entries.read(keys, { entry })[1]
 end
 
 -- The tag of a group whose head has left without an approval. `share_before`, `share`: of that head, and of the one now. Equal
@@ -140,7 +154,7 @@ local function key_of_changed(state, kind, key, before, now)
   if kind == 'lane' then
     return key_of_lane(now)
   end
-  return lists.tag_of_changed(state.virtual_time, key, share_of(before), share_of(now))
+  return lists.tag_of_changed(state.virtual_time, key, lists.share_of(before), lists.share_of(now))
 end
 
 local function is_empty(keys, kind)
@@ -187,54 +201,59 @@ function lists.approve_at_once(state, list, hits)
   end
 end
 
--- Adds entries of one list, in the order of their tickets.
-local function add_to(keys, state, id, new)
-  local kind, scored = lists.kind_of(id), {}
-  for _, entry in ipairs(new) do
-    scored[#scored + 1], scored[#scored + 2] = 0, entry
-  end
-  local before, name = lists.first_of(keys, id, 1)[1], lists.heads_name(keys, kind)
-  begin_kind(state, kind)
-  chunks.call('ZADD', keys.queue, scored)
-  if kind == 'fifo' or (before and before < new[1]) then
-    return
-  end
-  local key = kind == 'lane' and key_of_lane(new[1]) or state.virtual_time + share_of(new[1])
-  if before then
-    local head = head_of(before, id)
-    local key_before = tonumber(redis.call('ZSCORE', name, head)) or key
-    redis.call('ZREM', name, head)
-    key = key_of_changed(state, kind, key_before, before, new[1])
-  end
-  redis.call('ZADD', name, lists.format_key(key), head_of(new[1], id))
+-- The entry of a waiter. `replica_id`: under which its place counts.
+function lists.format_entry(waiter, replica_id)
+  return (waiter.list and waiter.list.id or lists.FIFO) .. ' ' .. entries.format(waiter, replica_id)
 end
 
--- Adds entries, each with its list before it. They may be in any order.
+-- Adds waiters to one list, in the order of their tickets. Their records are there. `new`: of each its entry, `text`.
+local function add_to(keys, state, id, new)
+  local kind, scored = lists.kind_of(id), {}
+  for _, waiter in ipairs(new) do
+    scored[#scored + 1], scored[#scored + 2] = 0, waiter.text
+  end
+  local before, name, head = lists.first(keys, id), lists.heads_name(keys, kind), new[1]
+  begin_kind(state, kind)
+  chunks.call('ZADD', keys.queue, scored)
+  if kind == 'fifo' or (before and before < head.text) then
+    return
+  end
+  local key = kind == 'lane' and key_of_lane(head) or state.virtual_time + lists.share_of(head)
+  if before then
+    local key_before = tonumber(redis.call('ZSCORE', name, head_of(before, id))) or key
+    redis.call('ZREM', name, head_of(before, id))
+    key = key_of_changed(state, kind, key_before, entries.read(keys, { before })[1], head)
+  end
+  redis.call('ZADD', name, lists.format_key(key), head_of(head.text, id))
+end
+
+-- Adds waiters, which may be in any order. `new`: as above.
 function lists.add(keys, state, new)
   local by_list, ids = {}, {}
-  for _, entry in ipairs(new) do
-    local id = entries.split_list(entry)
+  for _, waiter in ipairs(new) do
+    local id = waiter.list and waiter.list.id or lists.FIFO
     if not by_list[id] then
       by_list[id], ids[#ids + 1] = {}, id
     end
-    table.insert(by_list[id], entry)
+    table.insert(by_list[id], waiter)
   end
   for _, id in ipairs(ids) do
-    table.sort(by_list[id])
+    table.sort(by_list[id], function(a, b)
+      return a.text < b.text
+    end)
     add_to(keys, state, id, by_list[id])
   end
 end
 
--- The queue has several lists from now on. `all`: its entries so far.
+-- The queue has several lists from now on. `all`: its waiters so far.
 function lists.begin(keys, state, all)
   state.lists = {}
   redis.call('UNLINK', keys.queue, built_names(keys))
-  local new = {}
-  for i, entry in ipairs(all) do
-    new[i] = lists.FIFO .. ' ' .. entry
+  for _, waiter in ipairs(all) do
+    waiter.text = lists.FIFO .. ' ' .. waiter.text
   end
-  if #new > 0 then
-    add_to(keys, state, lists.FIFO, new)
+  if #all > 0 then
+    add_to(keys, state, lists.FIFO, all)
   end
   more.changed(state)
 end
@@ -263,73 +282,52 @@ function lists.count(keys, id, ticket)
   return redis.call('ZLEXCOUNT', keys.queue, '[' .. id .. ' ', '(' .. id .. (ticket and ' ' .. ticket or '!'))
 end
 
--- Waiters leave a list without an approval. `tickets`: as texts.
-local function remove_from(keys, state, id, tickets)
-  local kind, gone, head = lists.kind_of(id), {}, lists.first_of(keys, id, 1)[1]
-  for _, ticket in ipairs(tickets) do
-    local start = id .. ' ' .. ticket
-    gone[#gone + 1] = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
+-- The entry of a waiter in a list; nil if it has none.
+local function find_entry(keys, id, waiter)
+  local start = id .. ' ' .. waiter.ticket
+  return redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
+end
+
+-- Waiters leave a list without an approval. Their records are still there.
+local function remove_from(keys, state, id, waiters)
+  local kind, gone, head = lists.kind_of(id), {}, first_waiter(keys, id)
+  for _, waiter in ipairs(waiters) do
+    gone[#gone + 1] = find_entry(keys, id, waiter)
   end
-  weight.read = weight.read + #tickets
+  weight.read = weight.read + #waiters
   chunks.call('ZREM', keys.queue, gone)
-  local first = lists.first_of(keys, id, 1)[1]
-  if kind == 'fifo' or first == head then
+  local first = kind ~= 'fifo' and first_waiter(keys, id) or nil
+  if kind == 'fifo' or (first and first.text == head.text) then
     return
   end
-  local name, before = lists.heads_name(keys, kind), head_of(head, id)
+  local name, before = lists.heads_name(keys, kind), head_of(head.text, id)
   local key = tonumber(redis.call('ZSCORE', name, before)) or state.virtual_time
   redis.call('ZREM', name, before)
   if first then
     key = key_of_changed(state, kind, key, head, first)
-    redis.call('ZADD', name, lists.format_key(key), head_of(first, id))
+    redis.call('ZADD', name, lists.format_key(key), head_of(first.text, id))
   end
 end
 
--- The same for waiters of any lists. `values`: of the hash `waiting`.
-function lists.remove(keys, state, values)
+-- The same for waiters of any lists.
+function lists.remove(keys, state, waiters)
   local by_list = {}
-  for _, value in ipairs(values) do
-    local ticket, id = lists.split_waiting(value)
+  for _, waiter in ipairs(waiters) do
+    local id = waiter.list and waiter.list.id or lists.FIFO
     by_list[id] = by_list[id] or {}
-    table.insert(by_list[id], ticket)
+    table.insert(by_list[id], waiter)
   end
-  for id, tickets in pairs(by_list) do
-    remove_from(keys, state, id, tickets)
+  for id, of_list in pairs(by_list) do
+    remove_from(keys, state, id, of_list)
   end
   lists.end_empty_kinds(keys, state)
 end
 
--- The value of a waiter in the hash `waiting`. `ticket`: as a text. `list`: nil without a lane or a group.
-function lists.format_waiting(ticket, list)
-  return list and ticket .. ':' .. list.id or ticket
-end
-
--- The ticket in such a value, as a text, and the list.
-function lists.split_waiting(value)
-  local ticket, id = string.match(value, '^(%d+):?(.*)$')
-  return ticket, id ~= '' and id or lists.FIFO
-end
-
--- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads. `place`: a value of
--- the hash `waiting`.
-function lists.describe_place(keys, place)
-  local ticket, id = lists.split_waiting(place)
-  if id == lists.FIFO then
-    return ''
-  end
-  local start = id .. ' ' .. ticket
-  local entry = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
-  local _, _, _, _, _, _, parameter = entries.split(entry or '')
-  return parameter and id .. ':' .. digits(parameter) or ''
-end
-
--- Finds the heads again from the entries. All groups begin again. `tickets`: of the waiters, as a set. Without the state,
--- a withdrawal leaves its entry here.
-local function restore_heads(keys, state, tickets)
+-- Finds the heads again from the entries. All groups begin again. Without the state, a withdrawal leaves its entry here.
+local function restore_heads(keys, state)
   local left = {}
-  for _, entry in ipairs(lists.all(keys)) do
-    local _, rest = entries.split_list(entry)
-    left[#left + 1] = tickets[entries.ticket_of(rest)] and entry or nil
+  for _, waiter in ipairs(entries.read(keys, lists.all(keys))) do
+    left[#left + 1] = waiter.is_waiting and waiter or nil
   end
   redis.call('UNLINK', keys.queue, built_names(keys))
   state.lists = {}
@@ -346,10 +344,10 @@ local function has_lost_heads(keys, state)
   return false
 end
 
--- Somebody may have removed the heads, or the state that knew the lists. `waiting_tickets(keys)`: from queue/queue.
-function lists.repair(keys, state, waiting_tickets)
+-- Somebody may have removed the heads, or the state that knew the lists.
+function lists.repair(keys, state)
   if not state.lists or has_lost_heads(keys, state) then
-    restore_heads(keys, state, waiting_tickets(keys))
+    restore_heads(keys, state)
   end
 end
 

@@ -32,7 +32,7 @@ end
 -- The tickets of waiters that count among the first entries, as texts and in their order. `most`: how many entries.
 local function read_counting(keys, state, tally, now_ms, most)
   local tickets = {}
-  for _, entry in ipairs(heads.read_entries(keys, state, fifo_list.first(keys, most), true)) do
+  for _, entry in ipairs(entries.read(keys, fifo_list.first(keys, most))) do
     if heads.counts(state, tally, entry, now_ms) then
       tickets[#tickets + 1] = entry.ticket
     end
@@ -43,28 +43,28 @@ local function read_counting(keys, state, tally, now_ms, most)
   return tickets
 end
 
--- How many stand before each of the waiters with these records (lib/named-requests), in several lists.
-local function before_in_lists(keys, state, tally, now_ms, records)
+-- How many stand before each of these waiters in several lists.
+local function before_in_lists(keys, state, tally, now_ms, waiters)
   local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
-  for i, record in ipairs(records) do
-    local ticket, list = lists.split_waiting(record.place)
-    before[i] = lists.count(keys, list, ticket)
+  for i, waiter in ipairs(waiters) do
+    local list = waiter.list and waiter.list.id or lists.FIFO
+    before[i] = lists.count(keys, list, waiter.ticket)
     before[i] = before[i] - dead:count(list, before[i])
   end
   return before
 end
 
--- How many stand before each of the waiters with these records. The entries are read once, as far as the last of the waiters.
+-- How many stand before each of these waiters, by their requests. The entries are read once, as far as the last of the waiters.
 -- While a list is out of order, that is exact if the list has WALKED entries at most.
-function position.before_all(keys, state, tally, now_ms, records)
+function position.before_all(keys, state, tally, now_ms, waiters)
   if state.lists then
-    return before_in_lists(keys, state, tally, now_ms, records)
+    return before_in_lists(keys, state, tally, now_ms, waiters)
   end
   local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
   local lower, most = {}, 0
-  for i, record in ipairs(records) do
+  for i, waiter in ipairs(waiters) do
     lower[i] = count_lower(length, function(index)
-      return fifo_list.ticket_at(keys, index) < record.ticket
+      return fifo_list.ticket_at(keys, index) < waiter.ticket
     end)
     most = math.max(most, is_sorted and lower[i] or length)
   end
@@ -72,10 +72,9 @@ function position.before_all(keys, state, tally, now_ms, records)
     return lower
   end
   local counting, before = read_counting(keys, state, tally, now_ms, math.min(most, WALKED)), {}
-  for i, record in ipairs(records) do
-    local text = entries.format_ticket(record.ticket)
+  for i, waiter in ipairs(waiters) do
     local walked = count_lower(#counting, function(index)
-      return counting[index + 1] < text
+      return counting[index + 1] < waiter.ticket
     end)
     before[i] = walked + math.max(0, lower[i] - WALKED)
   end

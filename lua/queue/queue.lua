@@ -1,7 +1,7 @@
 -- The waiters of a limiter key. Scripts ask here: who joins, who is next, who has left. A queue has three names in
 -- Redis:
 --   queue     the order of the waiters: queue/fifo-list, or queue/lists if any has a lane or a group
---   waiting   a hash, request id -> ticket: an entry that is not in this hash with the same ticket is withdrawn, and is
+--   records   what is known of each waiter (lib/requests): an entry without a record of its ticket is withdrawn, and is
 --             skipped when it comes to the head
 --   replicas  which replicas they wait on: queue/replicas
 --
@@ -9,18 +9,15 @@
 -- itself has emptied the key. So a script adds approved ids to the set before it touches the queue. A queue that
 -- becomes empty is removed as a whole and not read again.
 
-local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
-local holders = require 'lib/holders'
 local lists = require 'queue/lists'
 local key_limits = require 'limits/key-limits'
 local more = require 'lib/more'
-local named_requests = require 'lib/named-requests'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local stored = require 'lib/stored'
-local weight = require 'lib/weight'
 
 local queue = {}
 
@@ -44,26 +41,31 @@ function queue.renew_lease(state, tally, call)
   state.set_at = call.now_ms
 end
 
-function queue.drop(keys, state, tally)
-  redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
-  lists.drop(keys, state)
-  named_requests.drop_waiting(keys, state)
-  holders.drop_waiting(keys, state)
-  replicas.forget(tally)
+local function all_waiters(keys, state)
+  return entries.read(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
 end
 
--- The tickets of all waiters, as a set.
-local function waiting_tickets(keys)
-  local tickets = {}
-  for _, value in ipairs(weight.add(redis.call('HVALS', keys.waiting), 1)) do
-    tickets[entries.ticket_of(value)] = true
+-- Forgets those who are left in the queue.
+local function forget_all(keys, state)
+  if stored.has_holds(state) or state.named > 0 then
+    local ids = {}
+    for _, waiter in ipairs(all_waiters(keys, state)) do
+      ids[#ids + 1] = waiter.is_waiting and waiter.requestId or nil
+    end
+    requests.forget(keys, ids)
+  else
+    redis.call('UNLINK', keys.records)
   end
-  return tickets
 end
 
--- All entries. A list may have entries of waiters that have left it.
-local function all_entries(keys, state)
-  return state.lists and lists.all(keys) or fifo_list.all(keys)
+-- Nobody who is left in the queue counts.
+function queue.drop(keys, state, tally)
+  if tally.places > 0 then
+    forget_all(keys, state)
+  end
+  redis.call('UNLINK', keys.queue, keys.replicas)
+  lists.drop(keys, state)
+  replicas.forget(tally)
 end
 
 function queue.count_entries(keys, state)
@@ -74,31 +76,27 @@ end
 local function recount(keys, state, tally, now_ms)
   local places = tally.places
   replicas.forget_places(tally)
-  local tickets, owners = waiting_tickets(keys), named_requests.replicas(keys, state)
-  for _, entry in ipairs(all_entries(keys, state)) do
-    local ticket, request_id, replica_id = entries.split(entry)
-    if tickets[ticket] then
-      tickets[ticket] = nil
-      replicas.add_places(tally, owners[request_id] or replica_id, 1, now_ms)
+  for _, waiter in ipairs(all_waiters(keys, state)) do
+    if waiter.is_waiting then
+      replicas.add_places(tally, waiter.replica_id, 1, now_ms)
     end
   end
-  if tally.places == 0 or tally.places ~= places then
+  if tally.places == 0 or tally.places < places then
     queue.drop(keys, state, tally)
   end
 end
 
--- Whether as many entries can't have this number of waiters. Entries without waiters are what is left if both hashes were
--- removed.
-local function is_torn(length, places)
+-- Whether the three names can't be of one queue: somebody else has removed one of them.
+local function is_torn(keys, length, places)
   return length < places or (places == 0 and length > 0)
+    or (places > 0 and redis.call('HLEN', keys.records) < places)
 end
 
 -- The tally of the queue, read at most once per script. If somebody else has removed some of its keys, it is repaired,
 -- and replicas get time to put back the waiters that were lost with it.
 function queue.read(keys, state, call)
   if not state.tally then
-    local hashes_agree
-    state.tally, hashes_agree = replicas.load(keys, call.now_ms)
+    state.tally = replicas.load(keys, call.now_ms)
     -- Tickets are times, a little later than now if many join at once. Only `renew` extends leases without a note in
     -- the state, which the caller's own lease shows. A lease of another that is longer than the caller's shows nothing:
     -- while replicas restart, they may have different settings.
@@ -112,10 +110,10 @@ function queue.read(keys, state, call)
         -- All but the heads may have been removed.
         lists.drop(keys, state)
       else
-        lists.repair(keys, state, waiting_tickets)
+        lists.repair(keys, state)
       end
     end
-    if not hashes_agree or is_torn(length, state.tally.places) then
+    if is_torn(keys, length, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
       recovery.begin_after_loss_of_queue(keys, state, call)
     end
@@ -128,48 +126,40 @@ function queue.count_waiting(keys, state, call)
   return recovery.count_waiting(state, queue.read(keys, state, call))
 end
 
--- Waiters leave the queue without an approval, before they leave the hash. The one list drops their entries later.
-local function leave_lists(keys, state, ids)
-  if state.lists and #ids > 0 then
-    local values = {}
-    for _, value in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
-      values[#values + 1] = value or nil
-    end
-    lists.remove(keys, state, values)
+-- Forgets waiters that have left the queue without an approval. The one list drops their entries later.
+local function forget(keys, state, waiters)
+  if #waiters == 0 then
+    return
+  elseif state.lists then
+    lists.remove(keys, state, waiters)
   end
+  local ids = {}
+  for i, waiter in ipairs(waiters) do
+    ids[i] = waiter.requestId
+  end
+  requests.forget(keys, ids)
+  state.changed = true
 end
 
--- Forgets waiters that have left the queue without an approval. Returns how many of the ids waited.
-local function forget(keys, state, ids)
-  leave_lists(keys, state, ids)
-  local count = chunks.call('HDEL', keys.waiting, ids)
-  if count > 0 then
-    named_requests.forget_waiting(keys, state, ids)
-    holders.forget_waiting(keys, state, ids)
-    state.changed = true
+-- The waiters of dead replicas among these. They count no longer.
+local function take_dead(state, waiters, now_ms)
+  local tally, dead = state.tally, {}
+  for _, waiter in ipairs(waiters) do
+    if waiter.is_waiting and not replicas.is_alive(replicas.of(tally, waiter.replica_id), now_ms) then
+      dead[#dead + 1] = waiter
+      replicas.add_places(tally, waiter.replica_id, -1, now_ms)
+    end
   end
-  return count
+  return dead
 end
 
 -- Removes the waiters of dead replicas from a list, or, without one, from all lists. While all replicas live, nothing is read:
 -- each of many checks that are denied asks for it.
 local function remove_dead(keys, state, now_ms, list)
-  local tally, waiters, dead = state.tally, {}, {}
-  if tally.living == tally.places then
-    return
+  if state.tally.living < state.tally.places then
+    local waiters = entries.read(keys, list and lists.all_of(keys, list) or lists.all(keys))
+    forget(keys, state, take_dead(state, waiters, now_ms))
   end
-  for i, text in ipairs(list and lists.all_of(keys, list) or lists.all(keys)) do
-    local _, request_id, replica_id = entries.split(text)
-    waiters[i] = { requestId = request_id, replica_id = replica_id }
-  end
-  named_requests.resolve(keys, state, waiters)
-  for _, waiter in ipairs(waiters) do
-    if not replicas.is_alive(replicas.of(tally, waiter.replica_id), now_ms) then
-      dead[#dead + 1] = waiter.requestId
-      replicas.add_places(tally, waiter.replica_id, -1, now_ms)
-    end
-  end
-  forget(keys, state, dead)
 end
 
 -- Removes withdrawn entries if they are more than half of the list. It also removes the waiters of dead replicas if
@@ -189,27 +179,15 @@ function queue.compact(keys, state, now_ms)
   if not fifo_list.has_many_withdrawn(keys, removes_dead and tally.living or tally.places) then
     return
   end
-  local tickets, dead = waiting_tickets(keys), {}
-  local owners = removes_dead and named_requests.replicas(keys, state)
-  fifo_list.keep(keys, function(entry)
-    local ticket = entries.ticket_of(entry)
-    if not tickets[ticket] then
-      return false
+  local waiters = entries.read(keys, fifo_list.all(keys))
+  if removes_dead then
+    local dead = take_dead(state, waiters, now_ms)
+    for _, waiter in ipairs(dead) do
+      waiter.is_waiting = false
     end
-    tickets[ticket] = nil
-    if not removes_dead then
-      return true
-    end
-    local _, request_id, replica_id = entries.split(entry)
-    replica_id = owners[request_id] or replica_id
-    if replicas.is_alive(replicas.of(tally, replica_id), now_ms) then
-      return true
-    end
-    dead[#dead + 1] = request_id
-    replicas.add_places(tally, replica_id, -1, now_ms)
-    return false
-  end)
-  forget(keys, state, dead)
+    forget(keys, state, dead)
+  end
+  fifo_list.keep(keys, waiters)
   -- The list that is written again has no expiry.
   state.changed = true
 end
@@ -239,48 +217,39 @@ end
 
 -- The waiters of a queue with one list become those of the first one of several.
 local function begin_lists(keys, state)
-  local tickets, waiting = waiting_tickets(keys), {}
-  for _, entry in ipairs(state.tally.places > 0 and fifo_list.all(keys) or {}) do
-    local ticket = entries.ticket_of(entry)
-    if tickets[ticket] then
-      tickets[ticket] = nil
-      waiting[#waiting + 1] = entry
+  local waiting = {}
+  if state.tally.places > 0 then
+    for _, waiter in ipairs(entries.read(keys, fifo_list.all(keys))) do
+      waiting[#waiting + 1] = waiter.is_waiting and waiter or nil
     end
   end
   lists.begin(keys, state, waiting)
   state.unsorted = 0
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold, its
--- holder if its check has named one, its list if it has a lane or a group, and if its caller has chosen the id, its owner, and
--- for how many ms its place is kept.
+-- Adds waiters of the caller to the end of the queue. `waiters`: their requests, with tickets. One with `has_place` has a place
+-- that it leaves.
 function queue.join(keys, state, call, waiters)
-  local tally = queue.read(keys, state, call)
-  local tickets, new, named = {}, {}, {}
+  local tally, new = queue.read(keys, state, call), {}
   if not state.lists and have_lists(waiters) then
     begin_lists(keys, state)
   end
-  for _, waiter in ipairs(waiters) do
-    local ticket, id = entries.format_ticket(waiter.ticket), replicas.id_of(call.replica, waiter.keepMillis)
+  for i, waiter in ipairs(waiters) do
+    waiter.state, waiter.replica_id = requests.WAITING, replicas.id_of(call.replica, waiter.keepMillis)
     -- Has its lease renewed below.
-    replicas.of(tally, id)
-    tickets[id] = tickets[id] or {}
-    table.insert(tickets[id], waiter.requestId)
-    table.insert(tickets[id], lists.format_waiting(ticket, waiter.list))
-    local entry = entries.format(ticket, waiter, id)
-    new[#new + 1] = state.lists and (waiter.list and waiter.list.id or lists.FIFO) .. ' ' .. entry or entry
-    if waiter.owner then
-      named[#named + 1] = waiter
+    replicas.of(tally, waiter.replica_id)
+    waiter.text = state.lists and lists.format_entry(waiter, waiter.replica_id) or entries.format(waiter, waiter.replica_id)
+    new[i] = waiter.text
+  end
+  requests.write(keys, waiters)
+  queue.renew_lease(state, tally, call)
+  for _, waiter in ipairs(waiters) do
+    if not waiter.has_place then
+      replicas.add_places(tally, waiter.replica_id, 1, call.now_ms)
     end
   end
-  named_requests.write(keys, state, call, named_requests.WAITING, named)
-  holders.join_queue(keys, state, waiters)
-  queue.renew_lease(state, tally, call)
-  for id, of_id in pairs(tickets) do
-    replicas.add_places(tally, id, chunks.call('HSET', keys.waiting, of_id), call.now_ms)
-  end
   if state.lists then
-    lists.add(keys, state, new)
+    lists.add(keys, state, waiters)
   else
     fifo_list.append(keys, new)
   end
@@ -295,17 +264,20 @@ function queue.without_place(keys, state, waiters)
   for i, waiter in ipairs(waiters) do
     ids[i] = waiter.requestId
   end
-  local first = 0
+  local first = ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
-    first = fifo_list.first_ticket(keys) or 0
+    first = fifo_list.first_ticket(keys) or ''
   end
-  for i, ticket in ipairs(chunks.list('HMGET', keys.waiting, ids)) do
-    local belongs_before_head = ticket and tonumber(entries.ticket_of(ticket)) < first
+  local found = requests.find_all(keys, state, ids)
+  for _, waiter in ipairs(waiters) do
+    local place = found[waiter.requestId]
+    waiter.has_place = place ~= nil and place.state == requests.WAITING
+    local belongs_before_head = waiter.has_place and place.ticket < first
     if belongs_before_head then
       state.unsorted = 1
     end
-    if not ticket or belongs_before_head then
-      missing[#missing + 1] = waiters[i]
+    if not waiter.has_place or belongs_before_head then
+      missing[#missing + 1] = waiter
     end
   end
   table.sort(missing, function(a, b)
@@ -323,20 +295,19 @@ function queue.rejoin(keys, state, call, waiters)
   end
   state.has_rejoined = true
   queue.join(keys, state, call, waiters)
-  state.ticket = math.max(queue.last_ticket(keys, state), waiters[#waiters].ticket)
+  state.ticket = math.max(queue.last_ticket(keys, state), tonumber(waiters[#waiters].ticket))
 end
 
--- Withdraws waiters. Returns how many of the ids waited. `replica_id`: the id under which their places count.
-function queue.withdraw(keys, state, call, ids, replica_id)
+-- Withdraws waiters. `waiters`: their requests, as they are. One without an owner waits on the caller.
+function queue.withdraw(keys, state, call, waiters)
   local tally = queue.read(keys, state, call)
-  if tally.places == 0 then
-    return 0
+  if tally.places == 0 or #waiters == 0 then
+    return
   end
-  local withdrawn = forget(keys, state, ids)
-  if withdrawn == 0 then
-    return 0
+  forget(keys, state, waiters)
+  for _, waiter in ipairs(waiters) do
+    replicas.add_places(tally, waiter.replica_id or call.replica, -1, call.now_ms)
   end
-  replicas.add_places(tally, replica_id, -withdrawn, call.now_ms)
   if tally.living == 0 then
     key_limits.end_serving(state)
     state.stopped_heads = nil
@@ -346,29 +317,30 @@ function queue.withdraw(keys, state, call, ids, replica_id)
     lists.drop(keys, state)
     tally.replicas = {}
   end
-  return withdrawn
 end
 
--- A later check of a request that waits takes its place over. `record`: of the request.
-function queue.take_over(keys, state, call, record, check)
+-- A later check of a request that waits takes its place over. `waiter`: the request as it is.
+function queue.take_over(keys, state, call, waiter, check)
   local tally = queue.read(keys, state, call)
-  replicas.add_places(tally, record.replica_id, -1, call.now_ms)
+  replicas.add_places(tally, waiter.replica_id, -1, call.now_ms)
   replicas.add_places(tally, replicas.id_of(call.replica, check.keepMillis), 1, call.now_ms)
   queue.renew_lease(state, tally, call)
-  named_requests.write(keys, state, call, named_requests.WAITING, { check })
+  waiter.owner, waiter.keepMillis, waiter.maxWaitMillis = check.owner, check.keepMillis, check.maxWaitMillis
+  requests.write(keys, { waiter })
 end
 
--- A request gets an older place, which the caller has known. It still belongs to the check that has brought it back. `record`: of
--- the request. `waiter`: with the older place, as for `queue.join`.
-function queue.move(keys, state, call, record, waiter)
+-- A request gets an older place, which the caller has known. It still belongs to the check that has brought it back. `waiter`:
+-- the request as it is. `older`: with the older place, as for `queue.join`.
+function queue.move(keys, state, call, waiter, older)
   local tally = queue.read(keys, state, call)
-  local lease_ends = replicas.of(tally, record.replica_id).lease_ends
-  queue.withdraw(keys, state, call, { record.requestId }, record.replica_id)
-  queue.rejoin(keys, state, call, { waiter })
-  replicas.add_places(tally, replicas.id_of(call.replica, waiter.keepMillis), -1, call.now_ms)
-  replicas.of(tally, record.replica_id).lease_ends = lease_ends
-  replicas.add_places(tally, record.replica_id, 1, call.now_ms)
-  named_requests.write(keys, state, call, named_requests.WAITING, { record })
+  local lease_ends = replicas.of(tally, waiter.replica_id).lease_ends
+  queue.withdraw(keys, state, call, { waiter })
+  queue.rejoin(keys, state, call, { older })
+  replicas.add_places(tally, older.replica_id, -1, call.now_ms)
+  replicas.of(tally, waiter.replica_id).lease_ends = lease_ends
+  replicas.add_places(tally, waiter.replica_id, 1, call.now_ms)
+  waiter.ticket, waiter.list = older.ticket, older.list
+  requests.write(keys, { waiter })
 end
 
 function queue.sort(keys, state, call)
@@ -386,7 +358,7 @@ function queue.lowest_waiting_ticket(keys, state, call)
     return 0
   end
   local head = queue.read(keys, state, call).places > 0 and fifo_list.first_ticket(keys)
-  return head or math.max(state.ticket + 1, call.now_us)
+  return head and tonumber(head) or math.max(state.ticket + 1, call.now_us)
 end
 
 return queue

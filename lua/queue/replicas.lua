@@ -1,6 +1,6 @@
 -- The places of each replica in a key's queue: a hash, replica id -> `<until when its lease runs, in ms>:<its places>`.
--- The sum of all places is the size of the hash `waiting`. The places of a replica whose lease has run out do not
--- count, and are skipped. They count again if the replica renews its lease after all.
+-- The places of a replica whose lease has run out do not count, and are skipped. They count again if the replica renews its
+-- lease after all.
 --
 -- Places that are kept for their callers count apart, as if they were those of another replica: `<replica id>+<ms>`. They
 -- outlive the replica by these ms, by which their lease is longer. It is renewed with the replica's own. The ms are
@@ -159,23 +159,19 @@ function replicas.longest_keep(tally)
   return longest
 end
 
--- Reads the tally. Returns it, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
+-- Reads the tally. A queue that becomes empty is removed as a whole.
 function replicas.load(keys, now_ms)
-  local tally = { places = redis.call('HLEN', keys.waiting), living = 0, replicas = {} }
-  if tally.places == 0 then
-    return tally, redis.call('EXISTS', keys.replicas) == 0
-  end
-  local counted = 0
+  local tally = { places = 0, living = 0, replicas = {} }
   local values = weight.add(redis.call('HGETALL', keys.replicas), 2)
   for i = 1, #values, 2 do
     local replica = replicas.parse(values[i], values[i + 1])
     tally.replicas[values[i]] = replica
-    counted = counted + replica.places
+    tally.places = tally.places + replica.places
     if replicas.is_alive(replica, now_ms) then
       tally.living = tally.living + replica.places
     end
   end
-  return tally, counted == tally.places
+  return tally
 end
 
 -- Writes the replicas whose leases or numbers of places changed.

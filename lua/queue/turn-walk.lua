@@ -2,6 +2,7 @@
 -- written. queue/fifo-walk is the same for one list.
 
 local chunks = require 'lib/chunks'
+local entries = require 'queue/entries'
 local lists = require 'queue/lists'
 local weight = require 'lib/weight'
 
@@ -41,7 +42,7 @@ local function new_list(rank, kind, id, key, ticket)
 end
 
 -- Begins a walk that is to take `most` waiters: as many lists are opened first, and more as they are needed, since others
--- may be stopped or have only dead waiters. `read_entries(texts)`: from queue/heads.
+-- may be stopped or have only dead waiters.
 --   open     the open lists, the next one last
 --   kinds    the kinds of lists, the first one first
 --   rank     of the kind whose lists are being opened
@@ -50,9 +51,9 @@ end
 --   stops    what the walk has been told to stop
 --   stopped  lists that are stopped: id -> list
 --   over     the ids of lists that have no waiters left
-function turn_walk.begin(keys, state, most, read_entries)
+function turn_walk.begin(keys, state, most)
   return setmetatable({
-    keys = keys, read_entries = read_entries, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
+    keys = keys, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
     kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {}, stopped = {},
     over = {},
   }, turn_walk)
@@ -117,7 +118,7 @@ local function first_left(self, list)
     weight.add(texts, 1)
     list.is_read = #texts < list.size
     list.last, list.size, list.position = texts[#texts], math.min(2 * list.size, MOST_READ_AT_ONCE), 1
-    list.entries = self.read_entries(texts)
+    list.entries = entries.read(self.keys, texts)
   end
   return list.entries[list.position]
 end
@@ -153,7 +154,7 @@ local function key_after(virtual_time, list, entry, is_approved, following)
   elseif list.kind == 'lane' then
     return lists.key_in_lane(following.ticket, following.list.parameter)
   end
-  local share_before, share = entry.hits / entry.list.parameter, following.hits / following.list.parameter
+  local share_before, share = lists.share_of(entry), lists.share_of(following)
   if is_approved then
     return list.key + share
   end

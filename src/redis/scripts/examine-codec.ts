@@ -9,8 +9,8 @@ import { decodeListId } from './lists-codec.js';
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 
 /** The KEYS of `lua/examine.lua`. */
-export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
-  return [state, queue, waiting, replicas];
+export function keysToExamine({ state, queue, records, replicas }: KeyNames): string[] {
+  return [state, queue, records, replicas];
 }
 
 /** KEYS and ARGV of `lua/examine.lua`. */

@@ -15,8 +15,8 @@ const NO_PAGE = '0';
 const VALUES_PER_HOLD = 5;
 
 /** The KEYS of `lua/holders.lua`. */
-export function keysOfHolders({ state, holds, holders }: KeyNames): string[] {
-  return [state, holds, holders];
+export function keysOfHolders({ state, records, lapses }: KeyNames): string[] {
+  return [state, records, lapses];
 }
 
 /**

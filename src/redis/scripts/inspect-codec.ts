@@ -6,8 +6,8 @@ import { limitsIn, limitStatesIn } from './limits-codec.js';
 export type InspectReply = Omit<InstanceState, 'key'>;
 
 /** The KEYS of `lua/inspect.lua` for one limiter key. */
-export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] {
-  return [state, waiting, replicas];
+export function keysToInspect({ state, records, replicas }: KeyNames): string[] {
+  return [state, records, replicas];
 }
 
 /** What `lua/inspect.lua` replies for a key: alternately a name and its value; empty if there is no such key. */

@@ -1,7 +1,7 @@
 import type { KeyNames } from '../shared/key-names.js';
 
 /** A name of a key that exists as long as anybody waits, beside the leases and the state. */
-export type ThereWhileWaiting = 'queue' | 'waiting';
+export type ThereWhileWaiting = 'queue' | 'records';
 
 /** The places of a replica in the queue of one key, for which it has a lease. */
 export interface LeasedPlaces {

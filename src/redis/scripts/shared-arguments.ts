@@ -58,6 +58,6 @@ export function keysForNewWindow({ state, requests, pastRequests }: KeyNames): s
 
 /** All KEYS of a limiter key. `key_names.read` in `lua/lib/key-names.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
-  const { state, requests, queue, waiting, replicas, pastRequests } = names;
-  return [state, requests, queue, waiting, replicas, ...pastRequests];
+  const { state, requests, queue, records, replicas, pastRequests } = names;
+  return [state, requests, queue, records, replicas, ...pastRequests];
 }

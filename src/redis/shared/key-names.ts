@@ -35,29 +35,14 @@ export class KeyNames {
     return `${this.state}:requests`;
   }
 
-  /** The hits of the approvals of the current window that have more than one. */
-  get hits(): string {
-    return `${this.requests}:hits`;
-  }
-
-  /** The approvals that are held. */
-  get holds(): string {
-    return `${this.state}:holds`;
-  }
-
-  /** Which of the held approvals lapse first, if there are many. */
-  get holdsByLapse(): string {
-    return `${this.holds}:order`;
-  }
-
-  /** The holders of held approvals. */
-  get holders(): string {
-    return `${this.state}:holders`;
-  }
-
-  /** The holders that waiters will be. */
-  get holdersWaiting(): string {
-    return `${this.holders}:waiting`;
+  /**
+   * What approvals take of a limit: of the key's own limit with fixed windows, those that have not exactly one hit; of one
+   * without fixed windows, in two generations, 0 and 1.
+   * @param limit its name; undefined for the key's own
+   */
+  took(generation: 0 | 1, limit?: string): string {
+    const name = `${this.state}:took:${generation}`;
+    return limit === undefined ? name : `${name}:${limit}`;
   }
 
   /** The waiters: in the order of their arrival, or by their lists, if any has a lane or a group. */
@@ -65,25 +50,19 @@ export class KeyNames {
     return `${this.state}:queue`;
   }
 
-  /** The entries of the queue that still wait. */
-  get waiting(): string {
-    return `${this.state}:waiting`;
-  }
-
-  /** The waiters whose request ids their callers have chosen, each with its terms and its owner. */
+  /** Every request of which more is known than that it is approved: it waits, is held, or its caller has chosen its id. */
   get records(): string {
     return `${this.state}:records`;
   }
 
-  /** The requests with such ids whose approvals are kept for the callers of kept places. */
-  get granted(): string {
-    return `${this.state}:granted`;
+  /** The approvals that are held or unclaimed, by the time when they lapse. */
+  get lapses(): string {
+    return `${this.state}:lapses`;
   }
 
-  /** The outcomes of requests with such ids, of now and by generation. */
-  get outcomes(): readonly string[] {
-    const name = `${this.state}:outcomes`;
-    return [name, `${name}:1`, `${name}:2`, `${name}:3`];
+  /** The requests that are over and whose callers have chosen their ids, by the time until which they are remembered. */
+  get ends(): string {
+    return `${this.state}:ends`;
   }
 
   /** The lists of the queue whose waiters have lanes or groups, by the turns of their heads. */
@@ -100,20 +79,6 @@ export class KeyNames {
   get pastRequests(): readonly string[] {
     const { requests } = this;
     return [`${requests}:1`, `${requests}:2`, `${requests}:3`];
-  }
-
-  /** What approvals take of a further limit. */
-  limit(name: string): string {
-    return `${this.state}:limit:${name}`;
-  }
-
-  /**
-   * What approvals take of a limit without fixed windows, by generation.
-   * @param name undefined for the key's own limit
-   */
-  recentIds(name: string | undefined): readonly string[] {
-    const base = name === undefined ? `${this.state}:ids` : this.limit(name);
-    return [`${base}:0`, `${base}:1`];
   }
 
   /**
@@ -146,14 +111,9 @@ export function storedNames(
   return [
     { content: 'state', name: names.state },
     { content: 'approved request ids', name: names.requests },
-    { content: 'hits of approvals', name: names.hits },
-    { content: 'held approvals', name: names.holds },
-    { content: 'held approvals by the time of their lapse', name: names.holdsByLapse },
-    { content: 'holders of held approvals', name: names.holders },
-    { content: 'holders that wait', name: names.holdersWaiting },
     ...limits.flatMap((limit) =>
-      namesOfIds(names, limit).map((name) => ({
-        content: limit.name === undefined ? 'what counts' : `approvals in the limit ${limit.name}`,
+      namesOfTaken(names, limit).map((name) => ({
+        content: limit.name === undefined ? 'what approvals take' : `approvals in the limit ${limit.name}`,
         name,
       })),
     ),
@@ -161,23 +121,22 @@ export function storedNames(
     { content: 'queue', name: names.queue },
     { content: 'lanes with waiters', name: names.headsOf('lane') },
     { content: 'groups with waiters', name: names.headsOf('group') },
-    { content: 'waiters', name: names.waiting },
-    { content: 'waiters with ids of their callers', name: names.records },
-    { content: 'unclaimed approvals', name: names.granted },
-    ...names.outcomes.map((name) => ({ content: 'outcomes of requests with such ids', name })),
+    { content: 'requests that wait, are held, or have ids of their callers', name: names.records },
+    { content: 'held approvals by the time of their lapse', name: names.lapses },
+    { content: 'remembered requests by the end of their memory', name: names.ends },
     { content: 'replicas and leases', name: names.replicas },
     { content: 'window leader', name: `mutex:${names.leader}` },
     { content: 'channel of wakes', name: names.wakeChannel },
   ];
 }
 
-/** The names of the ids of a limit, besides the requests of the key. */
-function namesOfIds(
+/** The names of what approvals take of a limit, besides the requests of the key. */
+function namesOfTaken(
   names: KeyNames,
   { name, algorithm }: Pick<LimitInForce, 'name' | 'algorithm'>,
 ): readonly string[] {
-  if (algorithm.name !== 'fixed_window') return names.recentIds(name);
-  return name === undefined ? [] : [names.limit(name)];
+  const first = names.took(0, name);
+  return algorithm.name === 'fixed_window' ? [first] : [first, names.took(1, name)];
 }
 
 /** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */

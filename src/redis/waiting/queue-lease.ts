@@ -6,7 +6,7 @@ import type { LeasedQueue } from './lease-renewals.js';
 import type { Places } from './places.js';
 
 /** What the renewals of a lease look for, alternately. */
-const LOOK_FOR_NEXT = { queue: 'waiting', waiting: 'queue' } as const;
+const LOOK_FOR_NEXT = { queue: 'records', records: 'queue' } as const;
 
 export interface QueueLeaseParts {
   readonly names: KeyNames;

@@ -1,0 +1,246 @@
+-- The requests of a key of which more is known than that they are approved. A hash, `records`, has them: request id -> JSON
+-- with the fields of KEPT, those that say nothing left out. A plain approval has none.
+--
+-- The states, with what a request counts and how it goes on:
+--   waiting    nothing; it is approved, or withdrawn
+--   unclaimed  as a held one: it is approved, and kept for the caller of a kept place, who may claim it (lib/holds)
+--   held       in every window, until it is released or its hold lapses. A record without a state is of this one
+--   approved   in its windows; it is released, or ceases to count
+--   released   nothing
+--   lapsed     nothing: its hold has lapsed
+-- Records of the last three are remembered of requests whose callers have chosen their ids: so that no check gets such an
+-- approval again. A sorted set, `ends`, has these ids by the end of that time.
+--
+-- The owner is the check that a request with such an id belongs to now, `<replica id>#<number>`. A later check with the same id
+-- takes the request over. The entry of the queue's list keeps the replica on which the request waited first.
+--
+-- The state's field `named` says until when anything may be remembered, in ms since 1970.
+
+local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
+local generations = require 'lib/generations'
+local more = require 'lib/more'
+local replicas = require 'queue/replicas'
+local weight = require 'lib/weight'
+
+local requests = {
+  WAITING = 'waiting', UNCLAIMED = 'unclaimed', HELD = 'held', APPROVED = 'approved', RELEASED = 'released', LAPSED = 'lapsed',
+}
+
+-- What is kept of a request in each state, besides the state. Times are ms since 1970, and lengths ms.
+--   ticket         its arrival (queue/entries), a text
+--   hits           if it has not exactly one
+--   took           if its hits were corrected while it is held: how many it takes now
+--   holdMillis     the length of its hold, from its grant or its claim on
+--   renewedMillis  if it was renewed with another length: that
+--   holder, since  who holds it, if its check has said so, and since when
+--   keepMillis     for how long its place, or its approval, is kept without its caller
+--   maxWaitMillis  with `keepMillis`: how long it waits at most
+--   list           its lane or group (queue/lists)
+--   owner          if its caller has chosen the id
+local KEPT = {
+  waiting = { 'ticket', 'hits', 'holdMillis', 'holder', 'keepMillis', 'maxWaitMillis', 'list', 'owner' },
+  unclaimed = { 'hits', 'holdMillis', 'holder', 'since', 'keepMillis', 'list', 'owner' },
+  held = { 'hits', 'took', 'holdMillis', 'renewedMillis', 'holder', 'since', 'list', 'owner' },
+  approved = { 'hits', 'owner' },
+  released = { 'hits', 'holdMillis', 'owner' },
+  lapsed = { 'hits', 'holdMillis', 'owner' },
+}
+
+-- As most waiters are, which have nothing but a ticket.
+local PLAIN_WAITER, END_OF_PLAIN = '{"state":"waiting","ticket":"', '"}'
+
+local function format_list(list)
+  local parameter = list.kind == 'lane' and 'headStartMillis' or 'weight'
+  return string.format('{"kind":"%s","name":%s,"%s":%s}', list.kind, cjson.encode(list.name), parameter, digits(list.parameter))
+end
+
+local function format_value(value)
+  if type(value) == 'table' then
+    return format_list(value)
+  end
+  return type(value) == 'number' and digits(value) or cjson.encode(value)
+end
+
+local function format(request)
+  local state = request.state
+  local parts = { state ~= requests.HELD and '"state":"' .. state .. '"' or nil }
+  for _, field in ipairs(KEPT[state]) do
+    local value = request[field]
+    if value and not (field == 'hits' and value == 1) then
+      parts[#parts + 1] = '"' .. field .. '":' .. format_value(value)
+    end
+  end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
+-- Gives a list as callers say it, of a lane or a group, what queue/lists calls it.
+function requests.complete_list(list)
+  list.id, list.parameter = list.kind .. ':' .. list.name, list.headStartMillis or list.weight
+  return list
+end
+
+-- The id under which the place of an owner counts that is kept for `keep` ms: see queue/replicas.
+local function replica_of(owner, keep)
+  return replicas.id_of(string.match(owner, '^(.*)#%d+$'), keep)
+end
+
+local function parse(id, text)
+  local request
+  if #text == #PLAIN_WAITER + 18 and string.sub(text, 1, #PLAIN_WAITER) == PLAIN_WAITER then
+    request = { state = requests.WAITING, ticket = string.sub(text, #PLAIN_WAITER + 1, -1 - #END_OF_PLAIN) }
+  else
+    request = cjson.decode(text)
+    request.state = request.state or requests.HELD
+  end
+  request.requestId, request.hits = id, request.hits or 1
+  if request.list then
+    requests.complete_list(request.list)
+  end
+  if request.owner then
+    request.replica_id = replica_of(request.owner, request.keepMillis)
+  end
+  return request
+end
+
+-- The requests with these ids, by the ids. Those whose holds Redis has lost with a state before are none: nothing counts them.
+-- `state`: nil for all of them.
+function requests.find_all(keys, state, ids)
+  local found = {}
+  for i, text in ipairs(chunks.list('HMGET', keys.records, ids)) do
+    local request = text and parse(ids[i], text)
+    if request and not (state and state.first_lapse == 0 and requests.counts_as_held(request)) then
+      found[ids[i]] = request
+    end
+  end
+  return found
+end
+
+-- The request with an id; nil if there is no record.
+function requests.find(keys, state, id)
+  return requests.find_all(keys, state, { id })[id]
+end
+
+function requests.counts_as_held(request)
+  return request.state == requests.HELD or request.state == requests.UNCLAIMED
+end
+
+-- Whether there is a record of it once it is approved.
+function requests.is_recorded(request)
+  return (request.holdMillis or request.keepMillis or request.owner) ~= nil
+end
+
+-- Whether its check is still to be told what becomes of it.
+function requests.is_undecided(request)
+  return request.state == requests.WAITING or request.state == requests.UNCLAIMED
+end
+
+function requests.write(keys, written)
+  local values = {}
+  for _, request in ipairs(written) do
+    values[#values + 1], values[#values + 2] = request.requestId, format(request)
+  end
+  chunks.call('HSET', keys.records, values)
+end
+
+function requests.forget(keys, ids)
+  chunks.call('HDEL', keys.records, ids)
+end
+
+local function ends_name(keys)
+  return keys.state .. ':ends'
+end
+
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the name that is built
+-- here before anything is written.
+function requests.require_names(keys)
+  redis.call('EXISTS', ends_name(keys))
+end
+
+-- Until when a request is remembered that changes now: for as long as lib/past-requests remembers approvals.
+local function remembered_until(state, call)
+  return math.max(state.own:ends() + generations.COUNT * state.own.window, call.now_ms + (generations.COUNT - 1) * call.lease)
+end
+
+local function remember_until(keys, state, id, until_ms)
+  redis.call('ZADD', ends_name(keys), digits(until_ms), id)
+  more.set(state, 'named', math.max(state.named, until_ms))
+end
+
+-- As many are remembered as are approved and remembered besides. Those go first whose time ends first.
+local function bound(keys, call)
+  local name = ends_name(keys)
+  local most = (generations.COUNT + 1) * call.max_ids
+  local excess = redis.call('ZCARD', name) - most
+  if excess > 0 then
+    requests.forget(keys, redis.call('ZRANGE', name, 0, excess - 1))
+    redis.call('ZREMRANGEBYRANK', name, 0, excess - 1)
+  end
+end
+
+-- A request whose caller has chosen its id is not held and waits no more. `as`: its state.
+function requests.remember(keys, state, call, request, as)
+  request.state = as
+  requests.write(keys, { request })
+  remember_until(keys, state, request.requestId, remembered_until(state, call))
+  bound(keys, call)
+end
+
+-- Forgets what has been remembered for long enough. `counts(id)`: whether an approval counts; then it is remembered for longer.
+function requests.forget_ended(keys, state, call, counts)
+  if state.named == 0 then
+    return
+  end
+  local name, now = ends_name(keys), digits(call.now_ms)
+  local due = weight.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
+  local found, gone = requests.find_all(keys, nil, due), {}
+  chunks.call('ZREM', name, due)
+  for _, id in ipairs(due) do
+    local as = found[id] and found[id].state
+    if as == requests.APPROVED and counts(id) then
+      remember_until(keys, state, id, remembered_until(state, call))
+    elseif as == requests.APPROVED or as == requests.RELEASED or as == requests.LAPSED then
+      gone[#gone + 1] = id
+    end
+  end
+  requests.forget(keys, gone)
+  if call.now_ms >= state.named then
+    more.set(state, 'named', 0)
+  end
+end
+
+-- The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It
+-- may have the answer to a check that was sent after this one, if a frozen replica sends this one late.
+function requests.no_check(call)
+  return call.replica .. '#0'
+end
+
+-- What wakes and replies call a request: by its id, and by its owner if it has one.
+function requests.claim(id, owner)
+  return owner and id .. '#' .. owner or id
+end
+
+-- Looks whether any are remembered from a state that Redis has lost.
+function requests.find_leftovers(keys, state)
+  local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
+  if last then
+    more.set(state, 'named', tonumber(last))
+  end
+end
+
+-- The key is removed, and nothing of it is remembered.
+function requests.remove_all(keys)
+  redis.call('UNLINK', keys.records, ends_name(keys))
+end
+
+-- Sets when the records expire. `has_any`: whether anybody waits or holds an approval.
+function requests.expire(keys, state, has_any, expire_at)
+  if has_any or state.named > 0 then
+    redis.call('PEXPIREAT', keys.records, expire_at)
+  end
+  if state.named > 0 then
+    redis.call('PEXPIREAT', ends_name(keys), expire_at)
+  end
+end
+
+return requests
