@@ -32,7 +32,7 @@ import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
-import { storedQueue } from './stored-queue.js';
+import { listId, readRecord, storedQueue, type StoredRecord } from './stored-queue.js';
 import { readStoredState } from './stored-state.js';
 import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
@@ -332,15 +332,37 @@ export class ScriptHarness {
     return (await this.stored()).queue.map(([waiter]) => waiter);
   }
 
-  /** By id, when each stored hold lapses, in ms after the start, and what else is stored of it. */
+  /** By id, what is stored of each request. */
+  async storedRecords(): Promise<Record<string, StoredRecord>> {
+    const records = Object.entries(await this.client.hgetall(this.names.records));
+    return Object.fromEntries(records.map(([id, text]) => [id, readRecord(text)]));
+  }
+
+  /**
+   * By id, of the approvals that count as held, `<lapse in ms after the start>:<length>`, with `*<hits>` after it where they are
+   * not one, and `/<list>` for a lane.
+   */
   async storedHolds(): Promise<Record<string, string>> {
-    const holds = Object.entries(await this.client.hgetall(this.names.holds));
-    return Object.fromEntries(
-      holds.map(([id, hold]) => [
-        id,
-        hold.replace(/^\d+/, (lapses) => String(Number(lapses) - this.startMillis)),
-      ]),
-    );
+    const records = await this.storedRecords();
+    const lapses = await this.client.zrange(this.names.lapses, 0, -1, 'WITHSCORES');
+    const holds: Record<string, string> = {};
+    for (let i = 0; i < lapses.length; i += 2) {
+      const id = lapses[i]!;
+      const {
+        state,
+        hits,
+        took = hits,
+        holdMillis,
+        renewedMillis,
+        keepMillis,
+        list,
+      } = records[id]!;
+      const length = state === 'unclaimed' ? keepMillis : (renewedMillis ?? holdMillis);
+      const terms =
+        (took === 1 ? '' : `*${took}`) + (list?.kind === 'lane' ? `/${listId(list)}` : '');
+      holds[id] = `${Number(lapses[i + 1]) - this.startMillis}:${length}${terms}`;
+    }
+    return holds;
   }
 
   /** By id, who holds each stored hold, and since when in ms after the start; and who waits for one. */
@@ -348,15 +370,15 @@ export class ScriptHarness {
     held: Record<string, string>;
     waiting: Record<string, string>;
   }> {
-    const held = Object.entries(await this.client.hgetall(this.names.holders));
+    const named = Object.entries(await this.storedRecords()).filter(([, { holder }]) => holder);
+    const [waiting, held] = [true, false].map((waits) =>
+      named.filter(([, { state }]) => (state === 'waiting') === waits),
+    );
     return {
       held: Object.fromEntries(
-        held.map(([id, holder]) => [
-          id,
-          holder.replace(/^\d+/, (since) => String(Number(since) - this.startMillis)),
-        ]),
+        held!.map(([id, { holder, since }]) => [id, `${since! - this.startMillis}:${holder}`]),
       ),
-      waiting: await this.client.hgetall(this.names.holdersWaiting),
+      waiting: Object.fromEntries(waiting!.map(([id, { holder }]) => [id, holder!])),
     };
   }
 
@@ -372,18 +394,19 @@ export class ScriptHarness {
    * @throws Error where one never would be removed
    */
   async expiry(): Promise<Record<string, number>> {
-    const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = this.names;
-    const { records, granted, outcomes, holders, holdersWaiting, pastRequests } = this.names;
+    const { state, requests, queue, replicas, records, lapses, ends, pastRequests } = this.names;
     const named = {
-      ...{ state, requests, hits, holds, holdsByLapse, queue, waiting, replicas },
+      ...{ state, requests, queue, replicas, records, lapses },
       ...Object.fromEntries(
-        [...this.#limits].map((name) => [`limit:${name}`, this.names.limit(name)]),
+        [undefined, ...this.#limits].map((name) => [
+          name === undefined ? 'took' : `took:${name}`,
+          this.names.took(0, name),
+        ]),
       ),
     };
     const lists = [this.names.headsOf('lane'), this.names.headsOf('group')];
-    const recent = [undefined, ...this.#limits].flatMap((name) => this.names.recentIds(name));
-    const others = [...outcomes, ...pastRequests, ...lists, ...recent];
-    const keys = [...Object.values(named), records, granted, holders, holdersWaiting, ...others];
+    const recent = [undefined, ...this.#limits].map((name) => this.names.took(1, name));
+    const keys = [...Object.values(named), ends, ...pastRequests, ...lists, ...recent];
     const expiries = await this.#expiriesOf(keys);
     const entries = Object.keys(named).map((name, i) => [name, expiries[i]] as const);
     return Object.fromEntries(
@@ -396,7 +419,7 @@ export class ScriptHarness {
    * @param name undefined for the key's own limit
    */
   recentExpiry(name: string | undefined): Promise<(number | undefined)[]> {
-    return this.#expiriesOf(this.names.recentIds(name));
+    return this.#expiriesOf([this.names.took(0, name), this.names.took(1, name)]);
   }
 
   /** The same for the ids of windows that have ended, by the number of their turn. */

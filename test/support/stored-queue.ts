@@ -21,13 +21,42 @@ export interface QueueEntry {
   /** As a text. */
   readonly ticket: string;
   readonly requestId: string;
-  readonly hits: number;
-  /** Undefined if its approval will not be held. */
-  readonly holdMillis: number | undefined;
-  /** The list, without the most that may wait in it; undefined without a lane or a group. */
-  readonly list: QueueList | undefined;
+  /** The id of its list; undefined in a queue with one list. */
+  readonly list: string | undefined;
   /** What it counted as when it joined. */
   readonly joinedOn: string;
+}
+
+/** A record of a request: lua/lib/requests.lua. */
+export interface StoredRecord {
+  readonly state: 'waiting' | 'unclaimed' | 'held' | 'approved' | 'released' | 'lapsed';
+  /** Of a waiter, as a text. */
+  readonly ticket?: string;
+  readonly hits: number;
+  /** How many hits it takes since they were corrected. */
+  readonly took?: number;
+  readonly holdMillis?: number;
+  /** The length of its hold since it was renewed with another one. */
+  readonly renewedMillis?: number;
+  readonly holder?: string;
+  /** Since when its holder holds it, in milliseconds since 1970. */
+  readonly since?: number;
+  readonly keepMillis?: number;
+  readonly maxWaitMillis?: number;
+  readonly list?: QueueList;
+  readonly owner?: string;
+}
+
+/** @param text a value of the hash of records */
+export function readRecord(text: string): StoredRecord {
+  const stored = JSON.parse(text) as Partial<StoredRecord>;
+  const { list } = stored;
+  return {
+    state: 'held',
+    hits: 1,
+    ...stored,
+    ...(list && { list: { ...list, name: decodeURIComponent(list.name) } }),
+  };
 }
 
 /**
@@ -36,58 +65,55 @@ export interface QueueEntry {
  */
 export async function storedQueue(
   client: Redis,
-  {
-    queue,
-    waiting,
-    replicas,
-    records,
-  }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas' | 'records'>,
+  { queue, replicas, records }: Pick<KeyNames, 'queue' | 'replicas' | 'records'>,
 ): Promise<StoredQueue> {
   // One list is a list of Redis, and several are a sorted set: one of both commands fails.
   const call = client.multi().lrange(queue, 0, -1).zrange(queue, '0', '-1');
-  const reply = await call.hgetall(waiting).hgetall(replicas).hgetall(records).exec();
-  const [[, inOneList], [, inSeveral], [, tickets], [, leases], [, owners]] = reply as [
+  const reply = await call.hgetall(replicas).hgetall(records).exec();
+  const [[, inOneList], [, inSeveral], [, leases], [, requests]] = reply as [
     [Error | null, string[] | undefined],
     [Error | null, string[] | undefined],
-    [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
   ];
-  return readQueue(inOneList ?? inSeveral!, tickets, leases, owners);
+  return readQueue(inOneList ?? inSeveral!, leases, requests);
 }
 
 /**
  * @param entries of the list, or of all lists
- * @param tickets by request id, each with the list after it if it is a lane or a group; `leases` by replica id: the two hashes
- * @param records by request id, of the requests whose ids their callers have chosen
+ * @param leases by replica id
+ * @param records by request id
  * @throws Error if the three keys contradict each other
  */
 export function readQueue(
   entries: readonly string[],
-  tickets: Readonly<Record<string, string>>,
   leases: Readonly<Record<string, string>>,
-  records: Readonly<Record<string, string>> = {},
+  records: Readonly<Record<string, string>>,
 ): StoredQueue {
   const waiters: [waiter: string, ticket: number][] = [];
   const places: Record<string, number> = {};
+  const waiting = new Map(
+    Object.entries(records)
+      .map(([id, text]) => [id, readRecord(text)] as const)
+      .filter(([, { state }]) => state === 'waiting'),
+  );
   // A place that was put back may still have an entry from before.
   const seen = new Set<string>();
   for (const entry of entries) {
-    const { ticket, requestId, list, joinedOn } = readEntry(entry);
-    const place = list ? `${ticket}:${listId(list)}` : ticket;
-    if (tickets[requestId] !== place || seen.has(ticket)) continue;
+    const { ticket, requestId, list = 'fifo:', joinedOn } = readEntry(entry);
+    const record = waiting.get(requestId);
+    const isThere =
+      record?.ticket === ticket && (record.list ? listId(record.list) : 'fifo:') === list;
+    if (!isThere || seen.has(ticket)) continue;
     seen.add(ticket);
-    const replica = replicaOfOwner(records[requestId]) ?? joinedOn;
+    const replica = replicaOf(record) ?? joinedOn;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;
   }
   const counted = Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[1])]);
-  if (
-    waiters.length !== Object.keys(tickets).length ||
-    !isDeepStrictEqual(Object.fromEntries(counted), places)
-  ) {
+  if (waiters.length !== waiting.size || !isDeepStrictEqual(Object.fromEntries(counted), places)) {
     throw new Error(
-      `the queue contradicts itself: ${JSON.stringify({ entries, tickets, leases })}`,
+      `the queue contradicts itself: ${JSON.stringify({ entries, records, leases })}`,
     );
   }
   return {
@@ -100,16 +126,9 @@ export function readQueue(
 }
 
 export function readEntry(text: string): QueueEntry {
-  const [, id, ticket = '', requestId = '', hits = 1, hold, parameter, joinedOn = ''] =
-    /^(?:([a-z]+:\S*) )?(\d+):([^@*~^]*)(?:\*(\d+))?(?:~(\d+))?(?:\^(\d+))?@(.*)$/.exec(text) ?? [];
-  return {
-    ticket,
-    requestId,
-    hits: Number(hits),
-    holdMillis: hold === undefined ? undefined : Number(hold),
-    list: parameter === undefined ? undefined : listOf(id ?? '', Number(parameter)),
-    joinedOn,
-  };
+  const [, list, ticket = '', requestId = '', joinedOn = ''] =
+    /^(?:([a-z]+:\S*) )?(\d+):([^@]*)@(.*)$/.exec(text) ?? [];
+  return { ticket, requestId, list, joinedOn };
 }
 
 /** The id of a lane or a group: `<kind>:<name>`. */
@@ -125,10 +144,10 @@ export function listOf(id: string, parameter: number, maxRequests?: number): Que
     : { kind: 'group', name, weight: parameter, maxRequests };
 }
 
-/** As what the place counts with a record `<hits>:<hold>[+<ms>]:<replica id>#<number>`. */
-function replicaOfOwner(record: string | undefined): string | undefined {
-  const [, keep, replicaId] = /^\d+:\d+(?:\+(\d+))?(?:\^\d+)?:(.*)#\d+$/.exec(record ?? '') ?? [];
-  return keep === undefined ? replicaId : `${replicaId}+${roundUp(Number(keep))}`;
+/** As what the place of a waiter counts whose caller has chosen its id; undefined without an owner. */
+function replicaOf({ owner, keepMillis }: StoredRecord): string | undefined {
+  const [, replicaId] = /^(.*)#\d+$/.exec(owner ?? '') ?? [];
+  return keepMillis === undefined ? replicaId : `${replicaId}+${roundUp(keepMillis)}`;
 }
 
 /** To 1, 2 or 5 times a power of ten. */

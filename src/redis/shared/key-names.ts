@@ -113,7 +113,8 @@ export function storedNames(
     { content: 'approved request ids', name: names.requests },
     ...limits.flatMap((limit) =>
       namesOfTaken(names, limit).map((name) => ({
-        content: limit.name === undefined ? 'what approvals take' : `approvals in the limit ${limit.name}`,
+        content:
+          limit.name === undefined ? 'what approvals take' : `approvals in the limit ${limit.name}`,
         name,
       })),
     ),
