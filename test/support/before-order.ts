@@ -1,10 +1,13 @@
 import { editedFragment } from './edited-fragment.js';
 
-/** Scripts that know of no order of holds, as those of versions before it. They write `more` as 1. */
+/** Scripts that know of no order of holds, as those of versions before it. */
 export function beforeOrder(): Record<string, string> {
   return {
     ...editedFragment('lib/holds', ['FEW = 50', 'FEW = math.huge']),
-    ...editedFragment('lib/stored', ["values[6] == '2'", 'false']),
+    ...editedFragment('lib/stored', [
+      'state[name] = value',
+      "state[name] = name ~= 'orders_holds' and value or nil",
+    ]),
   };
 }
 

@@ -107,8 +107,8 @@ export function isIdle(snapshot: Snapshot, now: number): boolean {
   const { state, holds, waiting } = snapshot;
   if (!state) return true;
   // Where somebody has removed the holds, the state still counts them.
-  const { expires, holdUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
-  if (Math.max(expires, holdUntil, pausedUntil, firstLapse) > now) return false;
+  const { expires, recoveryUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
+  if (Math.max(expires, recoveryUntil, pausedUntil, firstLapse) > now) return false;
   const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
   return !isHeld && ![...waiting.values()].some((waiter) => hasLease(snapshot, waiter, now));
 }
