@@ -190,7 +190,8 @@ export interface OptionalFields {
   readonly set_at?: number;
 }
 
-function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
+/** Returns the fields in `more` of these fields of a state. */
+export function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
   return JSON.parse(fields.more ?? '{}') as OptionalFields;
 }
 
