@@ -4,10 +4,9 @@
 --
 -- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a
 -- sorted set of ids, with `*<hits>` and `/<list>` after an id as above, by the time when the hold lapses. The hash alone is the
--- truth. The state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each
--- change of a hold. Then the holds are read whole when the next one lapses, and their order begins again.
+-- truth. The state's field `orders_holds` is true while the order follows it.
 --
--- The state's field `holds` sums them up, so that other keys need no look at the hash:
+-- The state's fields sum them up, so that other keys need no look at the hash:
 --   held         the hits of all held approvals, which are among what is used of each limit
 --   held_ids     how many they are
 --   first_lapse  no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is

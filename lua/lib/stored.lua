@@ -190,21 +190,24 @@ end
 -- `state.changed`: more than the counters, the window and the limits changed.
 function stored.write(keys, state)
   local name, own, values = keys.state, state.own, {}
-  if state.is_new then
-    add(values, 'born', digits(state.born))
-  end
-  if state.is_new or state.rolled or state.changed then
+  local is_new, writes_window = state.is_new, state.is_new or state.rolled or state.changed
+  if writes_window then
     add(values, 'start', digits(own.start))
+  end
+  if is_new or state.limits_changed then
+    add(values, 'limits', limits_text.to_store(state))
+  end
+  if writes_window or state.counted or (own.used ~= state.stored_used and own.has_boundary) then
+    add(values, 'approved', digits(own.used))
+  end
+  if writes_window then
     add(values, 'turn', digits(state.generation))
-    add(values, 'approved', digits(own.used))
-  elseif state.counted or (own.used ~= state.stored_used and own.has_boundary) then
-    add(values, 'approved', digits(own.used))
+  end
+  if is_new then
+    add(values, 'born', digits(state.born))
   end
   if state.denied ~= state.stored_denied then
     add(values, 'denied', digits(state.denied))
-  end
-  if state.is_new or state.limits_changed then
-    add(values, 'limits', limits_text.to_store(state))
   end
   if state.released_at then
     add(values, 'released', digits(state.released_at))

@@ -2,7 +2,7 @@
 -- still there. lib/named-requests has their records. If no check claims an approval in time, its hold lapses, and its request
 -- is unknown from then on.
 --
--- The state's field `unclaimed` has:
+-- The state's fields:
 --   unclaimed           how many of them are not held once they are claimed. So they take none of the holds that a key may have
 --   unclaimed_held      how many are
 --   lapsed_unclaimed    how many have lapsed since a reply told how many
