@@ -139,7 +139,7 @@ local function decide_in_order(replies, call, batch, is_last)
   local own = batch.rules.own
   local is_fixed = own.algorithm == 'fixed_window'
   local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
-  if values[2] == batch.rules.text and not values[6]
+  if values[2] == batch.rules.stored_text and not values[6]
     and batch.special == '' and size <= CHUNK and not call.is_sent_again
   then
     local micros, used, granted = (is_fixed and decide_plainly or checks.decide_plainly)(call, batch, values)

@@ -13,6 +13,7 @@ local calls = require 'lib/calls'
 local full_memory = require 'lib/full-memory'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local stored = require 'lib/stored'
 
 local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
@@ -48,9 +49,7 @@ local function renew(call, name, state, other, known, known_wake)
   if not are_current(call, found, tonumber(known_places)) then
     return false
   end
-  -- `more` is there as long as anybody waits, and `wake` since this version has published one.
-  local values = redis.call('HMGET', state, 'more', 'wake')
-  if not values[1] or tonumber(values[2] or 0) ~= known_wake then
+  if stored.last_wake(state) ~= known_wake then
     return false
   end
   if redis.call('EXISTS', other) == 0 then

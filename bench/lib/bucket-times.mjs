@@ -12,7 +12,7 @@ export async function bucketIn(redis, key, waiters) {
     .hget(name, 'own')
     .hlen(`${name}:waiting`)
     .exec();
-  const [level, micros] = own.split(':').map(Number);
+  const { level, time: micros } = JSON.parse(own);
   return { served: waiters - waiting, level, at: micros / 1000 };
 }
 

@@ -79,17 +79,13 @@ local function remove_idle(keys, state, call)
   end
   -- After the clock has gone back, there must be no approvals without ids or holds, and no pause that is over. And a
   -- caller that knows less of Redis would begin the recovery again, in a key that is removed.
-  if state.stored_used > 0 then
-    redis.call('HSET', keys.state, 'approved', 0)
+  -- The windows of further limits stay, which tell when the key is removed.
+  for _, limit in ipairs(state.limits) do
+    limit:clear()
   end
-  if state.has_more or not state.own.has_boundary then
-    -- The windows of further limits stay, which tell when the key is removed.
-    for _, limit in ipairs(state.limits) do
-      limit:clear()
-    end
-    local own, further = key_limits.format_own(state), key_limits.format_further(state)
-    redis.call('HSET', keys.state, 'holds', 0, 'own', own, 'further', further, 'hold_until', 0, 'paused_until', 0)
-  end
+  state.max_holds = 0
+  more.changed(state)
+  stored.write(keys, state)
 end
 
 -- What `past_requests.end_window` asks of a window that has ended. One that a report has made longer counts as the last of

@@ -5,13 +5,17 @@
 -- or `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
 -- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<parameter>`
 -- after that, with a second colon if `:kept` is missing. For one that counts some lanes only, `:<lane>+<lane>` at the end, after
--- as many colons as if nothing was missing. The version before reads all of them as fixed windows.
+-- as many colons as if nothing was missing.
 -- Equal limits are equal texts, so most checks need not parse them.
 --
 -- A caller whose rules have calendars adds for each of these `@<unit>.<time zone>=<start>:<end>:<end of the next window>`, in
 -- ms since 1970, of the window that holds Redis's time as far as the caller knows. That is no part of the limits.
 
 local limits_text = {}
+
+-- The number of the form of the state, which is raised when replicas could not read what others of an earlier version have
+-- stored. A state without it has form 0.
+local FORM = '1'
 
 -- The limits of each text that was parsed: by this call, or, if the script is a function, by earlier calls as well.
 local parsed, parsed_count = {}, 0
@@ -58,8 +62,8 @@ local function parse_calendars(text)
   return calendars
 end
 
--- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text,
--- the part of it that has the further limits, and what the caller says of its calendars, by their names.
+-- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text, as it
+-- is stored as well, the part of it that has the further limits, and what the caller says of its calendars, by their names.
 function limits_text.parse(text)
   local rules = parsed[text]
   if not rules then
@@ -73,6 +77,7 @@ function limits_text.parse(text)
     end
     rules = {
       text = text,
+      stored_text = FORM .. ' ' .. text,
       limits = limits,
       own = limits[1],
       queue_max = tonumber(queue_max),
@@ -88,6 +93,21 @@ function limits_text.parse(text)
     parsed[text], parsed_count = rules, parsed_count + 1
   end
   return rules
+end
+
+-- The limits that the state has stored: `<form> <limits>`, with the number of the form in which the whole state is stored.
+-- Fails a call, before it has changed anything, if that is another form.
+function limits_text.parse_stored(text)
+  if string.sub(text, 1, #FORM + 1) ~= FORM .. ' ' then
+    local form = string.match(text, '^(%d+) ') or '0'
+    error(string.format('Redis holds form %s of the state, this version reads form %s', form, FORM), 0)
+  end
+  return limits_text.parse(string.sub(text, #FORM + 2))
+end
+
+-- The same of a state's limits in force.
+function limits_text.to_store(state)
+  return FORM .. ' ' .. limits_text.format(state)
 end
 
 -- The text of a state's limits in force.

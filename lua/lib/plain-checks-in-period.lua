@@ -3,6 +3,7 @@
 
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
+local json = require 'lib/json'
 local key_names = require 'lib/key-names'
 local kinds = require 'limits/kinds'
 local window = require 'limits/window'
@@ -26,7 +27,7 @@ end
 -- Reads the limit, and moves it on to the time of the call. Returns false if its period or a generation of its ids has
 -- ended, or if the clock has gone back.
 local function read(state, own, call, text)
-  own:read(state, text)
+  own:read(state, json.decode(text))
   if own:begin_by(call.now_ms) or not own:is_current(call.now_ms) then
     return false
   end
@@ -48,7 +49,7 @@ local function approve(keys, state, call, batch)
     granted = granted + 1
   end
   if state.counted then
-    redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', own:format())
+    redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', json.object(own:format()))
   end
   if state.remembered and not had_requests then
     redis.call('PEXPIREAT', keys.requests, digits(window.idle_at(own.start, own.window)))

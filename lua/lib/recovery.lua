@@ -16,7 +16,7 @@
 --
 -- `born` is when Redis got the key. `recovery_until` is when the recovery ends; 0 means that there is none.
 -- `recovery_seen` is when a call last came in it. These are in ms since 1970. `recovery_again` is how often it has
--- begun again. The stored fields are `hold_until`, `hold_seen` and `hold_again`.
+-- begun again.
 
 local history = require 'lib/history'
 local more = require 'lib/more'

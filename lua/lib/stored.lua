@@ -4,20 +4,14 @@
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
---   own                                   in a key whose own limit is a sliding window or a token bucket
---   more                                  with the fields of MORE, since somebody has waited or the key was lost,
---                                         while `expires` does not follow from the window, and while an approval has
---                                         more than one hit or is held, in a pause, while a vendor's report is in
---                                         force or a request has set the next window's length, while requests with ids
---                                         of their callers are remembered, while a check has said who holds its
---                                         approval, while a waiter has a lane or a group, and in a key with further
---                                         limits or a calendar. A field that says nothing is 0
+--   own                                   in a key whose own limit is a sliding window or a token bucket: what its kind stores
+--   more                                  while any other field says something: all of them as JSON, without those that say
+--                                         nothing. Their names are those of the state in the scripts
 
 local digits = require 'lib/digits'
-local held = require 'limits/held'
+local json = require 'lib/json'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
-local lists = require 'queue/lists'
 local state_values = require 'lib/state-values'
 local window = require 'limits/window'
 
@@ -25,16 +19,15 @@ local stored = {}
 
 local FIRST_GENERATION = 1
 
--- The optional fields, as of docs/redis.md. Those that limits need to read their values come before `own` and `further`.
+-- The fields in `more`, in their order. Before them it has `expires`, which follows from the windows in most keys, what windows and
+-- calendars store of the own limit, and the further limits.
 local MORE = {
-  'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds', 'lane_holds', 'paused_until',
-  'next_window', 'own', 'further', 'hold_seen', 'hold_again', 'set_at', 'wake', 'named',
-  'unclaimed', 'goes_on', 'lists', 'virtual_time',
+  'ticket', 'wake', 'serving', 'served', 'unsorted', 'lists', 'virtual_time',
+  'hits', 'held', 'held_ids', 'first_lapse', 'last_lapse', 'lane_holds',
+  'named', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed', 'paused_until', 'next_window', 'goes_on', 'recovery_until',
 }
--- The names in the state of the fields that have others. A hold is an approval that is held, there as everywhere.
-local NAMES = { hold_until = 'recovery_until', hold_seen = 'recovery_seen', hold_again = 'recovery_again' }
--- A key whose other fields of MORE say nothing needs none of these either.
-local SAYS_NOTHING_ALONE = { holds = true, hold_seen = true, hold_again = true, set_at = true }
+-- A key whose other fields of `more` say nothing needs none of these either.
+local SAYS_NOTHING_ALONE = { 'max_holds', 'recovery_seen', 'recovery_again', 'set_at' }
 -- What a state without these fields has in their place.
 local NO_MORE = {
   __index = {
@@ -64,116 +57,36 @@ function stored.expires_to_store(state)
   return state.expires == stored.idle_time(state) and 0 or state.expires
 end
 
--- The field `holds` (lib/holds): `<hits held>:<how many holds>:<first lapse>:<last lapse>:<most holds>`.
-local function read_holds(state, text)
-  local hits, held_ids, first_lapse, last_lapse, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  if hits then
-    state.held, state.held_ids, state.first_lapse = tonumber(hits), tonumber(held_ids), tonumber(first_lapse)
-    state.last_lapse, state.max_holds = tonumber(last_lapse), tonumber(max_holds)
+-- Reads the fields of `more`, which limits need to read what they have stored, and then that. `own`: the field, if there is one.
+local function read_optional(state, more, own)
+  local fields = more and json.decode(more) or {}
+  local of_window, further = fields.own, fields.further
+  fields.own, fields.further = nil, nil
+  for name, value in pairs(fields) do
+    state[name] = value
   end
+  if own or of_window then
+    state.own:read(state, of_window or json.decode(own))
+  end
+  if further then
+    key_limits.read_further(state, further)
+  end
+  state.has_more, state.stored_more, state.stored_own = more and true, more, own
+  state.stored_expires = fields.expires or 0
 end
 
-local function format_holds(state)
-  if not stored.has_holds(state) and state.max_holds == 0 then
-    return 0
-  end
-  return string.format(
-    '%.0f:%.0f:%.0f:%.0f:%.0f', state.held, state.held_ids, state.first_lapse, state.last_lapse, state.max_holds
+-- The text of `more`; nil if it says nothing.
+local function format_more(state)
+  local expires = stored.expires_to_store(state)
+  local fields = json.join(
+    expires > 0 and json.field('expires', digits(expires)) or '',
+    state.own.has_boundary and json.field('own', json.object(state.own:format())) or '',
+    json.field('further', key_limits.format_further(state)),
+    json.fields(state, MORE)
   )
-end
-
--- The field `unclaimed` (lib/unclaimed-approvals): `<how many take no hold>:<how many have lapsed>:<how many take a hold>`.
-local function read_unclaimed(state, text)
-  -- Earlier versions do not count those that take a hold.
-  local unclaimed, lapsed, with_hold = string.match(text, '^(%d+):(%d+):?(%d*)$')
-  state.unclaimed, state.lapsed_unclaimed, state.unclaimed_held = tonumber(unclaimed), tonumber(lapsed), tonumber(with_hold) or 0
-end
-
-local function format_unclaimed(state)
-  if state.unclaimed + state.lapsed_unclaimed + state.unclaimed_held == 0 then
-    return 0
+  if fields ~= '' then
+    return json.object(json.join(fields, json.fields(state, SAYS_NOTHING_ALONE)))
   end
-  return string.format('%.0f:%.0f:%.0f', state.unclaimed, state.lapsed_unclaimed, state.unclaimed_held)
-end
-
--- The version before sets `blocked` where this one sets `serving`: somebody waits, and the limits have room.
-local function read_blocked(state)
-  state.serving = 1
-end
-
-local function format_blocked()
-  return 0
-end
-
--- How the fields of MORE are read and written that are more than a number in the state.
-local READ = {
-  holds = read_holds, own = key_limits.read_own, further = key_limits.read_further, blocked = read_blocked,
-  unclaimed = read_unclaimed, lists = lists.read, lane_holds = held.read_lanes,
-}
-local WRITE = {
-  expires = stored.expires_to_store, holds = format_holds, own = key_limits.format_own,
-  further = key_limits.format_further, blocked = format_blocked, unclaimed = format_unclaimed, lists = lists.format,
-  lane_holds = held.format_lanes,
-}
-
-local function read_more(state_key, state)
-  state.has_more, state.stored_more = true, {}
-  local texts = redis.call('HMGET', state_key, unpack(MORE))
-  for i = 1, #MORE do
-    local text = texts[i]
-    -- A field that is 0 says nothing. Earlier versions do not write all of them.
-    if text and text ~= '0' then
-      local field = MORE[i]
-      local read = READ[field]
-      local value = read and text or tonumber(text)
-      state.stored_more[i] = value
-      if read then
-        read(state, text)
-      else
-        state[NAMES[field] or field] = value
-      end
-    end
-  end
-  state.stored_expires = state.expires or 0
-end
-
--- Writes what counts of limits that store more than a number.
-local function write_counted(state_key, state)
-  local own = state.own
-  if own.algorithm ~= 'fixed_window' then
-    redis.call('HSET', state_key, 'approved', digits(own.used), 'own', key_limits.format_own(state))
-  end
-  if #state.limits > 1 then
-    redis.call('HSET', state_key, 'further', key_limits.format_further(state))
-  end
-end
-
--- Whether a field says nothing that the key needs the others for. A sliding window or a token bucket always has its `own`.
-local function is_stored_alone(state, field)
-  return SAYS_NOTHING_ALONE[field] or (field == 'own' and not state.own.has_boundary)
-end
-
--- Writes the fields that have changed, or all of them if none was stored.
-local function write_more(state_key, state)
-  local before = state.stored_more
-  local values, says_something = { 'more', 1 }, stored.has_holds(state)
-  for i = 1, #MORE do
-    local field = MORE[i]
-    local write = WRITE[field]
-    local value = write and write(state) or state[NAMES[field] or field]
-    if not before or value ~= (before[i] or 0) then
-      values[#values + 1], values[#values + 2] = field, value
-    end
-    says_something = says_something or (value ~= 0 and not is_stored_alone(state, field))
-  end
-  if says_something then
-    redis.call('HSET', state_key, unpack(values))
-    return
-  end
-  if not state.is_new then
-    redis.call('HDEL', state_key, 'more', unpack(MORE))
-  end
-  write_counted(state_key, state)
 end
 
 -- A state with the limits of parsed rules, whose windows begin at `start`.
@@ -195,20 +108,19 @@ function stored.of_values(state_key, values)
   if not values[2] then
     return nil
   end
-  local state = state_with(limits_text.parse(values[2]), tonumber(values[1]))
+  local state = state_with(limits_text.parse_stored(values[2]), tonumber(values[1]))
   local used, denied = tonumber(values[3]), tonumber(values[5] or 0)
   state.own.used, state.stored_used, state.denied, state.stored_denied = used, used, denied, denied
   state.generation = tonumber(values[4])
-  if values[6] then
-    read_more(state_key, state)
-  elseif not state.own.has_boundary then
-    local text = values[7]
-    if text == nil then
-      text = redis.call('HMGET', state_key, 'own')[1]
+  local more, own = values[6], nil
+  if not state.own.has_boundary then
+    own = values[7]
+    if own == nil then
+      own = redis.call('HMGET', state_key, 'own')[1]
     end
-    if text then
-      key_limits.read_own(state, text)
-    end
+  end
+  if more or own then
+    read_optional(state, more or nil, own or nil)
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or stored.idle_time(state)
   return state
@@ -246,35 +158,69 @@ function stored.remove_leftover(name)
   end
 end
 
+local function add(values, name, value)
+  values[#values + 1], values[#values + 2] = name, value
+end
+
+-- The number of the last wake of a key in which somebody waits; nil without such a key.
+function stored.last_wake(state_key)
+  local limits, more = unpack(redis.call('HMGET', state_key, 'limits', 'more'))
+  if limits and more then
+    limits_text.parse_stored(limits)
+    return json.decode(more).wake or 0
+  end
+end
+
+-- Adds the optional fields that differ from what is stored. Returns the names of those that are stored and say nothing.
+local function add_optional(state, values)
+  local gone = {}
+  local own = not state.own.has_boundary and json.object(state.own:format()) or nil
+  if own ~= state.stored_own then
+    add(own and values or gone, 'own', own)
+  end
+  if state.changed or #state.limits > 1 then
+    local more = format_more(state)
+    if more ~= state.stored_more then
+      add(more and values or gone, 'more', more)
+    end
+  end
+  return gone
+end
+
 -- `state.changed`: more than the counters, the window and the limits changed.
 function stored.write(keys, state)
-  local name, own = keys.state, state.own
-  if state.is_new then
-    redis.call(
-      'HSET', name, 'start', digits(own.start), 'limits', limits_text.format(state),
-      'approved', digits(own.used), 'turn', digits(state.generation), 'born', digits(state.born)
-    )
-  elseif state.rolled or state.changed then
-    redis.call('HSET', name, 'start', digits(own.start), 'approved', digits(own.used), 'turn', digits(state.generation))
-  elseif own.used ~= state.stored_used and own.has_boundary then
-    redis.call('HSET', name, 'approved', digits(own.used))
+  local name, own, values = keys.state, state.own, {}
+  local is_new, writes_window = state.is_new, state.is_new or state.rolled or state.changed
+  if writes_window then
+    add(values, 'start', digits(own.start))
+  end
+  if is_new or state.limits_changed then
+    add(values, 'limits', limits_text.to_store(state))
+  end
+  if writes_window or state.counted or (own.used ~= state.stored_used and own.has_boundary) then
+    add(values, 'approved', digits(own.used))
+  end
+  if writes_window then
+    add(values, 'turn', digits(state.generation))
+  end
+  if is_new then
+    add(values, 'born', digits(state.born))
   end
   if state.denied ~= state.stored_denied then
-    redis.call('HSET', name, 'denied', digits(state.denied))
-  end
-  if state.limits_changed and not state.is_new then
-    redis.call('HSET', name, 'limits', limits_text.format(state))
+    add(values, 'denied', digits(state.denied))
   end
   if state.released_at then
-    redis.call('HSET', name, 'released', digits(state.released_at))
+    add(values, 'released', digits(state.released_at))
   end
   if state.limits_changed_at then
-    redis.call('HSET', name, 'changed', digits(state.limits_changed_at))
+    add(values, 'changed', digits(state.limits_changed_at))
   end
-  if state.has_more and state.changed then
-    write_more(name, state)
-  elseif state.changed or state.counted or state.further_changed then
-    write_counted(name, state)
+  local gone = (state.changed or state.counted or state.further_changed) and add_optional(state, values) or {}
+  if #values > 0 then
+    redis.call('HSET', name, unpack(values))
+  end
+  if #gone > 0 then
+    redis.call('HDEL', name, unpack(gone))
   end
 end
 

@@ -1,7 +1,6 @@
 -- A fixed window that is a day, a week or a month of a time zone. `parameter` names the calendar: lib/limits-text says how.
 -- It has the functions of limits/fixed-window, but for those below, and besides its fields:
---   ends_at    when its window ends by the calendar, in ms since 1970; 0 if that is unknown: the limit has no window yet, or
---              an earlier version, which knows no calendars, has begun another one
+--   ends_at    when its window ends by the calendar, in ms since 1970; 0 while the limit has no window yet
 --   next_ends  the same of the next window
 --   windows    what the caller says of the calendar: `start`, `ends` and `next_ends` of the window that holds its time of
 --              Redis; nil if its rules do not have this calendar
@@ -10,10 +9,13 @@
 -- is the length of the longest day, week or month, so the idle removal needs no calendar.
 
 local fixed_window = require 'limits/fixed-window'
+local json = require 'lib/json'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
 local calendar_window = {}
+
+local STORED = { 'ends_at', 'next_ends' }
 
 function calendar_window.__index(_, name)
   return calendar_window[name] or fixed_window[name]
@@ -27,21 +29,13 @@ function calendar_window.begin(declared, start, ids)
   return setmetatable(limit, calendar_window)
 end
 
--- `<end>:<next end>`, and after a colon what limits/fixed-window stores, if that is anything.
 function calendar_window:format()
-  local values = fixed_window.format(self)
-  return string.format('%.0f:%.0f', self.ends_at, self.next_ends) .. (values and ':' .. values or '')
+  return json.join(json.fields(self, STORED), fixed_window.format(self))
 end
 
-function calendar_window:read(state, text)
-  local ends_at, next_ends, values = string.match(text, '^(%d+):(%d+):?(.*)$')
-  self.ends_at, self.next_ends = tonumber(ends_at), tonumber(next_ends)
-  if self.ends_at <= self.start then
-    self.ends_at, self.next_ends = 0, 0
-  end
-  if values ~= '' then
-    fixed_window.read(self, state, values)
-  end
+function calendar_window:read(state, stored)
+  self.ends_at, self.next_ends = stored.ends_at or 0, stored.next_ends or 0
+  fixed_window.read(self, state, stored)
 end
 
 -- The start, the end and the next end of the window that holds a time. If the caller does not know the calendar, what the

@@ -15,14 +15,16 @@
 --   reported_until        when the report ends, in ms since 1970. The window lasts at least as long
 --   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
 
-local digits = require 'lib/digits'
 local held = require 'limits/held'
+local json = require 'lib/json'
 local more = require 'lib/more'
 local window = require 'limits/window'
 
 -- `counts_held`: held approvals count in each window.
 local fixed_window = { has_boundary = true, counts_held = true }
 fixed_window.__index = fixed_window
+
+local STORED = { 'carried', 'surplus', 'floor', 'reported_until' }
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
 function fixed_window.begin(declared, start, ids)
@@ -33,19 +35,16 @@ function fixed_window.begin(declared, start, ids)
   }, fixed_window)
 end
 
--- What a kind has to store besides `start` and `used`, as a text, or nil: `<carried>`, and during a report
--- `<carried>:<surplus>:<floor>:<reported until>`.
+-- The fields that a kind has to store besides `start` and `used`, as JSON without the braces; '' if they say nothing.
 function fixed_window:format()
-  if self.surplus > 0 then
-    return string.format('%.0f:%.0f:%.0f:%.0f', self.carried, self.surplus, self.floor, self.reported_until)
-  end
-  return self.carried > 0 and digits(self.carried) or nil
+  return json.fields(self, STORED)
 end
 
-function fixed_window:read(_, text)
-  local carried, surplus, floor, reported_until = string.match(text, '^(%d+):?(%d*):?(%d*):?(%d*)$')
-  self.carried, self.surplus = tonumber(carried), tonumber(surplus) or 0
-  self.floor, self.reported_until = tonumber(floor) or 0, tonumber(reported_until) or 0
+-- Reads the same. `stored`: a table of these fields.
+function fixed_window:read(_, stored)
+  for _, name in ipairs(STORED) do
+    self[name] = stored[name] or 0
+  end
 end
 
 -- When its window ends, in ms since 1970.

@@ -73,21 +73,4 @@ function held.lanes_of_both(one, other)
   return lanes
 end
 
--- The state's field: `<list>=<hits>:<ids>` for each lane, with a comma between two.
-function held.read_lanes(state, text)
-  state.lane_holds = {}
-  for lane, hits, ids in string.gmatch(text, '([^=,]+)=(%d+):(%d+)') do
-    state.lane_holds[lane] = { hits = tonumber(hits), ids = tonumber(ids) }
-  end
-end
-
-function held.format_lanes(state)
-  local texts = {}
-  for lane, of_lane in pairs(state.lane_holds) do
-    texts[#texts + 1] = string.format('%s=%.0f:%.0f', lane, of_lane.hits, of_lane.ids)
-  end
-  table.sort(texts)
-  return #texts > 0 and table.concat(texts, ',') or 0
-end
-
 return held

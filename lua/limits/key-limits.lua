@@ -4,6 +4,7 @@
 
 local digits = require 'lib/digits'
 local held = require 'limits/held'
+local json = require 'lib/json'
 local kinds = require 'limits/kinds'
 local more = require 'lib/more'
 local own_ids = require 'limits/own-ids'
@@ -28,49 +29,27 @@ function key_limits.take_calendars(state, call)
   end
 end
 
--- Gives a limit what is stored of it. `text`: the values of its kind, or ''.
-local function restore(state, limit, start, used, text)
-  limit.start, limit.used = tonumber(start), tonumber(used)
-  if text ~= '' then
-    limit:read(state, text)
-  end
-end
-
--- The state's field `own` has the values of the own limit's kind, if it has any besides `start` and `approved`.
-function key_limits.read_own(state, text)
-  restore(state, state.own, state.own.start, state.own.used, text)
-end
-
-function key_limits.format_own(state)
-  return state.own:format() or 0
-end
-
--- The state's field `further` has `<name>=<start>:<used>` for each further limit, with a comma between two. After that it
--- has a colon and the values of the limit's kind, if it has any.
-function key_limits.read_further(state, text)
-  local stored = {}
-  for name, start, used, values in string.gmatch(text, '([^=,]+)=(%d+):(%d+):?([^,]*)') do
-    stored[name] = { start, used, values }
-  end
+-- What is stored of the further limits: an object with `start`, `used` and the fields of its kind for each, by its name.
+-- `stored`: the same as a table.
+function key_limits.read_further(state, stored)
   for i = 2, #state.limits do
     local limit = state.limits[i]
-    if stored[limit.name] then
-      restore(state, limit, unpack(stored[limit.name]))
+    local of_limit = stored[limit.name]
+    if of_limit then
+      limit.start, limit.used = of_limit.start, of_limit.used
+      limit:read(state, of_limit)
     end
   end
 end
 
 function key_limits.format_further(state)
-  if #state.limits == 1 then
-    return 0
-  end
   local texts = {}
   for i = 2, #state.limits do
     local limit = state.limits[i]
-    local values = limit:format()
-    texts[i - 1] = string.format('%s=%.0f:%.0f', limit.name, limit.start, limit.used) .. (values and ':' .. values or '')
+    local counts = string.format('"start":%.0f,"used":%.0f', limit.start, limit.used)
+    texts[i - 1] = json.field(limit.name, json.object(json.join(counts, limit:format())))
   end
-  return table.concat(texts, ',')
+  return json.object(table.concat(texts, ','))
 end
 
 -- The limit with this name among those of a state or of rules: the key's own limit for ''; nil if there is none.

@@ -27,27 +27,34 @@ function sliding_window.begin(declared, start)
   }, sliding_window)
 end
 
--- The values of this kind as a text, for a further limit and for the field `own` of the state:
--- `<start of the step>:<its number>:` and, for each step that has approvals, its age in steps, `*` and what they take.
+-- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
+-- any.
 function sliding_window:format()
   local sums = {}
   for age = 0, self.steps do
     local sum = self.sums[self.number - age]
     if sum then
-      sums[#sums + 1] = digits(age) .. '*' .. digits(sum)
+      for empty = #sums + 1, age do
+        sums[empty] = '0'
+      end
+      sums[age + 1] = digits(sum)
     end
   end
-  return digits(self.step_start) .. ':' .. digits(self.number) .. ':' .. table.concat(sums, ';')
+  return '"step_start":' .. digits(self.step_start) .. ',"number":' .. digits(self.number)
+    .. ',"sums":[' .. table.concat(sums, ',') .. ']'
 end
 
-function sliding_window:read(state, text)
-  local step_start, number, sums = string.match(text, '^(%d+):(%d+):(.*)$')
-  self.step_start, self.number, self.sums = tonumber(step_start), tonumber(number), {}
-  self.used = self:held(state)
-  for age, sum in string.gmatch(sums, '(%d+)%*(%d+)') do
-    self.sums[self.number - age] = tonumber(sum)
-    self.used = self.used + sum
+function sliding_window:read(state, stored)
+  local number, sums, used = stored.number, stored.sums, self:held(state)
+  self.step_start, self.number, self.sums = stored.step_start, number, {}
+  for i = 1, #sums do
+    local sum = sums[i]
+    if sum > 0 then
+      self.sums[number - i + 1] = sum
+      used = used + sum
+    end
   end
+  self.used = used
   self.generation = self:generation_of(self.number)
   self.kept_generation = self.generation
 end

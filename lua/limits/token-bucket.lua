@@ -22,7 +22,6 @@
 --
 -- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
 
-local digits = require 'lib/digits'
 local held = require 'limits/held'
 local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
@@ -46,19 +45,20 @@ function token_bucket.begin(declared, start)
   }, token_bucket)
 end
 
--- `<level>:<time>:<generation>:<since when the pace is the same>`, then `:<high_max>:<excess>` if there is a `high_max`
+-- Each check writes it. `json.fields` would take twice as long.
 function token_bucket:format()
-  local text = string.format('%.17g:', self.level)
-    .. digits(self.time) .. ':' .. digits(self.generation) .. ':' .. digits(self.pace_since)
-  return self.high_max == 0 and text or text .. string.format(':%.0f:%.17g', self.high_max, self.excess)
+  local text = string.format('"level":%.17g,"time":%.0f,"generation":%.0f', self.level, self.time, self.generation)
+  if self.pace_since == 0 and self.high_max == 0 then
+    return text
+  end
+  return text .. string.format(
+    ',"pace_since":%.0f,"high_max":%.0f,"excess":%.17g', self.pace_since, self.high_max, self.excess
+  )
 end
 
-function token_bucket:read(_, text)
-  local level, time, generation, pace_since, high_max, excess =
-    string.match(text, '^([^:]+):(%d+):(%d+):(%d+):?(%d*):?([^:]*)$')
-  self.level, self.time, self.generation = tonumber(level), tonumber(time), tonumber(generation)
-  self.pace_since = tonumber(pace_since)
-  self.high_max, self.excess = tonumber(high_max) or 0, tonumber(excess) or 0
+function token_bucket:read(_, stored)
+  self.level, self.time, self.generation = stored.level, stored.time, stored.generation
+  self.pace_since, self.high_max, self.excess = stored.pace_since or 0, stored.high_max or 0, stored.excess or 0
   self.kept_generation = self.generation
   self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
 end

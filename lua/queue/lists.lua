@@ -11,8 +11,8 @@
 --   heads:group   the same of the groups
 -- A list is `<kind>:<name>`, with the name percent-encoded.
 --
--- The state's field `lists` has the kinds with waiters, the first one first, with a comma between two. It is 0 in a key with one
--- list (queue/fifo-list): other keys need no look at these names, which are built here.
+-- The state's field `lists` has the kinds with waiters, the first one first. It is absent in a key with one list
+-- (queue/fifo-list): other keys need no look at these names, which are built here.
 --
 -- Groups are served by self-clocked fair queueing (Golestani 1994). The virtual time is the tag that was served last, 0 while no
 -- group waits: the state's field `virtual_time`. So for two groups that wait, the hits that each gets, divided by its
@@ -61,18 +61,6 @@ end
 -- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads.
 function lists.describe(list)
   return list and list.id .. ':' .. digits(list.parameter) or ''
-end
-
--- The state's field.
-function lists.read(state, text)
-  state.lists = {}
-  for kind in string.gmatch(text, '%l+') do
-    table.insert(state.lists, kind)
-  end
-end
-
-function lists.format(state)
-  return state.lists and #state.lists > 0 and table.concat(state.lists, ',') or 0
 end
 
 -- Order keys are read back as they were.

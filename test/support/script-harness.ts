@@ -33,7 +33,12 @@ import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { listId, readRecord, storedQueue, type StoredRecord } from './stored-queue.js';
-import { readStoredState } from './stored-state.js';
+import {
+  type OptionalFields,
+  readOptionalFields,
+  readStoredState,
+  writeOptionalFields,
+} from './stored-state.js';
 import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 import type { RedisForTests } from './use-redis.js';
@@ -225,15 +230,21 @@ export class ScriptHarness {
   async setTime(millis: number): Promise<void> {
     await this.setTimeInSilence(millis);
     const { state } = this.names;
-    const holdUntil = await this.client.hget(state, 'hold_until');
-    if (Number(holdUntil) > 0)
-      await this.client.hset(state, 'hold_seen', this.startMillis + millis);
+    const { recovery_until } = await this.optionalFields();
+    if (recovery_until === undefined) return;
+    const recovery_seen = this.startMillis + millis;
+    await writeOptionalFields(this.client, state, { recovery_seen });
   }
 
   /** The same, and no call has come meanwhile. */
   setTimeInSilence(millis: number): Promise<void> {
     this.#nowMillis = millis;
     return this.#clock.set(this.startMillis + millis);
+  }
+
+  /** Returns the fields in `more` of its state. */
+  optionalFields(): Promise<OptionalFields> {
+    return readOptionalFields(this.client, this.names.state);
   }
 
   get #clock(): RedisTime {
@@ -462,7 +473,7 @@ export class ScriptHarness {
   #readState(fields: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
-    const { holdUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
+    const { recoveryUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
     const { window, max, queueMax, overridden, approved, denied, turn } = others;
     const { isServing, isUnsorted, holds } = others;
     const moment = (millis: number, never: string): number | string =>
@@ -479,7 +490,7 @@ export class ScriptHarness {
         lapses: [holds.firstLapse - this.startMillis, holds.lastLapse - this.startMillis],
       }),
       ticket: this.relativeTicket(ticket === 0 ? born * 1000 : ticket),
-      holdUntil: moment(holdUntil, 'no'),
+      recoveryUntil: moment(recoveryUntil, 'no'),
       served: moment(served, 'never'),
     };
   }

@@ -1,5 +1,5 @@
 import type { CalendarWindow } from '../../src/limiter/calendar/calendar.js';
-import type { Algorithm, NamedAlgorithm } from '../../src/limiter/limits.js';
+import type { Algorithm } from '../../src/limiter/limits.js';
 
 /**
  * What a limit stores of what counts, other than its window or period and what its approvals take together. The kinds
@@ -40,72 +40,80 @@ export interface StoredReport {
   readonly until: number;
 }
 
-/**
- * @returns undefined without a report, which only a fixed window has
- * @throws Error if the text is none of a fixed window
- */
-export function readReport(
-  algorithm: NamedAlgorithm | undefined,
-  text: string,
-): StoredReport | undefined {
-  if (text === '' || (algorithm && algorithm.name !== 'fixed_window')) return undefined;
-  const isOfCalendar = algorithm?.calendar !== undefined;
-  const values = isOfCalendar ? text.split(':').slice(2).join(':') : text;
-  if (isOfCalendar && values === '') return undefined;
-  const [all, surplus, floor, until] = /^\d+(?::(\d+):(\d+):(\d+))?$/.exec(values) ?? [];
-  if (all === undefined) throw new Error(`no fixed window: ${text}`);
-  if (surplus === undefined) return undefined;
-  return { surplus: Number(surplus), floor: Number(floor), until: Number(until) };
+/** The fields that the kind of a limit stores, as JSON has them: `read` of the kinds in lua/limits. */
+export interface StoredFields {
+  readonly carried?: number;
+  readonly surplus?: number;
+  readonly floor?: number;
+  readonly reported_until?: number;
+  readonly ends_at?: number;
+  readonly next_ends?: number;
+  readonly step_start?: number;
+  readonly number?: number;
+  readonly sums?: readonly number[];
+  readonly level?: number;
+  readonly time?: number;
+  readonly generation?: number;
+  readonly pace_since?: number;
+  readonly high_max?: number;
+  readonly excess?: number;
 }
 
-/**
- * Returns the window of a calendar that a limit has, with the end of the next one.
- * @throws Error if the text has no window of a calendar
- */
-export function readCalendarWindow(start: number, text: string): CalendarWindow {
-  const [, end, nextEnd] = /^(\d+):(\d+)(?::|$)/.exec(text) ?? [];
-  if (nextEnd === undefined) throw new Error(`no window of a calendar: ${text}`);
-  return { start, end: Number(end), nextEnd: Number(nextEnd) };
+/** Returns undefined without a report, which only a fixed window has. */
+export function readReport({
+  surplus,
+  floor = 0,
+  reported_until: until = 0,
+}: StoredFields): StoredReport | undefined {
+  return surplus === undefined ? undefined : { surplus, floor, until };
 }
 
-/**
- * @returns undefined for a fixed window
- * @throws Error if the text is none of the algorithm
- */
+/** Returns the window of a calendar that a limit has, with the end of the next one. */
+export function readCalendarWindow(
+  start: number,
+  { ends_at: end, next_ends: nextEnd }: StoredFields,
+): CalendarWindow {
+  return { start, end: stored(end), nextEnd: stored(nextEnd) };
+}
+
+/** @returns undefined for a fixed window */
 export function readCounts(
   algorithm: Algorithm | undefined,
-  text: string,
+  fields: StoredFields,
 ): StoredCounts | undefined {
-  if (algorithm?.name === 'sliding_window') return readSteps(text);
-  if (algorithm?.name === 'token_bucket') return readLevel(text);
+  if (algorithm?.name === 'sliding_window') return readSteps(fields);
+  if (algorithm?.name === 'token_bucket') return readLevel(fields);
   return undefined;
 }
 
-function readSteps(text: string): StoredSteps {
-  const [, stepStart, last, sums = ''] = /^(\d+):(\d+):([\d*;]*)$/.exec(text) ?? [];
-  if (last === undefined) throw new Error(`no sliding window: ${text}`);
-  const number = Number(last);
-  const ages = sums.split(';').filter((each) => each !== '');
-  const bySteps = ages.map((each) => {
-    const [age, sum] = each.split('*').map(Number);
-    return [number - age!, sum!] as const;
-  });
-  return { kind: 'sliding_window', stepStart: Number(stepStart), number, sums: new Map(bySteps) };
+function readSteps(fields: StoredFields): StoredSteps {
+  const number = stored(fields.number);
+  const sums = (fields.sums ?? []).flatMap((sum, age) =>
+    sum > 0 ? [[number - age, sum] as const] : [],
+  );
+  return {
+    kind: 'sliding_window',
+    stepStart: stored(fields.step_start),
+    number,
+    sums: new Map(sums),
+  };
 }
 
-function readLevel(text: string): StoredLevel {
-  const [, level, time, generation, paceSince, highMaximum = 0, excess = 0] =
-    /^(-?[\d.e+-]+):(\d+):(\d+):(\d+)(?::(\d+):([\d.e+-]+))?$/.exec(text) ?? [];
-  if (paceSince === undefined) throw new Error(`no token bucket: ${text}`);
+function readLevel(fields: StoredFields): StoredLevel {
   return {
     kind: 'token_bucket',
-    level: Number(level),
-    timeMicros: Number(time),
-    generation: Number(generation),
-    paceSinceMicros: Number(paceSince),
-    highMaximum: Number(highMaximum),
-    excess: Number(excess),
+    level: stored(fields.level),
+    timeMicros: stored(fields.time),
+    generation: stored(fields.generation),
+    paceSinceMicros: fields.pace_since ?? 0,
+    highMaximum: fields.high_max ?? 0,
+    excess: fields.excess ?? 0,
   };
+}
+
+function stored(value: number | undefined): number {
+  if (value === undefined) throw new Error('a field of the limit is missing');
+  return value;
 }
 
 /** How long a step of a sliding window is, and how many count besides the current one. */

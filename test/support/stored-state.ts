@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis';
+
 import { type Algorithm, calendarOf, type LimitInForce } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
 import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
@@ -10,6 +12,7 @@ import {
   readReport,
   stepsOf,
   type StoredCounts,
+  type StoredFields,
   type StoredReport,
 } from './stored-counts.js';
 
@@ -36,10 +39,10 @@ export interface StoredState {
   readonly expires: number;
   /** 0 if no ticket was given out. */
   readonly ticket: number;
-  /** 0 if the key is not held. */
-  readonly holdUntil: number;
-  /** How often the recovery hold has begun again. */
-  readonly holdAgain: number;
+  /** 0 without a recovery. */
+  readonly recoveryUntil: number;
+  /** How often the recovery has begun again. */
+  readonly recoveryAgain: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
   /** When an approval was last released or corrected downwards; 0 if none was. */
@@ -140,19 +143,90 @@ export function readStoredLimits(text: string): StoredLimits | undefined {
   };
 }
 
-/** @param fields of HGETALL; undefined if there are none */
+/** The form of the state that the scripts write: docs/redis.md. */
+const STATE_FORM = '1';
+
+/**
+ * Returns the text of the limits in the field `limits`, which has the form before it.
+ * @throws Error if it has another form
+ */
+export function limitsStoredIn(field: string): string {
+  const [form, limits] = field.split(' ');
+  if (form !== STATE_FORM || limits === undefined) throw new Error(`another form: ${field}`);
+  return limits;
+}
+
+/** The fields in `more`, as JSON has them. */
+export interface OptionalFields {
+  readonly expires?: number;
+  readonly own?: StoredFields;
+  readonly further?: Readonly<Record<string, StoredFields & { start: number; used: number }>>;
+  readonly ticket?: number;
+  readonly wake?: number;
+  readonly serving?: number;
+  readonly served?: number;
+  readonly unsorted?: number;
+  readonly lists?: readonly string[];
+  readonly virtual_time?: number;
+  readonly hits?: number;
+  readonly held?: number;
+  readonly held_ids?: number;
+  readonly first_lapse?: number;
+  readonly last_lapse?: number;
+  readonly lane_holds?: Readonly<Record<string, { hits: number; ids: number }>>;
+  readonly named?: number;
+  readonly unclaimed?: number;
+  readonly unclaimed_held?: number;
+  readonly lapsed_unclaimed?: number;
+  readonly paused_until?: number;
+  readonly next_window?: number;
+  readonly goes_on?: number;
+  readonly recovery_until?: number;
+  readonly max_holds?: number;
+  readonly recovery_seen?: number;
+  readonly recovery_again?: number;
+  readonly set_at?: number;
+}
+
+/** Returns the fields in `more` of these fields of a state. */
+export function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
+  return JSON.parse(fields.more ?? '{}') as OptionalFields;
+}
+
+/** Returns the fields in `more` of a key. */
+export async function readOptionalFields(client: Redis, state: string): Promise<OptionalFields> {
+  return optionalFields(await client.hgetall(state));
+}
+
+/** Gives a key other fields in `more`. */
+export async function writeOptionalFields(
+  client: Redis,
+  state: string,
+  changes: OptionalFields,
+): Promise<void> {
+  const fields = { ...(await readOptionalFields(client, state)), ...changes };
+  await client.hset(state, 'more', JSON.stringify(fields));
+}
+
+/**
+ * @param fields of HGETALL; undefined if there are none
+ * @throws Error if they have another form
+ */
 export function readStoredState(fields: Readonly<Record<string, string>>): StoredState | undefined {
-  const limits = readStoredLimits(fields.limits ?? '');
+  if (fields.limits === undefined) return undefined;
+  const ofLimits = limitsStoredIn(fields.limits);
+  const limits = readStoredLimits(ofLimits);
   if (!limits) return undefined;
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
-  const further = readFurther(fields.limits ?? '', fields.further ?? '');
-  const { own = '0' } = fields;
+  const more = optionalFields(fields);
+  const further = readFurther(ofLimits, more.further ?? {});
+  const own = more.own ?? (JSON.parse(fields.own ?? '{}') as StoredFields);
   const { algorithm } = withCalendar(
-    limitsIn(fields.limits ?? '').limits[0],
+    limitsIn(ofLimits).limits[0],
     asStored(() => [start, own]),
   );
-  const report = readReport(algorithm, own);
+  const report = readReport(own);
   return {
     ...limits,
     algorithm,
@@ -164,49 +238,56 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     turn: number('turn'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires:
-      number('expires') || idleAt({ start, window: limits.window, report, algorithm, further }),
-    ticket: number('ticket'),
-    holdUntil: number('hold_until'),
-    holdAgain: number('hold_again'),
-    isUnsorted: number('unsorted') === 1,
-    isServing: number('serving') === 1,
+    expires: more.expires ?? idleAt({ start, window: limits.window, report, algorithm, further }),
+    ticket: more.ticket ?? 0,
+    recoveryUntil: more.recovery_until ?? 0,
+    recoveryAgain: more.recovery_again ?? 0,
+    isUnsorted: more.unsorted === 1,
+    isServing: more.serving === 1,
     released: number('released'),
-    served: number('served'),
-    setAt: number('set_at'),
-    holds: readHolds(fields.holds ?? '0'),
+    served: more.served ?? 0,
+    setAt: more.set_at ?? 0,
+    holds: readHolds(more),
     further,
-    pausedUntil: number('paused_until'),
-    nextWindow: number('next_window'),
-    named: number('named'),
+    pausedUntil: more.paused_until ?? 0,
+    nextWindow: more.next_window ?? 0,
+    named: more.named ?? 0,
   };
 }
 
-function readFurther(limits: string, field: string): StoredLimit[] {
-  const valuesOf = (name: string | undefined): readonly [number, number, string] => {
-    const [, start, taken, counts = ''] =
-      new RegExp(`(?:^|,)${name}=(\\d+):(\\d+):?([^,]*)`).exec(field) ?? [];
-    return [Number(start), Number(taken), counts];
-  };
+function readFurther(
+  limits: string,
+  stored: NonNullable<OptionalFields['further']>,
+): StoredLimit[] {
+  const fieldsOf = (name: string | undefined) => stored[name ?? ''] ?? { start: 0, used: 0 };
   const calendarNamed = asStored(({ name }) => {
-    const [start, , counts] = valuesOf(name);
-    return [start, counts];
+    const fields = fieldsOf(name);
+    return [fields.start, fields];
   });
   return furtherIn(limits, calendarNamed).map((limit) => {
-    const [start, taken, counts] = valuesOf(limit.name);
-    const stored = readCounts(limit.algorithm, counts);
-    const report = readReport(limit.algorithm, counts);
-    return { ...limit, start, taken, stored, report };
+    const fields = fieldsOf(limit.name);
+    return {
+      ...limit,
+      start: fields.start,
+      taken: fields.used,
+      stored: readCounts(limit.algorithm, fields),
+      report: readReport(fields),
+    };
   });
 }
 
 /** @param valuesOf the start of the window of a limit, and what its kind stores */
-function asStored(valuesOf: (limit: LimitInForce) => readonly [number, string]): CalendarNamed {
+function asStored(
+  valuesOf: (limit: LimitInForce) => readonly [number, StoredFields],
+): CalendarNamed {
   return (name, limit) =>
     new KnownCalendar(name, limit.windowMillis, readCalendarWindow(...valuesOf(limit)));
 }
 
-function readHolds(text: string): StoredHolds | undefined {
-  const [held = 0, , firstLapse = 0, lastLapse = 0] = text.split(':').map(Number);
-  return firstLapse === 0 ? undefined : { held, firstLapse, lastLapse };
+function readHolds({
+  held = 0,
+  first_lapse: firstLapse,
+  last_lapse: lastLapse = 0,
+}: OptionalFields): StoredHolds | undefined {
+  return firstLapse === undefined ? undefined : { held, firstLapse, lastLapse };
 }

@@ -116,8 +116,8 @@ export class CallGuard {
     this.#failures.note(call.script);
     const ended = mayHaveRun ? hasEnded(running, attempts) : undefined;
     if (failure === 'full') return new StoreFullError({ cause, mayHaveRun, ended });
-    // A moving slot says nothing about the rest of its shard.
-    if (failure !== 'moving') breaker.failed(call.name, reason);
+    // A moving slot, or a key of another version, says nothing about the rest of its shard.
+    if (failure !== 'moving' && failure !== 'other_form') breaker.failed(call.name, reason);
     return new StoreUnavailableError({ cause, mayHaveRun, ended });
   }
 

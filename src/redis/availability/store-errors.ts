@@ -7,10 +7,14 @@ import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
  * - `passing`: the call did not run; it may succeed very soon
  * - `full`: the call did not run; its key is new, and Redis has no memory for it
  * - `refused`: the call did not run; Redis answers, but accepts no such calls now
+ * - `other_form`: the call did not run; another version of Sluice has stored its key in another form
  * - `unknown`: the reply was lost or late; the call may have run, or may run later
  */
-export type Failure = 'fault' | 'moving' | 'passing' | 'full' | 'refused' | 'unknown';
+export type Failure =
+  'fault' | 'moving' | 'passing' | 'full' | 'refused' | 'other_form' | 'unknown';
 
+/** `lua/lib/limits-text.lua` fails a call with this. Redis adds the script. */
+const OTHER_FORM = /\bRedis holds form \d+ of the state, this version reads form \d+/;
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(MOVED|ASK|TRYAGAIN)\b/, 'moving'],
@@ -19,6 +23,7 @@ const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
   [/^OOM\b/, 'full'],
   [/^(BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
+  [OTHER_FORM, 'other_form'],
 ];
 
 /** There is no connection to send a call on. */
@@ -57,11 +62,14 @@ export function classifyFailure(error: unknown): Failure {
 }
 
 /**
- * An error of ioredis about a connection, with a message that says what is wrong with the connection.
+ * An error of ioredis about a connection, with a message that says what is wrong with the connection; one about the form of a
+ * key without the script.
  * @param connectionError the last error of the connection, if it is lost
  */
 export function explained(error: unknown, connectionError: Error | undefined): unknown {
   if (!(error instanceof Error)) return error;
+  const [otherForm] = OTHER_FORM.exec(error.message) ?? [];
+  if (otherForm !== undefined) return new Error(otherForm);
   const said = NOT_SENT.test(error.message)
     ? 'not connected to Redis'
     : NOT_ANSWERED.test(error.message) && 'the connection to Redis was lost before the reply';

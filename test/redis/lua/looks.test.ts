@@ -286,7 +286,7 @@ describe('a peek', () => {
     const other = key.replica('other', { limits: { windowMillis: 6000, maxRequests: 1 } });
     expect(await peek(other)).toBe('turn in 6000 ms');
     expect(await check(other, {})).toBe('turn in 6000 ms');
-    expect((await key.stored()).state).toMatchObject({ holdUntil: 6500 });
+    expect((await key.stored()).state).toMatchObject({ recoveryUntil: 6500 });
   });
 
   test('a key that has lost its state serves the waiters that another replica has taken over', async () => {
@@ -358,7 +358,7 @@ describe('the status of a request', () => {
     await key.setTime(6000);
     const other = key.replica('other', { limits: short, history: {} });
     await other.check(['x']);
-    expect((await key.stored()).state).toMatchObject({ holdUntil: 6500 });
+    expect((await key.stored()).state).toMatchObject({ recoveryUntil: 6500 });
     expect(await statusOf(other, 'b')).toEqual({
       status: 'waiting',
       position: 2,

@@ -23,6 +23,7 @@ import {
   useScriptHarness,
 } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
+import { writeOptionalFields } from '../../support/stored-state.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -257,7 +258,8 @@ describe('calls with many keys', () => {
       await decide(batch(names, ['x'], {}, { maxRequests: 1 }));
       await decide(batch(names, ids(waiters), { canWait: true }));
       // As if the rules' maximum were in force again.
-      await redis.client.hset(names.state, 'limits', '3600000:10000:1000', 'serving', 1);
+      await redis.client.hset(names.state, 'limits', '1 3600000:10000:1000');
+      await writeOptionalFields(redis.client, names.state, { serving: 1 });
     }
     return keys;
   }

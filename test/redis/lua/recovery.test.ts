@@ -22,7 +22,7 @@ describe('a lost queue', () => {
     const check = { requestId: 'x', canWait: false };
     expect(await r1.checkBatch([check], undefined, known)).toEqual(['denied']);
     expect(await key.stored()).toMatchObject({
-      state: { start: 0, approved: 2, born: 300, holdUntil: 800 },
+      state: { start: 0, approved: 2, born: 300, recoveryUntil: 800 },
     });
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
     await key.setTime(1000);
@@ -72,7 +72,7 @@ describe('a lost queue', () => {
           ticket: 300_000,
           born: 300,
           limitsSince: 0,
-          holdUntil: 800,
+          recoveryUntil: 800,
         },
         requests: [],
         queue: [
@@ -173,7 +173,7 @@ describe('names that were removed alone', () => {
     await key.setTime(500);
     await replica.settle();
     expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);
-    expect((await key.stored()).state).toMatchObject({ holdUntil: 1000 });
+    expect((await key.stored()).state).toMatchObject({ recoveryUntil: 1000 });
   });
 });
 
@@ -202,7 +202,7 @@ describe('replicas that fall silent', () => {
       await waitAt0();
       await key.setTime(6000);
       expect(await other(history).check(['x'])).toEqual(['approved']);
-      expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+      expect((await key.stored()).state).toMatchObject({ recoveryUntil: 'no' });
     },
   );
 
@@ -223,7 +223,7 @@ describe('replicas that fall silent', () => {
     const silent = await waitAt0();
     await key.setTime(SILENT);
     expect(await silent.settle()).toMatchObject({ millisToRoom: 6000 - SILENT });
-    expect((await key.stored()).state).toMatchObject({ holdUntil: SILENT + 500 });
+    expect((await key.stored()).state).toMatchObject({ recoveryUntil: SILENT + 500 });
     await key.setTime(SILENT + 100);
     const wakes = await recordWakes(key.names.wakeChannel);
     expect(await other({ since: SILENT }).release('a')).toBe(true);
@@ -240,12 +240,12 @@ describe('replicas that fall silent', () => {
     expect((await silent.settle()).granted).toEqual([]);
     await key.setTime(2500);
     await silent.settle();
-    expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+    expect((await key.stored()).state).toMatchObject({ recoveryUntil: 'no' });
   });
 
   describe('a hold in which no call came begins again, since Redis may have been down', () => {
     const BEGUN = 6000;
-    const holdUntil = async (): Promise<unknown> => (await key.stored()).state!.holdUntil;
+    const recoveryUntil = async (): Promise<unknown> => (await key.stored()).state!.recoveryUntil;
 
     /** Leases of two replicas with waiters ran out while Redis was down. One of them is back. */
     async function comeBack(): Promise<{ silent: TestReplica; back: TestReplica }> {
@@ -282,7 +282,7 @@ describe('replicas that fall silent', () => {
       const { back } = await comeBack();
       await key.setTimeInSilence(BEGUN + first!);
       await key.replica('third', { limits: LIMITS }).withdraw(['nobody']);
-      expect(await holdUntil()).toBe(BEGUN + 500);
+      expect(await recoveryUntil()).toBe(BEGUN + 500);
       await key.setTimeInSilence(BEGUN + second!);
       expect((await back.settle()).granted).toEqual(['d']);
     });
@@ -292,7 +292,7 @@ describe('replicas that fall silent', () => {
       const later = BEGUN + TEST_LEASE_MILLIS;
       await key.setTimeInSilence(later);
       expect(await other({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
-      expect(await holdUntil()).toBe(later + 500);
+      expect(await recoveryUntil()).toBe(later + 500);
       await key.setTimeInSilence(later + TEST_LEASE_MILLIS);
       expect(await other({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
     });

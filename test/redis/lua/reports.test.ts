@@ -20,8 +20,6 @@ describe('a report of what remains', () => {
     limits: { maxRequests: 10, further: [TOKENS] },
     leaseMillis: 3000,
   });
-  const fieldsOfMore = (): Promise<(string | null)[]> =>
-    redis.client.hmget(key.names.state, 'more', 'own');
 
   test('keeps the key and its approvals for three windows after it resets', async () => {
     await replica.check(['a']);
@@ -43,10 +41,13 @@ describe('a report of what remains', () => {
   test('leaves nothing in the state after its time', async () => {
     await replica.check(['a']);
     await replica.report({ remaining: 2, resetMillis: 400 });
-    expect(await fieldsOfMore()).toEqual(['1', `0:7:8:${key.startMillis + 400}`]);
+    const reported_until = key.startMillis + 400;
+    expect(await key.optionalFields()).toMatchObject({
+      own: { surplus: 7, floor: 8, reported_until },
+    });
     await key.setTime(400);
     await replica.check(['b']);
-    expect(await fieldsOfMore()).toEqual([null, null]);
+    expect(await key.optionalFields()).toEqual({});
     expect((await key.stored()).state).toMatchObject({ start: 0, approved: 2 });
   });
 
@@ -55,7 +56,7 @@ describe('a report of what remains', () => {
     await replica.report({ remaining: 2, resetMillis: 2500 });
     await key.setTime(2500);
     await replica.check(['b']);
-    expect(await fieldsOfMore()).toEqual([null, null]);
+    expect(await key.optionalFields()).toEqual({});
     expect((await key.stored()).state).toMatchObject({ start: 2500, approved: 1 });
   });
 

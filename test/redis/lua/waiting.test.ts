@@ -1,14 +1,12 @@
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { editedFragment } from '../../support/edited-fragment.js';
 import { letThemWait } from '../../support/let-them-wait.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import {
   ScriptHarness,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
-  TEST_LIMITS,
   type TestReplica,
   checkBatchOf,
   useScriptHarness,
@@ -354,7 +352,7 @@ describe('a withdrawal', () => {
       const stored = await Promise.all(
         names.map(({ state }) => redis.client.hget(state, 'limits')),
       );
-      expect(stored).toEqual(['3600000:1:1', '3600000:1:1', '60000:1:1']);
+      expect(stored).toEqual(['1 3600000:1:1', '1 3600000:1:1', '1 60000:1:1']);
     });
   });
 });
@@ -469,7 +467,7 @@ describe('renewals of leases', () => {
 describe('the numbers of wakes', () => {
   const { key, r1, wakes } = useKeyWithWaiters(redis);
 
-  const storedNumber = (): Promise<string | null> => redis.client.hget(key.names.state, 'wake');
+  const storedNumber = async () => (await key.optionalFields()).wake ?? 0;
 
   /** The numbers of the wakes since the last call. */
   async function published(): Promise<unknown[]> {
@@ -480,30 +478,19 @@ describe('the numbers of wakes', () => {
   const checkOrWait = (replica: TestReplica, requestId: string): Promise<CheckBatchReply> =>
     replica.checkReply([{ requestId, canWait: true }]);
 
-  /** A replica of the version before, which does not know the numbers. */
-  function versionBefore(): TestReplica {
-    return key.replica('before', {
-      replacements: {
-        ...editedFragment('lib/stored', ["'set_at', 'wake',", "'set_at',"]),
-        ...editedFragment('lib/news', ['"number":%.0f,', ''], ['    state.wake,\n', '']),
-        ...editedFragment('lib/instance', ["    more.set(state, 'wake', state.wake + 1)\n", '']),
-      },
-    });
-  }
-
   test('each wake has the next number, and so have the state and the reply to the call that publishes it', async () => {
-    expect([await storedNumber(), (await r1.settle()).wakeNumber]).toEqual(['0', 0]);
+    expect([await storedNumber(), (await r1.settle()).wakeNumber]).toEqual([0, 0]);
     await r1.release('a');
-    expect([await storedNumber(), (await r1.settle()).wakeNumber]).toEqual(['1', 1]);
+    expect([await storedNumber(), (await r1.settle()).wakeNumber]).toEqual([1, 1]);
     await key.setTime(1000);
     expect((await r1.settle()).wakeNumber).toBe(2);
-    expect([await storedNumber(), await published()]).toEqual(['2', [1, 2]]);
+    expect([await storedNumber(), await published()]).toEqual([2, [1, 2]]);
   });
 
   test('a message that is no wake has no number', async () => {
     await key.lose('queue');
     await r1.settle();
-    expect([await published(), await storedNumber()]).toEqual([[undefined], '0']);
+    expect([await published(), await storedNumber()]).toEqual([[undefined], 0]);
   });
 
   describe('the reply to checks', () => {
@@ -552,25 +539,5 @@ describe('the numbers of wakes', () => {
     await r1.release('a');
     await key.lose('state', 'queue', 'records', 'replicas');
     expect(await r1.settle({ e: 3 })).toMatchObject({ wakeNumber: 0, putBack: ['e'] });
-  });
-
-  test('numbers go on beside the version before, whose wakes have none', async () => {
-    const before = versionBefore();
-    await r1.release('a');
-    expect(await published()).toEqual([1]);
-    await before.release('b');
-    expect([await published(), await storedNumber()]).toEqual([[undefined], '1']);
-    await before.checkOrWait(['f']);
-    await r1.release('c');
-    expect([await published(), await storedNumber()]).toEqual([[2], '2']);
-    await before.release('d');
-    await before.withdraw(['f']);
-    // Nobody waits any more, and windows pass.
-    await key.setTime(2 * TEST_LIMITS.windowMillis);
-    await before.check(['g', 'h']);
-    expect(await storedNumber()).toBe('2');
-    await before.checkOrWait(['i']);
-    await r1.release('g');
-    expect(await published()).toEqual([undefined, 3]);
   });
 });

@@ -15,7 +15,7 @@ type Command = readonly [name: string, ...args: string[]];
 test('the account of a key has what scripts on its Redis approve, and finds too much', async () => {
   const key = uniqueKey();
   const { state, requests, waiting } = naming.namesOf(key);
-  await redis.client.hset(state, 'limits', '500:1*:0', 'start', '0');
+  await redis.client.hset(state, 'limits', '1 500:1*:0', 'start', '0');
   const ledger = await ApprovalLedger.open(redis.client, key, 1);
   const script = (text: string): Promise<unknown> =>
     redis.client.eval(text, 3, state, requests, waiting);
@@ -64,7 +64,7 @@ describe('the account of a key', () => {
     account.endOfScript();
   };
   const approves = (...ids: string[]): Command => ['sadd', names.requests, ...ids];
-  const hasLimits = (limits: string): Command => ['hset', names.state, 'limits', limits];
+  const hasLimits = (limits: string): Command => ['hset', names.state, 'limits', `1 ${limits}`];
   const begins = (start: number): Command => ['hset', names.state, 'start', String(start)];
   const waits = (id: string, ticket: string): Command => ['hset', names.waiting, id, ticket];
   const leaves = (id: string): Command => ['hdel', names.waiting, id];

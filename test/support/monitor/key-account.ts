@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { ForEachLimit, LimitInForce as Limit } from '../../../src/limiter/limits.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import { limitsStoredIn } from '../stored-state.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -266,7 +267,7 @@ export class KeyAccount {
     };
     const [limits, start] = [value('limits'), value('start')];
     if (limits !== undefined) {
-      this.#onLimits(limitsIn(limits).limits, at, value('born') !== undefined);
+      this.#onLimits(limitsIn(limitsStoredIn(limits)).limits, at, value('born') !== undefined);
     }
     if (start === undefined || this.#windowStart === Number(start)) return;
     if (this.#windowStart !== undefined) this.#beginWindow();
@@ -403,7 +404,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
   const queue = waiting.flatMap((id, i) => (i % 2 === 0 ? [waiterIn(id, waiting[i + 1]!)] : []));
   return {
     start: start === '' ? undefined : Number(start),
-    limits: limits === '' ? undefined : limitsIn(limits).limits,
+    limits: limits === '' ? undefined : limitsIn(limitsStoredIn(limits)).limits,
     // A lost key that is made again has limits that came into force before.
     limitsSince: Math.max(Number(born), Number(changed)),
     approved,

@@ -25,7 +25,7 @@ export function isExcused(call: JudgedCall): boolean {
   if (hasLaterApprovals(stored) || hasLaterApprovals(after)) return true;
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
-  if (wasIdle && (script === 'settle' || (state?.holdUntil ?? 0) > now)) return true;
+  if (wasIdle && (script === 'settle' || (state?.recoveryUntil ?? 0) > now)) return true;
   // A key that was idle may leave records of requests with ids of their callers, or not.
   const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
   if (call.beginsKey && !areRemembered) return true;
@@ -62,7 +62,7 @@ function haveGroupsToWait(stored: Snapshot): boolean {
 /** Whether places of dead replicas wait in one of several lists: they count there until their turns. */
 function hasDeadInLists({ run, stored, after }: JudgedCall): boolean {
   const hasLists = [stored, after].some(({ lists }) => lists.kinds.length > 0);
-  if (!hasLists || (after.state?.holdUntil ?? 0) > run.now) return false;
+  if (!hasLists || (after.state?.recoveryUntil ?? 0) > run.now) return false;
   return [...stored.waiting.values()].some((place) => !countsAt(stored, place, run.now));
 }
 

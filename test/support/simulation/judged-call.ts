@@ -50,8 +50,8 @@ export interface JudgedCall {
 /** Whether a call has found no such key, or one that was idle for too long. A recovery keeps a key. */
 export function findsNoKey({ now }: ScriptRun, stored: Snapshot, { state }: Snapshot): boolean {
   if (!stored.state || stored.state.born !== state?.born) return true;
-  const holdUntil = Math.max(stored.state.holdUntil, state.holdUntil);
-  return isIdle({ ...stored, state: { ...stored.state, holdUntil } }, now);
+  const recoveryUntil = Math.max(stored.state.recoveryUntil, state.recoveryUntil);
+  return isIdle({ ...stored, state: { ...stored.state, recoveryUntil } }, now);
 }
 
 /** Of two limits, also if the window of a calendar begins when the window of other rules has. */

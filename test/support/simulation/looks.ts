@@ -25,7 +25,7 @@ export function checkLook(run: ScriptRun, reply: unknown, { before, after }: Cha
 
 function positionOf(snapshot: Snapshot, id: string, now: number): number {
   const { waiting, lists, state } = snapshot;
-  const isRecovering = (state?.holdUntil ?? 0) > now;
+  const isRecovering = (state?.recoveryUntil ?? 0) > now;
   const place = waiting.get(id)!;
   const ofList = [...waiting.values()].filter((other) => listIdOf(other) === listIdOf(place));
   const before = ofList.filter(({ ticket }) => ticket < place.ticket);

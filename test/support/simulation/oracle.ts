@@ -141,13 +141,13 @@ class Comparison {
     const { run, stored, after } = call;
     const { now } = run;
     this.#now = now;
-    const holdUntil = after.state?.holdUntil ?? 0;
-    this.#isRecovering = holdUntil > now;
+    const recoveryUntil = after.state?.recoveryUntil ?? 0;
+    this.#isRecovering = recoveryUntil > now;
     const known = this.#requestsFound();
     this.#later = laterChecks(run, known);
     this.#known = withLaterOwners(known, this.#later);
     this.#waiting = this.#waitersFound();
-    this.#closedMillis = Math.max(0, holdUntil - now, (state?.pausedUntil ?? 0) - now);
+    this.#closedMillis = Math.max(0, recoveryUntil - now, (state?.pausedUntil ?? 0) - now);
     this.#model = state
       ? Model.restored(
           { ...withRestoredHeads(stored), state },

@@ -192,7 +192,7 @@ export function checkWindowsEnd(world: World): void {
       state.pausedUntil === 0
         ? 0
         : state.pausedUntil - world.longestPause + longest(world.longestPause);
-    const over = world.redisNow - Math.max(roomAt, state.holdUntil, pausedUntil) - grace;
+    const over = world.redisNow - Math.max(roomAt, state.recoveryUntil, pausedUntil) - grace;
     if (over > 0)
       throw new Violation(
         limits.some(({ windowEnd }) => windowEnd === roomAt)

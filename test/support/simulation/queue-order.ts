@@ -46,7 +46,7 @@ export class QueueOrder {
   #checkOrder(call: JudgedCall): void {
     const { run, stored, after, approved, beginsKey } = call;
     const mayPass = hasLimitOfLanes(call);
-    if (approved.length > 0 && !beginsKey && run.now < stored.state!.holdUntil) {
+    if (approved.length > 0 && !beginsKey && run.now < stored.state!.recoveryUntil) {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
     const putBack = new Map([...run.waiters.values()].map((each) => [each.id, each]));

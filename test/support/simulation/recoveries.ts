@@ -27,7 +27,7 @@ export function checkRecovery(
   if (messages.includes(MEMORY_LOST) && isRemembered) {
     throw new Violation('an approval is not taken for a loss', `${granted.id} was approved`);
   }
-  const begins = (state?.holdUntil ?? 0) > 0 && (stored.state?.holdUntil ?? 0) === 0;
+  const begins = (state?.recoveryUntil ?? 0) > 0 && (stored.state?.recoveryUntil ?? 0) === 0;
   // For a lease after a step of the clock no caller can know that Redis was up before.
   if (world.now < steppedAt + world.shape.leaseMillis) return;
   if (begins && world.isPunctual(replica)) {

@@ -188,7 +188,7 @@ export class Scheduler {
 
   get #isRecovering(): boolean {
     const { stored, redisNow } = this.world;
-    return (stored.last.state?.holdUntil ?? 0) > redisNow;
+    return (stored.last.state?.recoveryUntil ?? 0) > redisNow;
   }
 
   /** Where nothing else is late, Redis is mostly away until leases have run out. */

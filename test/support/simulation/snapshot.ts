@@ -3,7 +3,7 @@ import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { readEntry, readQueue, type StoredQueue } from '../stored-queue.js';
 import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
 import { NOBODY_NAMED, type NamedRequests, readNamed } from './stored-requests.js';
-import { readStoredState, type StoredState } from '../stored-state.js';
+import { optionalFields, readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
 import { Violation } from './violation.js';
 
@@ -107,8 +107,8 @@ export function isIdle(snapshot: Snapshot, now: number): boolean {
   const { state, holds, waiting } = snapshot;
   if (!state) return true;
   // Where somebody has removed the holds, the state still counts them.
-  const { expires, holdUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
-  if (Math.max(expires, holdUntil, pausedUntil, firstLapse) > now) return false;
+  const { expires, recoveryUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
+  if (Math.max(expires, recoveryUntil, pausedUntil, firstLapse) > now) return false;
   const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
   return !isHeld && ![...waiting.values()].some((waiter) => hasLease(snapshot, waiter, now));
 }
@@ -167,7 +167,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     limits: readLimits(raw.limits),
     recent: [],
     waiting: queue ? readWaiters(list(raw.queue), queue, named[0]!) : new Map(),
-    lists: readLists(fields, toRecord(list(raw.heads))),
+    lists: readLists(optionalFields(fields), toRecord(list(raw.heads))),
     leases: queue?.leases ?? {},
     named,
     isConsistent: queue !== undefined,

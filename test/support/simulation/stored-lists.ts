@@ -1,4 +1,5 @@
 import { listId } from '../stored-queue.js';
+import type { OptionalFields } from '../stored-state.js';
 import type { Snapshot, StoredWaiter } from './snapshot.js';
 import { Violation } from './violation.js';
 
@@ -26,12 +27,12 @@ export const NO_LISTS: StoredLists = { kinds: [], virtualTime: 0, heads: new Map
 
 /** @param heads `<ticket>:<list>` and keys by turns */
 export function readLists(
-  fields: Readonly<Record<string, string>>,
+  { lists = [], virtual_time: virtualTime = 0 }: OptionalFields,
   heads: Readonly<Record<string, string>>,
 ): StoredLists {
   return {
-    kinds: (fields.lists ?? '').match(/[a-z]+/g) ?? [],
-    virtualTime: Number(fields.virtual_time ?? 0),
+    kinds: lists,
+    virtualTime,
     heads: new Map(
       Object.entries(heads).map(([head, key]) => {
         const [, ticket, id = ''] = /^(\d+):(.*)$/.exec(head) ?? [];

@@ -344,7 +344,7 @@ export class World {
     // Nobody waits, as far as is left to be lost.
     if (isOfQueue && !hadWaiters) return;
     const { state, waiting, isConsistent } = this.stored.last;
-    const isRecovering = (state?.holdUntil ?? 0) > this.redisNow;
+    const isRecovering = (state?.recoveryUntil ?? 0) > this.redisNow;
     const isGone = isConsistent && waiting.size === 0;
     this.#judge.memoryLost(this.requests.values(), lost, !isRecovering && !isGone);
   }

@@ -382,20 +382,25 @@ describe('docs/redis.md', () => {
 
   test('the page lists the fields of the state that the scripts write', () => {
     const { text } = loadScript('check');
-    const calls = text.matchAll(
-      /redis\.call\(\s*'HSET', (?:name|state|state_key),(.*?)\n? *\)\n/gs,
-    );
-    // lib/stored writes these in a loop.
-    const [, more = ''] = /\nlocal MORE = \{\n(.*?)\n\}\n/s.exec(text) ?? [];
-    const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));
-    for (const field of ['more', ...quoted(more)]) written.add(field);
+    const calls = text.matchAll(/redis\.call\(\s*'HSET', (?:state|state_key),(.*?)\n? *\)\n/gs);
+    const added = text.matchAll(/\badd\([^,]+, '([a-z_]+)'/g);
+    const ofState = [...[...calls].flatMap(([, list = '']) => quoted(list)), ...matches(added)];
+    const listed = text.matchAll(/\nlocal (?:MORE|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs);
+    const ofMore = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
+    const fieldsOfMore = matches(text.matchAll(/json\.field\('([a-z_]+)'/g));
     const fields = listItems(PAGE, '## Fields').map(inBackticks);
-    expect(written.size).toBeGreaterThan(10);
-    expect([...fields].sort()).toEqual([...written].sort());
+    const written = new Set([...ofState, ...ofMore, ...fieldsOfMore]);
+    expect(ofMore.length).toBeGreaterThan(20);
+    expect([...new Set(fields)].sort()).toEqual([...written].sort());
   });
 
+  /** What the first group of an expression has matched. */
+  function matches(found: Iterable<RegExpExecArray>): string[] {
+    return [...found].map(([, group = '']) => group);
+  }
+
   function quoted(list: string): string[] {
-    return [...list.matchAll(/'([a-z_]+)',/g)].map(([, field = '']) => field);
+    return [...list.matchAll(/'([a-z_]+)'\s*,/g)].map(([, field = '']) => field);
   }
 });
 

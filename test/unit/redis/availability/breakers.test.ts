@@ -332,6 +332,9 @@ describe('errors of the store', () => {
       'NOPERM this user has no permissions to run the command',
       'NOAUTH Authentication required.',
     ]),
+    ...replies('other_form', [
+      'ERR Redis holds form 2 of the state, this version reads form 1 script: f_5b1, on @user_script:7.',
+    ]),
     ...replies('full', [
       "OOM command not allowed when used memory > 'maxmemory'.",
       // The message of Redis 6 if it happens in a script.
