@@ -39,6 +39,7 @@ export interface BatchedCallsParts<Item> {
 export class BatchedCalls<Item extends object> {
   /** What the next calls take, in the order of arrival, with their groups. */
   readonly #due = new Map<Item, unknown>();
+  /** What is due, by its group. */
   readonly #groups = new Map<unknown, Set<Item>>();
   readonly #failed = new Set<Item>();
   /** Those that have failed, and whose next call is due or under way. */
@@ -171,7 +172,6 @@ export class BatchedCalls<Item extends object> {
       this.#calls -= 1;
       this.#underWay -= this.#countOf(items);
       for (const item of items) this.#retried.delete(item);
-      if (this.#failed.size + this.#retried.size === 0) this.#failures = 0;
       // What is added in this tick goes together.
       if (!this.#isTickDue) this.#send();
     }
@@ -193,6 +193,7 @@ export class BatchedCalls<Item extends object> {
   }
 
   #changed(): void {
+    if (this.#failed.size + this.#retried.size === 0) this.#failures = 0;
     const undone = this.#due.size + this.#failed.size;
     if (undone !== this.#told) this.parts.onUndone?.(undone);
     this.#told = undone;

@@ -1,14 +1,12 @@
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { editedFragment } from '../../support/edited-fragment.js';
 import { letThemWait } from '../../support/let-them-wait.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import {
   ScriptHarness,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
-  TEST_LIMITS,
   type TestReplica,
   checkBatchOf,
   useScriptHarness,
@@ -84,8 +82,8 @@ describe('a settle', () => {
       expect(stored.replicas).toEqual({ r1: 6000 });
       await r2.settle();
       expect(await wakes.take()).toEqual([
-        `{"at":${key.startMillis + 1000},"number":1,"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
-          '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
+        `{"at":${key.startMillis + 1000},"number":1,"millisToRoom":1000,"waiting":1,` +
+          '"limits":"1000:2:3","approved":2,"granted":["c","d"]}',
       ]);
     });
 
@@ -167,8 +165,8 @@ describe('a release', () => {
       });
       expect(await wakes.take()).toEqual([
         wake(
-          `"number":1,"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +
-            '"limits":"1000:2:3","max":2,"approved":2,"granted":["c"]',
+          `"number":1,"millisToRoom":990,"waiting":1,` +
+            '"limits":"1000:2:3","approved":2,"granted":["c"]',
         ),
       ]);
     });
@@ -184,8 +182,8 @@ describe('a release', () => {
       });
       expect((await wakes.take()).at(-1)).toBe(
         wake(
-          `"number":2,"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
-            '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]',
+          `"number":2,"millisToRoom":990,"waiting":0,` +
+            '"limits":"1000:2:3","approved":2,"granted":["d"]',
         ),
       );
     });
@@ -274,8 +272,8 @@ describe('a withdrawal', () => {
         queue: [['e@r1', 3]],
       });
       expect(await wakes.take()).toEqual([
-        `{"at":${key.startMillis + 10},"number":2,"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
-          '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]}',
+        `{"at":${key.startMillis + 10},"number":2,"millisToRoom":990,"waiting":1,` +
+          '"limits":"1000:2:3","approved":2,"granted":["d"]}',
       ]);
     });
 
@@ -480,17 +478,6 @@ describe('the numbers of wakes', () => {
   const checkOrWait = (replica: TestReplica, requestId: string): Promise<CheckBatchReply> =>
     replica.checkReply([{ requestId, canWait: true }]);
 
-  /** A replica of the version before, which does not know the numbers. */
-  function versionBefore(): TestReplica {
-    return key.replica('before', {
-      replacements: {
-        ...editedFragment('lib/stored', ["'set_at', 'wake',", "'set_at',"]),
-        ...editedFragment('lib/news', ['"number":%.0f,', ''], ['    state.wake,\n', '']),
-        ...editedFragment('lib/instance', ["    more.set(state, 'wake', state.wake + 1)\n", '']),
-      },
-    });
-  }
-
   test('each wake has the next number, and so have the state and the reply to the call that publishes it', async () => {
     expect([await storedNumber(), (await r1.settle()).wakeNumber]).toEqual(['0', 0]);
     await r1.release('a');
@@ -552,25 +539,5 @@ describe('the numbers of wakes', () => {
     await r1.release('a');
     await key.lose('state', 'queue', 'waiting', 'replicas');
     expect(await r1.settle({ e: 3 })).toMatchObject({ wakeNumber: 0, putBack: ['e'] });
-  });
-
-  test('numbers go on beside the version before, whose wakes have none', async () => {
-    const before = versionBefore();
-    await r1.release('a');
-    expect(await published()).toEqual([1]);
-    await before.release('b');
-    expect([await published(), await storedNumber()]).toEqual([[undefined], '1']);
-    await before.checkOrWait(['f']);
-    await r1.release('c');
-    expect([await published(), await storedNumber()]).toEqual([[2], '2']);
-    await before.release('d');
-    await before.withdraw(['f']);
-    // Nobody waits any more, and windows pass.
-    await key.setTime(2 * TEST_LIMITS.windowMillis);
-    await before.check(['g', 'h']);
-    expect(await storedNumber()).toBe('2');
-    await before.checkOrWait(['i']);
-    await r1.release('g');
-    expect(await published()).toEqual([undefined, 3]);
   });
 });

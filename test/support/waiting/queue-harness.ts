@@ -158,10 +158,10 @@ export class QueueHarness {
     });
   }
 
-  /** Publishes a wake with the next number, unless it says another, or none: `undefined`. */
+  /** Publishes a wake with the next number, unless it says another. */
   wake(wake: Partial<Wake> = {}): void {
-    const { number } = 'number' in wake ? wake : { number: this.store.wakeNumber + 1 };
-    this.store.wakeNumber = number ?? this.store.wakeNumber;
+    const { number = this.store.wakeNumber + 1 } = wake;
+    this.store.wakeNumber = number;
     this.messages.wake(this.names.wakeChannel, { at: this.clock.now(), number, ...wake });
   }
 

@@ -1,8 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Waiter } from '../../../../src/limiter/waiter.js';
-import { Places } from '../../../../src/redis/waiting/places.js';
-import { TicketOrder } from '../../../../src/redis/waiting/ticket-order.js';
+import { Places, TicketOrder } from '../../../../src/redis/waiting/places.js';
 import { systemClock } from '../../../../src/common/clock.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import type { RequestStatus } from '../../../../src/limiter/limiter.js';
