@@ -172,7 +172,7 @@ export class BatchedCalls<Item extends object> {
       this.#calls -= 1;
       this.#underWay -= this.#countOf(items);
       for (const item of items) this.#retried.delete(item);
-      // What is added in this tick goes together.
+      // Items that are added in one tick go together.
       if (!this.#isTickDue) this.#send();
     }
   }

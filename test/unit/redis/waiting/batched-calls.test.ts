@@ -109,7 +109,7 @@ test('heavy items fill a call sooner', () => {
   ]);
 });
 
-test('only so many calls are under way, and those that come meanwhile share the next', async () => {
+test('few calls are under way, and items that are added meanwhile share the next', async () => {
   const all = batched();
   for (const name of ['a', 'b', 'c', 'd']) all.add([item(name)]);
   expect(sent()).toEqual([['a'], ['b']]);
@@ -117,7 +117,7 @@ test('only so many calls are under way, and those that come meanwhile share the 
   expect(sent().slice(2)).toEqual([['c', 'd']]);
 });
 
-test('where items under way are bounded, a call waits until all of it may go', async () => {
+test('if items under way are bounded, a call waits until all of it may go', async () => {
   batched({ mostUnderWay: 15, underWayCounts: 'items' }).add(items(20));
   expect(sent().map(({ length }) => length)).toEqual([10]);
   await calls[0]!.end();
