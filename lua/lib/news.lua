@@ -32,20 +32,17 @@ local function list(claims)
   return claims and #claims > 0 and '"' .. table.concat(claims, '","') .. '"' or ''
 end
 
--- `waitingFrom`, below which no ticket waits, is for replicas of the version before, which do not know the number.
 -- `granted` and `ended` have claims (lib/named-requests), those in `ended` with the reason after a `!`: a check has been
 -- taken over, or withdrawn by a release.
 function news.publish(keys, state, call)
   local used = room.used(state, call)
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]%s}',
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"limits":"%s","approved":%s,"granted":[%s]%s}',
     call.now_ms,
     state.wake,
     room.micros_to(keys, state, call) / 1000,
     queue.count_waiting(keys, state, call),
-    queue.lowest_waiting_ticket(keys, state, call),
     limits_text.format(state),
-    state.own.max,
     type(used) == 'string' and '"' .. used .. '"' or digits(used),
     list(state.granted),
     state.ended and ',"ended":[' .. list(state.ended) .. ']' or ''

@@ -342,13 +342,4 @@ function queue.sort(keys, state, call)
   state.changed = true
 end
 
--- Every ticket below the one returned is out of the queue, unless its replica was assumed dead. 0 says nothing.
-function queue.lowest_waiting_ticket(keys, state, call)
-  if state.unsorted == 1 or state.lists then
-    return 0
-  end
-  local head = queue.read(keys, state, call).places > 0 and fifo_list.first_ticket(keys)
-  return head and tonumber(head) or math.max(state.ticket + 1, call.now_us)
-end
-
 return queue

@@ -170,11 +170,10 @@ export class SluiceClient {
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
     const wrong = faultIn(CHECK_OPTIONS, options, key) ?? faultOfGroup(options.group);
     if (wrong) return Promise.reject(wrong);
-    return this.#holder.ask(elementOf(key, options), (element) =>
-      options.quota
-        ? new PendingRequest(element, this.#loneChecks, options).value
-        : new PendingRequest(element, this.#checks, options).value,
-    );
+    const element = this.#holder.named(elementOf(key, options));
+    return options.quota
+      ? new PendingRequest(element, this.#loneChecks, options).value
+      : new PendingRequest(element, this.#checks, options).value;
   }
 
   /**
@@ -187,9 +186,8 @@ export class SluiceClient {
     const wrong = faultIn(WAIT_OPTIONS, options, key) ?? faultOfGroup(options.group);
     if (wrong) return Promise.reject(wrong);
     const { maxWaitMillis, onProgress } = options;
-    return this.#holder.ask({ ...elementOf(key, options), maxWaitMillis }, (element) =>
-      this.#waits.decisionOn({ element, onProgress }, options),
-    );
+    const element = this.#holder.named({ ...elementOf(key, options), maxWaitMillis });
+    return this.#waits.decisionOn({ element, onProgress }, options);
   }
 
   /**

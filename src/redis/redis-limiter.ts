@@ -124,7 +124,7 @@ export class RedisLimiter implements StoreLimiter {
       checks: this.#checks,
       store: this.#scripts,
       messages: this.#messages,
-      createMutex: redisMutexes(connections.commands, this.#guard),
+      createMutex: redisMutexes(connections.commands, this.#guard, options.clock),
       naming: this.#naming,
       slotOf: (name) => connections.slotOf(name),
       latestTime: (name) => this.#history.latestTime(name),

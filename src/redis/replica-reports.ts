@@ -20,8 +20,8 @@ const PATIENCE_MILLIS = 250;
 /** Pages of histories are removed if nobody has looked at their key for so long: a minute after they are too old to be shown. */
 const PAGES_KEPT_MILLIS = 17 * 60_000;
 
-/** The keys are what somebody looks at. Replicas of an older version do not name any. */
-const questionSchema = z.object({ report: z.literal(true), keys: z.array(z.string()).default([]) });
+/** The keys are what somebody looks at. */
+const questionSchema = z.object({ report: z.literal(true), keys: z.array(z.string()) });
 type Question = z.infer<typeof questionSchema>;
 
 /** What this replica tells the others. */

@@ -12,9 +12,6 @@ import type { Places } from './places.js';
 import type { SettleCalls } from './settle-calls.js';
 import type { StatusCalls } from './status-calls.js';
 
-/** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
-const MOST_ROUNDED_UP = 2.5;
-
 export interface KeptPlacesParts {
   readonly names: KeyNames;
   readonly statuses: Pick<StatusCalls, 'statusOf'>;
@@ -33,11 +30,6 @@ export interface KeptPlacesParts {
   readonly calls: Pick<SettleCalls, 'told'>;
   /** A settle has to tell what has become of a place. */
   readonly onDoubted: () => void;
-}
-
-/** The longest time for which an approval of a waiter is held, or its place is kept: Redis rounds that up. */
-export function longestHold({ holdMillis = 0, keepMillis = 0 }: Waiter): number {
-  return Math.max(holdMillis, MOST_ROUNDED_UP * keepMillis);
 }
 
 /** What becomes of the places of one key when their connections end: those that are kept outlive them. */

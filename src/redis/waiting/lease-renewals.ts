@@ -1,15 +1,20 @@
 import type { Clock } from '../../common/clock.js';
-import { groupBy } from '../../common/group-by.js';
-import type { LeasedPlaces } from '../scripts/renew-codec.js';
+import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/renew-codec.js';
+import type { KeyNames } from '../shared/key-names.js';
+import { BatchedCalls } from './batched-calls.js';
+import type { Lease } from './lease.js';
 import { ModeTimer } from './mode-timer.js';
+import type { Places } from './places.js';
 import type { WaitingStore } from './waiting-store.js';
 
-/** The most keys of one call. Redis answers other callers between two calls. */
+/** The most keys of one call. */
 const MAX_KEYS_PER_CALL = 100;
 /** The most keys whose calls are under way at a time. */
 const MAX_KEYS_AT_A_TIME = 400;
 /** Leases that are due within this part of a lease are renewed together, and from then on always together. */
 const TOGETHER = 1 / 12;
+/** What the renewals of a lease look for, alternately. */
+const LOOK_FOR_NEXT = { queue: 'records', records: 'queue' } as const;
 
 /** The places here for one key, whose lease is renewed with others. */
 export interface LeasedQueue extends LeasedPlaces {
@@ -35,11 +40,24 @@ export interface LeaseRenewalsParts {
 export class LeaseRenewals {
   readonly #queues = new Set<LeasedQueue>();
   readonly #timer: ModeTimer;
+  readonly #calls: BatchedCalls<LeasedQueue>;
   #dueAt = Infinity;
+  /** The calls under way renew what is due by then. */
+  #dueBy = -Infinity;
   #isUnderWay = false;
 
   constructor(private readonly parts: LeaseRenewalsParts) {
-    this.#timer = new ModeTimer(parts.clock);
+    const { clock, slotOf } = parts;
+    this.#timer = new ModeTimer(clock);
+    this.#calls = new BatchedCalls({
+      clock,
+      groupOf: ({ names }) => slotOf(names.state),
+      mostPerCall: MAX_KEYS_PER_CALL,
+      mostUnderWay: MAX_KEYS_AT_A_TIME,
+      underWayCounts: 'items',
+      isWanted: (queue) => this.#isDue(queue),
+      call: (queues) => this.#renew(queues),
+    });
   }
 
   /** Renews the queue's lease from now on, whenever it is due. */
@@ -69,48 +87,81 @@ export class LeaseRenewals {
     this.#disarm();
     this.#isUnderWay = true;
     const { clock, leaseMillis } = this.parts;
-    const dueBy = clock.now() + leaseMillis * TOGETHER;
-    const due = this.#due(this.#queues, dueBy);
-    for (let first = 0; first < due.length; first += MAX_KEYS_AT_A_TIME) {
-      const next = due.slice(first, first + MAX_KEYS_AT_A_TIME);
-      await this.#renewAll(this.#due(next, dueBy));
-    }
+    this.#dueBy = clock.now() + leaseMillis * TOGETHER;
+    this.#calls.add([...this.#queues].filter((queue) => this.#isDue(queue)));
+    await this.#calls.idle();
     this.#isUnderWay = false;
     let nextDueAt = Infinity;
     for (const queue of this.#queues) nextDueAt = Math.min(nextDueAt, queue.renewalDueAt);
     this.#arm(nextDueAt);
   }
 
-  #due(queues: Iterable<LeasedQueue>, by: number): LeasedQueue[] {
-    return [...queues].filter((queue) => queue.renewalDueAt <= by);
-  }
-
-  async #renewAll(queues: readonly LeasedQueue[]): Promise<void> {
-    const calls: Promise<void>[] = [];
-    for (const ofSlot of groupBy(queues, ({ names }) => this.parts.slotOf(names.state))) {
-      for (let first = 0; first < ofSlot.length; first += MAX_KEYS_PER_CALL) {
-        calls.push(this.#renew(ofSlot.slice(first, first + MAX_KEYS_PER_CALL)));
-      }
-    }
-    await Promise.all(calls);
+  #isDue({ renewalDueAt }: LeasedQueue): boolean {
+    return renewalDueAt <= this.#dueBy;
   }
 
   async #renew(queues: readonly LeasedQueue[]): Promise<void> {
-    const sentAt = this.parts.clock.now();
-    const notRenewed = new Set(await this.#ask(queues));
+    const { clock, store } = this.parts;
+    const sentAt = clock.now();
+    // The settles that follow a failed call find what was wrong, or fail as well. The log and the metrics show both.
+    const notRenewed = new Set(await store.renew(queues).catch(() => queues));
     for (const queue of queues) {
       if (notRenewed.has(queue)) queue.leaseDoubted();
       else queue.leaseRenewed(sentAt);
     }
   }
+}
 
-  /** @returns those whose leases were not renewed, or may not have been */
-  async #ask(queues: readonly LeasedQueue[]): Promise<readonly LeasedQueue[]> {
-    try {
-      return await this.parts.store.renew(queues);
-    } catch {
-      // The settles that follow find what was wrong, or fail as well. The log and the metrics show both.
-      return queues;
-    }
+export interface QueueLeaseParts {
+  readonly names: KeyNames;
+  readonly places: Places;
+  readonly lease: Lease;
+  readonly clock: Clock;
+  /** The number of the last wake that this replica knows of; undefined if it knows none. */
+  readonly wakeNumber: () => number | undefined;
+  /** Whether no settle call is under way or due: that would renew the lease. */
+  readonly isListening: () => boolean;
+  /** A settle has to follow. */
+  readonly onDue: () => void;
+}
+
+/** The lease of a replica's places in the queue of one key, as it is renewed with others. */
+export class QueueLease implements LeasedQueue {
+  #lookFor: ThereWhileWaiting = 'queue';
+
+  constructor(private readonly parts: QueueLeaseParts) {}
+
+  get names(): KeyNames {
+    return this.parts.names;
+  }
+
+  /** How many have a ticket. */
+  get places(): number {
+    return this.parts.places.ticketed;
+  }
+
+  get keepsAny(): boolean {
+    return this.parts.places.keepsAny;
+  }
+
+  get wakeNumber(): number | undefined {
+    return this.parts.wakeNumber();
+  }
+
+  get renewalDueAt(): number {
+    return this.parts.isListening() ? this.parts.lease.renewalDueAt : Infinity;
+  }
+
+  get lookFor(): ThereWhileWaiting {
+    return this.#lookFor;
+  }
+
+  leaseRenewed(sentAt: number): void {
+    this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
+    if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.parts.onDue();
+  }
+
+  leaseDoubted(): void {
+    this.parts.onDue();
   }
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../../common/clock.js';
 import type { KeptPlacesParts } from './kept-places.js';
 import type { LeaseRenewals } from './lease-renewals.js';
-import type { SettleCallsParts } from './settle-calls.js';
-import type { SettleLine } from './settle-line.js';
+import type { SettleCallsParts, SettleLine } from './settle-calls.js';
 import type { WaitingStore } from './waiting-store.js';
 import type { WakeChannel } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';

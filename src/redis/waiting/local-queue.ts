@@ -4,16 +4,21 @@ import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
 import type { SettleReply } from '../scripts/settle-codec.js';
-import { KeptPlaces, longestHold } from './kept-places.js';
-import { LastNews } from './last-news.js';
+import { KeptPlaces } from './kept-places.js';
+import { QueueLease } from './lease-renewals.js';
 import type { LocalQueueParts } from './local-queue-parts.js';
 import { ModeTimer } from './mode-timer.js';
-import { type HeldUntil, heldUntilByReply, heldUntilByWake, type News, quotaOf } from './news.js';
+import {
+  type HeldUntil,
+  heldUntilByReply,
+  heldUntilByWake,
+  LastNews,
+  type News,
+  quotaOf,
+} from './news.js';
 import { type Place, Places } from './places.js';
-import { QueueLease } from './queue-lease.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
-import { SettleCalls } from './settle-calls.js';
-import type { Unsettled } from './settle-line.js';
+import { SettleCalls, type Unsettled } from './settle-calls.js';
 import type { Wake, WakeListener } from './wake-channel.js';
 import { type Heard, WakeNumbers } from './wake-numbers.js';
 import type { WindowLeader } from './window-leader.js';
@@ -38,7 +43,6 @@ export class LocalQueue implements WakeListener, Unsettled {
   readonly #lease: QueueLease;
   /** When a settle is due because the key recovers, by the clock. */
   #lookAt = Infinity;
-  #longestHoldMillis = 0;
 
   constructor(private readonly parts: LocalQueueParts) {
     this.#lastNews = new LastNews(parts.windowMillis, parts.graceMillis, parts.delayMillis);
@@ -102,13 +106,12 @@ export class LocalQueue implements WakeListener, Unsettled {
 
   /** The longest time for which a place here is kept, or an approval is held. */
   get longestHoldMillis(): number {
-    return this.#longestHoldMillis;
+    return this.#places.longestHoldMillis;
   }
 
   /** To be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter, caller: CallerPresence | undefined): void {
     this.#fire('asked');
-    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, longestHold(waiter));
     this.#places.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
     this.#kept.endOnDisconnect(waiter, caller);
@@ -135,7 +138,6 @@ export class LocalQueue implements WakeListener, Unsettled {
     this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
     if (this.#mode === 'asking') this.parts.lease.settled(place.askedAt);
     this.#fire('ticketed');
-    if (heard === 'unordered') this.#fire('due');
     this.#settleOrRearm();
   }
 
@@ -300,7 +302,7 @@ export class LocalQueue implements WakeListener, Unsettled {
   async settle(): Promise<void> {
     this.#fire('begun');
     const sentAt = this.parts.clock.now();
-    const reply = await this.#calls.settle(this.#lastNews.window(this.parts.clock.now()));
+    const reply = await this.#calls.settle(this.#lastNews.window(sentAt));
     if (!reply) {
       this.#failExpired(this.#calls.failure);
       this.#fire('failed');
@@ -314,8 +316,7 @@ export class LocalQueue implements WakeListener, Unsettled {
     const quota = expired.length === 0 ? undefined : quotaOf(reply);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (heard === 'missed' || this.#lacksPlaces(reply)) this.#places.doubtAll();
-    const isDue = heard === 'unordered' || reply.millisToRoom === 0 || this.#places.hasDoubted;
-    if (isDue) this.#fire('due');
+    if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
   }
 
@@ -343,7 +344,7 @@ export class LocalQueue implements WakeListener, Unsettled {
     this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
     if (this.#leader.needsTime(this.#lastNews.timing.roomAt)) this.#volunteer();
     const quota = news.granted.length === 0 ? undefined : quotaOf(news);
-    // Where a version without records has approved a request, or its record is lost, a settle tells which check it belongs to.
+    // If its record is lost, a settle tells which check an approved request belongs to.
     this.#places.doubtRequests(news.granted);
     for (const claim of news.granted) this.#granted(claim, news, quota, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.

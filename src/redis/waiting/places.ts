@@ -1,7 +1,9 @@
 import type { Waiter } from '../../limiter/waiter.js';
 import type { EndedWait } from '../scripts/claims-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
-import { TicketOrder } from './ticket-order.js';
+
+/** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
+const MOST_ROUNDED_UP = 2.5;
 
 /** A waiter whose check was sent to Redis. */
 export interface Place {
@@ -33,6 +35,7 @@ export class Places {
   /** The claims of the waiters whose longest wait is over. */
   readonly #expired = new Set<string>();
   #doubted = 0;
+  #longestHoldMillis = 0;
 
   get size(): number {
     return this.#asking.size + this.#ticketed.size + this.#granted.size;
@@ -41,6 +44,11 @@ export class Places {
   /** How many places have a ticket. */
   get ticketed(): number {
     return this.#ticketed.size;
+  }
+
+  /** The longest time for which any place that was here is kept, or its approval is held. */
+  get longestHoldMillis(): number {
+    return this.#longestHoldMillis;
   }
 
   /** Whether any place with a ticket is kept. */
@@ -66,6 +74,7 @@ export class Places {
   ask(waiter: Waiter, askedAt: number): void {
     this.#asking.set(waiter.claimOrId, { waiter, askedAt, isDoubted: false });
     this.#countNamed(waiter, 1);
+    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, longestHold(waiter));
   }
 
   /** The place of a request that has no ticket yet. */
@@ -233,5 +242,51 @@ export class Places {
   #doubt(place: TicketedPlace): void {
     if (!place.isDoubted) this.#doubted += 1;
     place.isDoubted = true;
+  }
+}
+
+/** The longest time for which an approval of a waiter is held, or its place is kept: Redis rounds that up. */
+function longestHold({ holdMillis = 0, keepMillis = 0 }: Waiter): number {
+  return Math.max(holdMillis, MOST_ROUNDED_UP * keepMillis);
+}
+
+/** Places with tickets, in the order of their tickets. Several checks of one request may have the same ticket. */
+export class TicketOrder<Place extends { readonly ticket: number }> implements Iterable<Place> {
+  readonly #inOrder: Place[] = [];
+
+  get first(): Place | undefined {
+    return this.#inOrder[0];
+  }
+
+  [Symbol.iterator](): Iterator<Place> {
+    return this.#inOrder.values();
+  }
+
+  /** How many places are before one that is here. */
+  countBefore(place: Place): number {
+    return this.#inOrder.indexOf(place, this.#indexOf(place.ticket));
+  }
+
+  /** New tickets come in their order. A request that comes back has the ticket of before. */
+  add(place: Place): void {
+    const last = this.#inOrder.at(-1);
+    if (!last || last.ticket <= place.ticket) this.#inOrder.push(place);
+    else this.#inOrder.splice(this.#indexOf(place.ticket), 0, place);
+  }
+
+  /** Removes a place that is here. */
+  remove(place: Place): void {
+    this.#inOrder.splice(this.countBefore(place), 1);
+  }
+
+  /** The index of the first place whose ticket is not lower. */
+  #indexOf(ticket: number): number {
+    let [low, high] = [0, this.#inOrder.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#inOrder[middle]?.ticket ?? Infinity) < ticket) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

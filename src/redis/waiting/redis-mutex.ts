@@ -1,8 +1,9 @@
 import type { Cluster, Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
 
+import type { Clock } from '../../common/clock.js';
 import type { CallGuard } from '../availability/call-guard.js';
-import { AtATime } from './at-a-time.js';
+import { BatchedCalls } from './batched-calls.js';
 import type { CreateMutex, ElectionMutex } from './window-leader.js';
 
 /**
@@ -14,22 +15,27 @@ const MAX_UNDER_WAY = 16;
 type Guard = Pick<CallGuard, 'run'>;
 
 /** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when needed. */
-export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMutex {
-  const turns = new AtATime(MAX_UNDER_WAY);
+export function redisMutexes(commands: Redis | Cluster, guard: Guard, clock: Clock): CreateMutex {
+  const elections = new BatchedCalls<() => Promise<void>>({
+    clock,
+    mostUnderWay: MAX_UNDER_WAY,
+    call: ([elect]) => elect(),
+  });
   return (name, candidate) =>
-    new RedisElectionMutex(commands, name, candidate, (send) =>
-      turns.run(() =>
-        guard.run({
-          script: 'elect',
-          name,
-          size: 1,
-          isWrite: true,
-          // A candidate that has the mutex already does not get it a second time.
-          isRepeatable: false,
-          send,
-        }),
-      ),
-    );
+    new RedisElectionMutex(commands, name, candidate, (send) => {
+      const call = {
+        script: 'elect',
+        name,
+        size: 1,
+        isWrite: true,
+        // A candidate that has the mutex already does not get it a second time.
+        isRepeatable: false,
+        send,
+      };
+      return new Promise((resolve, reject) => {
+        elections.add([() => guard.run(call).then(resolve, reject)]);
+      });
+    });
 }
 
 type Run = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;

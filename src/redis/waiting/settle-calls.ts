@@ -4,12 +4,16 @@ import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
+import type { StoreObserver } from '../shared/store-observer.js';
+import { BatchedCalls } from './batched-calls.js';
 import type { Lease } from './lease.js';
 import type { Places } from './places.js';
 import type { WaitingStore } from './waiting-store.js';
 
 /** The most waiters that one call asks about. */
 const MAX_ASKED_PER_CALL = 500;
+/** The most settle calls under way at a time. Together they take Redis a millisecond, between checks. */
+const MAX_UNDER_WAY = 16;
 
 export interface SettleCallsParts {
   readonly names: KeyNames;
@@ -137,5 +141,65 @@ export class SettleCalls {
     const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
     const { state } = this.parts.names;
     this.parts.logger[level]({ err: error, state }, 'settle failed; its waiters keep waiting');
+  }
+}
+
+/** A queue that needs a settle call. */
+export interface Unsettled {
+  /** The name of its state in Redis. */
+  readonly name: string;
+  /** Its turn has come. Resolves when the call has ended and its reply is processed. */
+  settle(): Promise<void>;
+  /** Its turn has come, but the store is known to be down. */
+  notAsked(): void;
+}
+
+export interface SettleLineParts {
+  readonly clock: Clock;
+  /** Whether the store can be asked about a name in Redis, as far as is known. */
+  readonly isAvailable: (name: string) => boolean;
+  readonly observer: Pick<StoreObserver, 'catchingUp'>;
+}
+
+/**
+ * The line in which the queues of this replica wait for their settle calls. It is mostly empty. After an outage tens of
+ * thousands of keys need a settle at once.
+ */
+export class SettleLine {
+  readonly #calls: BatchedCalls<Unsettled>;
+
+  constructor({ clock, isAvailable, observer }: SettleLineParts) {
+    this.#calls = new BatchedCalls({
+      clock,
+      mostUnderWay: MAX_UNDER_WAY,
+      isAvailable: ({ name }) => isAvailable(name),
+      onNotAsked: (queue) => {
+        queue.notAsked();
+      },
+      call: ([queue]) => queue.settle(),
+      onUndone: (undone) => {
+        observer.catchingUp('settle', undone);
+      },
+    });
+  }
+
+  /** Settles the queue when its turn has come, which may be at once. */
+  join(queue: Unsettled): void {
+    this.#calls.add([queue]);
+  }
+
+  /** Settles the queue again later, since its call has failed. */
+  joinLater(queue: Unsettled): void {
+    this.#calls.addLater([queue]);
+  }
+
+  /** The queue needs no settle any more. */
+  leave(queue: Unsettled): void {
+    this.#calls.remove(queue);
+  }
+
+  /** The store is up again. */
+  onStoreAvailable(): void {
+    this.#calls.retry();
   }
 }

@@ -14,11 +14,10 @@ import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import { Confirmations } from './confirmations.js';
-import { LaterWithdrawals } from './later-withdrawals.js';
 import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
-import { SettleLine } from './settle-line.js';
+import { SettleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
 import type { WaitingStore } from './waiting-store.js';
 import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
@@ -63,7 +62,6 @@ export class WaitingRoom {
   readonly #renewals: LeaseRenewals;
   readonly #line: SettleLine;
   readonly #withdrawals: Withdrawals;
-  readonly #laterWithdrawals: LaterWithdrawals;
   readonly #confirmations: Confirmations;
   readonly #statuses: StatusCalls;
   readonly #approvals: ApprovalBatches;
@@ -83,9 +81,8 @@ export class WaitingRoom {
       ...parts,
       isWaitedFor: (key) => this.#queues.has(key),
     });
-    this.#laterWithdrawals = new LaterWithdrawals({ ...parts, withdrawals: this.#withdrawals });
     this.#confirmations = new Confirmations(parts);
-    this.#statuses = new StatusCalls(parts.store, parts.ticks);
+    this.#statuses = new StatusCalls(parts);
     this.#approvals = new ApprovalBatches(parts.ticks, parts.clock);
   }
 
@@ -153,10 +150,9 @@ export class WaitingRoom {
   checkFailed(request: CheckRequest, claim: string, error: unknown): void {
     const { key, holdMillis = 0, keepMillis } = request;
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
-    const { state: name } = this.parts.naming.namesOf(key);
     const withdraw = (): void => {
       if (keepMillis === undefined) this.#withdrawals.add(key, [claim], holdMillis);
-      else this.#laterWithdrawals.add({ key, name, claim, keepMillis, holdMillis });
+      else this.#withdrawals.addLater({ key, claim, keepMillis, holdMillis });
     };
     if (keepMillis === undefined || !error.ended) withdraw();
     void error.ended?.then(withdraw);
@@ -173,7 +169,6 @@ export class WaitingRoom {
       if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
     }
     this.#line.onStoreAvailable();
-    this.#laterWithdrawals.onStoreAvailable();
     this.#withdrawals.onStoreAvailable();
     this.#confirmations.onStoreAvailable();
   }
@@ -203,7 +198,6 @@ export class WaitingRoom {
     await this.#approvals.allNotified();
     await Promise.all(this.#ending);
     this.#confirmations.close();
-    this.#laterWithdrawals.close();
     await this.#withdrawals.close();
   }
 

@@ -4,21 +4,21 @@ import { z } from 'zod';
 import { claimHere, endedHere, type EndedWait } from '../scripts/claims-codec.js';
 import type { Connections } from '../connections/connections.js';
 
-/** The message of `news.publish` in `lua/lib/news.lua`. Replicas of an older version do not send the optional parts. */
+/** The message of `news.publish` in `lua/lib/news.lua`. */
 const wakeSchema = z
   .object({
     /** When the waiters were approved, by Redis's clock. */
-    at: z.number().optional(),
+    at: z.number(),
     /** One more than the number of the key's last wake. */
-    number: z.number().optional(),
+    number: z.number(),
     /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
     millisToRoom: z.number(),
     /** How many wait, on all replicas. */
     waiting: z.number(),
     /** The limits in force, as Redis writes them. */
-    limits: z.string().optional(),
+    limits: z.string(),
     /** What counts of the limits: `UsedOfLimits`. */
-    approved: z.union([z.number(), z.string()]).optional(),
+    approved: z.union([z.number(), z.string()]),
     /** The claims of the waiters just approved. */
     granted: z.array(z.string()),
     /** The claims of checks whose waits have ended otherwise, with the reason. */

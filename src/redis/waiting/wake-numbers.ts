@@ -12,8 +12,6 @@ export type Heard =
   | 'news'
   /** A message that is as new, or newer, has come before. */
   | 'late'
-  /** A wake without a number, of a replica of the version before, and a reply that it may have overtaken. */
-  | 'unordered'
   /** Wakes were missed, or Redis has lost the key. */
   | 'missed';
 
@@ -27,9 +25,8 @@ export class WakeNumbers {
   #first = 0;
   /** The highest number that any message has had. */
   #newest = 0;
-  /** When the last wake with a number came, by the clock, and the last one without. */
+  /** When the last wake came, by the clock. */
   #wokenAt = -Infinity;
-  #unnumberedAt = -Infinity;
   #cancelGrace: (() => void) | undefined;
   #hasEnded = false;
 
@@ -50,11 +47,7 @@ export class WakeNumbers {
   }
 
   /** A wake has come. */
-  woken(number: number | undefined): Heard {
-    if (number === undefined) {
-      this.#unnumberedAt = this.clock.now();
-      return 'unordered';
-    }
+  woken(number: number): Heard {
     this.#wokenAt = this.clock.now();
     if (this.#known === number) return 'late';
     const isNext = this.#known === number - 1;
@@ -78,11 +71,6 @@ export class WakeNumbers {
    * @param sentAt when its call was sent, by the clock
    */
   replied(number: number, sentAt: number): Heard {
-    const heard = this.#order(number, sentAt);
-    return heard === 'news' && this.#unnumberedAt > sentAt ? 'unordered' : heard;
-  }
-
-  #order(number: number, sentAt: number): Heard {
     if (this.#known === undefined) {
       this.#begin(number, number);
       return 'news';

@@ -5,19 +5,19 @@ import type { Ticks } from '../../common/ticks.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
 import { longestCountMillis } from '../../limiter/limits.js';
-import { backoffMillis } from '../shared/backoff.js';
-import { groupBy } from '../../common/group-by.js';
-import type { KeyNames, KeyNaming } from '../shared/key-names.js';
 import type { KeyClaims } from '../scripts/key-claims-codec.js';
+import type { KeyNames, KeyNaming } from '../shared/key-names.js';
 import type { StoreObserver } from '../shared/store-observer.js';
+import { BatchedCalls } from './batched-calls.js';
 import type { WaitingStore } from './waiting-store.js';
 
-/** The most keys of one call, and the most ids. Redis answers others between two calls. */
-const MAX_KEYS_PER_CALL = 50;
+/** The most ids of one call, and the most keys. Redis answers others between two calls. */
 export const MAX_IDS_PER_CALL = 1000;
+const MAX_KEYS_PER_CALL = 50;
+/** A key takes as much of a call as this number of ids, even with fewer. */
+const IDS_FOR_KEY = MAX_IDS_PER_CALL / MAX_KEYS_PER_CALL;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
 const MAX_KEYS_AT_A_TIME = 100;
-const FIRST_RETRY_MILLIS = 50;
 
 export interface WithdrawalsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
@@ -49,31 +49,57 @@ interface Pending {
   hasFailed: boolean;
 }
 
+/** A check whose call failed and may have run: its request may have a place that is kept. */
+export interface FailedCheck {
+  readonly key: string;
+  readonly claim: string;
+  readonly keepMillis: number;
+  /** How long its approval is held at most. */
+  readonly holdMillis: number;
+}
+
 /**
  * Withdraws everything from Redis for which nobody here waits any more: places in a queue, approvals that crossed with
  * their callers' disconnects, calls of unknown outcome. It retries until Redis has done it, or until it no longer
  * matters.
- *
- * An outage leaves tens of thousands of withdrawals. So a call takes many keys, few calls are under way at a time, and
- * all failed withdrawals wait for one timer.
  */
 export class Withdrawals {
   /** What Redis has not confirmed yet. */
   readonly #pending = new Map<string, Pending>();
-  /** What the next calls take, in the order of arrival. */
-  #due = new Set<Pending>();
-  /** What waits for the retry. */
-  #failed = new Set<Pending>();
+  readonly #calls: BatchedCalls<Pending>;
   /** The number of ids that Redis has not confirmed. */
   #undone = 0;
-  #running: Promise<void> | undefined;
-  #cancelRetry: (() => void) | undefined;
-  #failures = 0;
   /** Since when Redis has answered every call; undefined after a call that failed or could not be sent. */
   #answeringSince: number | undefined;
+  /** The checks whose places are still kept, with what cancels their timers. */
+  readonly #kept = new Map<FailedCheck, () => void>();
   #isClosed = false;
 
-  constructor(private readonly parts: WithdrawalsParts) {}
+  constructor(private readonly parts: WithdrawalsParts) {
+    const { clock, ticks, slotOf, isAvailable, logger } = parts;
+    this.#calls = new BatchedCalls({
+      clock,
+      ticks,
+      groupOf: ({ names }) => slotOf(names.state),
+      mostPerCall: MAX_IDS_PER_CALL,
+      weightOf: ({ ids }) => Math.min(Math.max(ids.size, IDS_FOR_KEY), MAX_IDS_PER_CALL),
+      mostUnderWay: MAX_KEYS_AT_A_TIME,
+      underWayCounts: 'items',
+      isWanted: (pending) => {
+        const matters = this.#matters(pending);
+        if (!matters) this.#forget(pending);
+        return matters;
+      },
+      isAvailable: ({ names }) => isAvailable(names.state),
+      onNotAsked: () => {
+        this.#answeringSince = undefined;
+      },
+      call: (keys) => this.#withdraw(keys),
+      onFirstFailure: (failure) => {
+        logger.warn({ err: failure }, 'withdrawals failed and will be retried');
+      },
+    });
+  }
 
   /** @param holdMillis how long an approval of theirs is held at most */
   add(key: string, claims: readonly string[], holdMillis = BOUNDS.holdMillis.max): void {
@@ -83,27 +109,47 @@ export class Withdrawals {
       const names = this.parts.naming.namesOf(key);
       pending = { key, names, ids: new Set(), addedAt: 0, holdMillis: 0, hasFailed: false };
       this.#pending.set(key, pending);
-      this.#due.add(pending);
+      this.#calls.add([pending]);
     }
     pending.addedAt = this.parts.clock.now();
     pending.holdMillis = Math.max(pending.holdMillis, holdMillis);
     pending.hasFailed = false;
-    this.#keep(pending, claims);
-    this.#runSoon();
+    const before = pending.ids.size;
+    for (const id of claims) pending.ids.add(id);
+    this.#count(pending.ids.size - before);
+  }
+
+  /**
+   * Withdraws the request of a failed check when its place has been kept for its time. That time begins again when Redis is
+   * up again: the caller could not come back before.
+   */
+  addLater(check: FailedCheck): void {
+    this.#kept.get(check)?.();
+    const cancel = this.parts.clock.after(check.keepMillis, () => {
+      if (!this.#canBeAsked(check)) return;
+      this.#kept.delete(check);
+      this.add(check.key, [check.claim], check.holdMillis);
+    });
+    this.#kept.set(check, cancel);
   }
 
   /** Redis is up again. */
   onStoreAvailable(): void {
-    this.#retry();
+    for (const check of [...this.#kept.keys()]) {
+      if (this.#canBeAsked(check)) this.addLater(check);
+    }
+    this.#calls.retry();
   }
 
-  /** Tries once more, then gives up, since places end with their lease. */
+  /** Tries once more, then gives up, since places end with their lease. Those that are kept stay for their time. */
   async close(): Promise<void> {
-    await this.#running;
-    this.#retry();
-    await this.#running;
+    for (const cancel of this.#kept.values()) cancel();
+    this.#kept.clear();
+    await this.#calls.idle();
+    this.#calls.retry();
+    await this.#calls.idle();
     this.#isClosed = true;
-    this.#cancelRetry?.();
+    this.#calls.close();
     if (this.#pending.size > 0) {
       this.parts.logger.warn(
         { keys: this.#pending.size },
@@ -112,67 +158,13 @@ export class Withdrawals {
     }
   }
 
-  #keep(pending: Pending, claims: readonly string[]): void {
-    const before = pending.ids.size;
-    for (const id of claims) pending.ids.add(id);
-    this.#undone += pending.ids.size - before;
+  #canBeAsked({ key }: FailedCheck): boolean {
+    return this.parts.isAvailable(this.parts.naming.namesOf(key).state);
   }
 
-  #retry(): void {
-    this.#cancelRetry?.();
-    this.#cancelRetry = undefined;
-    for (const pending of this.#failed) this.#due.add(pending);
-    this.#failed = new Set();
-    this.#runSoon();
-  }
-
-  #runSoon(): void {
-    if (this.#due.size > 0) this.#running ??= this.#run();
-  }
-
-  /** Additions of one tick of the event loop share their calls. */
-  async #run(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.parts.ticks.next(resolve);
-    });
-    let reason: unknown;
-    while (this.#due.size > 0) {
-      const next = this.#takeDue();
-      this.#tell();
-      const results = await Promise.all(this.#calls(next).map((call) => this.#withdraw(call)));
-      reason ??= results.find((result) => result !== undefined);
-    }
-    this.#tell();
-    this.#running = undefined;
-    this.#retryLater(reason);
-  }
-
-  /** @param reason the first failure of the calls since the last retry, if there was any */
-  #retryLater(reason: unknown): void {
-    if (this.#failed.size === 0) {
-      this.#failures = 0;
-      return;
-    }
-    this.#failures += 1;
-    if (this.#failures === 1 && reason !== undefined) {
-      this.parts.logger.warn({ err: reason }, 'withdrawals failed and will be retried');
-    }
-    const delay = backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#cancelRetry ??= this.parts.clock.after(delay, () => {
-      this.#retry();
-    });
-  }
-
-  #takeDue(): Pending[] {
-    const taken: Pending[] = [];
-    for (const pending of this.#due) {
-      if (taken.length === MAX_KEYS_AT_A_TIME) break;
-      this.#due.delete(pending);
-      if (!this.parts.isAvailable(pending.names.state)) this.#notAsked(pending);
-      else if (this.#matters(pending)) taken.push(pending);
-      else this.#forget(pending);
-    }
-    return taken;
+  #count(more: number): void {
+    this.#undone += more;
+    this.parts.observer.catchingUp('withdrawal', this.#undone);
   }
 
   /**
@@ -190,39 +182,12 @@ export class Withdrawals {
     return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
   }
 
-  #notAsked(pending: Pending): void {
-    this.#answeringSince = undefined;
-    this.#failed.add(pending);
-  }
-
   #forget(pending: Pending): void {
-    this.#undone -= pending.ids.size;
     this.#pending.delete(pending.key);
+    this.#count(-pending.ids.size);
   }
 
-  /** The calls for these keys, each with names of one slot. */
-  #calls(keys: readonly Pending[]): Pending[][] {
-    const calls: Pending[][] = [];
-    for (const ofSlot of groupBy(keys, ({ names }) => this.parts.slotOf(names.state))) {
-      let call: Pending[] = [];
-      let ids = 0;
-      for (const pending of ofSlot) {
-        const more = Math.min(pending.ids.size, MAX_IDS_PER_CALL);
-        if (call.length === MAX_KEYS_PER_CALL || ids + more > MAX_IDS_PER_CALL) {
-          calls.push(call);
-          call = [];
-          ids = 0;
-        }
-        call.push(pending);
-        ids += more;
-      }
-      calls.push(call);
-    }
-    return calls;
-  }
-
-  /** @returns the failure, if there was one */
-  async #withdraw(keys: readonly Pending[]): Promise<unknown> {
+  async #withdraw(keys: readonly Pending[]): Promise<void> {
     const withdrawals = keys.map((pending): KeyClaims => {
       const { names } = pending;
       return { names, claims: takeFirst(pending, MAX_IDS_PER_CALL) };
@@ -236,27 +201,27 @@ export class Withdrawals {
       this.#answeringSince = undefined;
     }
     for (const [i, pending] of keys.entries()) {
+      const reply = replies[i];
       const { claims = [] } = withdrawals[i] ?? {};
-      this.#undone -= claims.length;
-      if (replies[i] instanceof Error) this.#hasFailed(pending, claims);
-      // There are more than fit into a call, or some were added meanwhile.
-      else if (pending.ids.size > 0) this.#due.add(pending);
-      else this.#pending.delete(pending.key);
+      if (reply instanceof Error) this.#hasFailed(pending, claims, reply);
+      else this.#hasWithdrawn(pending, claims.length);
     }
-    return replies.find((reply) => reply instanceof Error);
   }
 
-  #hasFailed(pending: Pending, claims: readonly string[]): void {
-    const later = [...pending.ids];
-    this.#undone -= later.length;
-    pending.ids = new Set();
-    this.#keep(pending, [...claims, ...later]);
-    pending.hasFailed = later.length === 0;
-    this.#failed.add(pending);
+  #hasWithdrawn(pending: Pending, count: number): void {
+    this.#count(-count);
+    // There are more than fit into a call, or some were added meanwhile.
+    if (pending.ids.size > 0) this.#calls.add([pending]);
+    else this.#pending.delete(pending.key);
   }
 
-  #tell(): void {
-    this.parts.observer.catchingUp('withdrawal', this.#undone);
+  #hasFailed(pending: Pending, claims: readonly string[], failure: Error): void {
+    const added = pending.ids;
+    pending.ids = new Set([...claims, ...added]);
+    pending.hasFailed = added.size === 0;
+    // Those that were added meanwhile may be the same.
+    this.#count(pending.ids.size - claims.length - added.size);
+    this.#calls.addLater([pending], failure);
   }
 }
 

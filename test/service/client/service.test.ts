@@ -393,39 +393,7 @@ test('a holder that is empty or too long is an error at once', () => {
   );
 });
 
-describe('a service of a version without holders', () => {
-  test('is asked again without one, and from then on', async () => {
-    const server = await serve((call) => {
-      if (call.path.includes('holder=')) {
-        call.fail(400, 'unknown parameter holder; did you mean holdMillis?');
-      } else call.succeed({ request_id: 'id' });
-    });
-    const asking = new SluiceClient(server.url);
-
-    for (let i = 0; i < 2; i += 1) {
-      expect(await asking.permit('a', { holdMillis: 60_000 })).toBe('id');
-    }
-
-    const named = server.calls.map(({ path }) => path.includes('holder='));
-    expect(named).toEqual([true, false, false]);
-  });
-
-  test('is also asked again without one in a bulk request', async () => {
-    const server = await serve((call) => {
-      call.answer((element) =>
-        'holder' in element
-          ? { status: 400, error: 'holder must be left out' }
-          : { status: 200, request_id: 'id' },
-      );
-    });
-    expect(await new SluiceClient(server.url).check('a', { holdMillis: 60_000 })).toMatchObject({
-      approved: true,
-    });
-    expect(server.calls).toHaveLength(2);
-  });
-});
-
-test('another rejection is not about the holder', async () => {
+test('a check that is rejected with its holder is not sent again', async () => {
   const server = await serve((call) => {
     call.fail(400, 'holdMillis must be a whole number from 1000 to 86400000');
   });

@@ -9,7 +9,7 @@ import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { Places } from '../../../src/redis/waiting/places.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
-import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
+import { WindowTiming } from '../../../src/redis/waiting/news.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import { say } from '../chaos/expect-no-violations.js';
 import type { FurtherLimit } from '../further-limits.js';

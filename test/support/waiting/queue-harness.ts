@@ -9,7 +9,7 @@ import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
-import { SettleLine } from '../../../src/redis/waiting/settle-line.js';
+import { SettleLine } from '../../../src/redis/waiting/settle-calls.js';
 import { StatusCalls } from '../../../src/redis/waiting/status-calls.js';
 import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
 import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
@@ -93,7 +93,7 @@ export class QueueHarness {
         logger: this.log.logger,
       }),
       approvals: new ApprovalBatches(eventLoop, this.clock),
-      statuses: new StatusCalls(this.store, eventLoop),
+      statuses: new StatusCalls({ store: this.store, clock: this.clock, ticks: eventLoop }),
       lease: new Lease(LEASE_MILLIS, LOOK_AGAIN_MILLIS),
       latestTime: () => this.storeTime,
       windowMillis: () => WINDOW_MILLIS,
@@ -158,10 +158,10 @@ export class QueueHarness {
     });
   }
 
-  /** Publishes a wake with the next number, unless it says another, or none: `undefined`. */
+  /** Publishes a wake with the next number, unless it says another. */
   wake(wake: Partial<Wake> = {}): void {
-    const { number } = 'number' in wake ? wake : { number: this.store.wakeNumber + 1 };
-    this.store.wakeNumber = number ?? this.store.wakeNumber;
+    const { number = this.store.wakeNumber + 1 } = wake;
+    this.store.wakeNumber = number;
     this.messages.wake(this.names.wakeChannel, { at: this.clock.now(), number, ...wake });
   }
 

@@ -34,8 +34,9 @@ export class ScriptedMessages implements WakeMessages {
     this.#events?.onMessage(channel, text);
   }
 
-  /** Defaults of a wake: there is room in a second, and there are no waiters and approvals. */
-  wake(channel: string, wake: Partial<Wake> = {}): void {
-    this.say(channel, { millisToRoom: 1000, waiting: 0, granted: [], ...wake });
+  /** Defaults of a wake: the first, there is room in a second, and there are no waiters and approvals. */
+  wake(channel: string, { used = 1, ...wake }: Partial<Wake> = {}): void {
+    const news = { at: 0, number: 1, limits: '1000:1:5', approved: used };
+    this.say(channel, { ...news, millisToRoom: 1000, waiting: 0, granted: [], ...wake });
   }
 }

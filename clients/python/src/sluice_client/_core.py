@@ -72,14 +72,7 @@ class Core(ABC):
 
         The place in the queue outlives its connection: the wait goes on if the connection or the replica is lost.
         """
-        name = self._holder.name_for(options)
-        try:
-            return await self._wait(key, options, name)
-        except SluiceError as error:
-            if name is None or not self._holder.is_unknown(error):
-                raise
-        # The rejected check has counted nothing.
-        return await self._wait(key, options, None)
+        return await self._wait(key, options, self._holder.name_for(options))
 
     async def peek(
         self, key: str, *, hits: int | None = None, lane: str | None = None, group: str | None = None
@@ -136,14 +129,7 @@ class Core(ABC):
         is_found(await self._send(Call("PUT", (key,), parameters, timeout), retries))
 
     async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
-        named = self._holder.named(parameters)
-        try:
-            return await self._ask(key, named, timeout)
-        except SluiceError as error:
-            if named is parameters or not self._holder.is_unknown(error):
-                raise
-        # The rejected check has counted nothing.
-        return await self._ask(key, parameters, timeout)
+        return await self._ask(key, self._holder.named(parameters), timeout)
 
     async def _wait(self, key: str, options: WaitOptions, holder: str | None) -> Decision:
         while (keep_millis := self._kept_now()) > 0:

@@ -4,33 +4,25 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from time import monotonic
 from typing import Literal
 
-from ._errors import SluiceError
 from ._texts import MOST_BYTES, demand_short
-
-# How Sluice of a version without holders rejects one.
-UNKNOWN = re.compile("unknown parameter holder;")
-# After that, a rollout of Sluice may be over.
-UNNAMED_SECONDS = 60.0
 
 Name = str | Literal[False] | None
 
 
 class Holder:
-    """Names the holder of approvals that are held, if Sluice knows holders: by default host and process."""
+    """Names the holder of approvals that are held: by default host and process."""
 
     def __init__(self, name: Name) -> None:
         if isinstance(name, str):
             demand_short("holder", name)
         self._name = name
-        self._unnamed_until = 0.0
 
     def name_for(self, parameters: Mapping[str, object]) -> str | None:
         """Who holds the approval of a check, if it is to be held."""
         is_held = parameters.get("hold_millis") is not None
-        if not is_held or self._name is False or monotonic() < self._unnamed_until:
+        if not is_held or self._name is False:
             return None
         return self._name or _host_and_process()
 
@@ -38,13 +30,6 @@ class Holder:
         """The parameters of a check with the holder, if its approval is to be held."""
         name = self.name_for(parameters)
         return parameters if name is None else {**parameters, "holder": name}
-
-    def is_unknown(self, error: SluiceError) -> bool:
-        """Whether Sluice does not know holders. Then none is named for a while."""
-        if error.status != 400 or not UNKNOWN.match(str(error)):
-            return False
-        self._unnamed_until = monotonic() + UNNAMED_SECONDS
-        return True
 
 
 def _host_and_process() -> str:

@@ -104,7 +104,7 @@ describe('grants that are held', () => {
   }
 
   describe('a wake with a held approval', () => {
-    const wake = (at?: number): void => {
+    const wake = (at: number): void => {
       h.wake({ at, granted: ['held'] });
     };
 
@@ -117,7 +117,7 @@ describe('grants that are held', () => {
       // Put back in its place.
       await h.store.last.answer({ waiting: 2, putBack: ['held'], at: h.storeTime! });
       expect(await h.outcome('held')).toBeUndefined();
-      wake(h.storeTime);
+      wake(h.storeTime!);
       expect(await h.outcome('held')).toBe('approved');
       expect(h.withdrawn).toEqual([]);
     });

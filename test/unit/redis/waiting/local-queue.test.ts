@@ -7,6 +7,7 @@ import {
   LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
+import type { Wake } from '../../../../src/redis/waiting/wake-channel.js';
 import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
@@ -41,6 +42,17 @@ describe('a queue of a replica', () => {
 
   /** The reply for a key that Redis does not know. */
   const UNKNOWN_KEY = { millisToRoom: undefined, wakeNumber: 0, places: 0 };
+
+  const WAKE: Wake = {
+    at: 0,
+    number: 1,
+    millisToRoom: 500,
+    waiting: 1,
+    limits: LIMITS,
+    used: 1,
+    granted: [],
+    ended: [],
+  };
 
   describe('the answer to a settle call', () => {
     test('that there is room now leads to another call at once, even for a follower', async () => {
@@ -216,7 +228,7 @@ describe('a queue of a replica', () => {
     test('withdraws a place that was taken over, which a settle may have put back', async () => {
       await h.waitAndListen({ a: 10 });
       const ended = [{ claim: 'a', why: 'taken_over' as const }];
-      h.queue.onWake({ millisToRoom: 500, waiting: 1, granted: [], ended, used: 1 });
+      h.queue.onWake({ ...WAKE, ended });
       expect(await h.outcome('a')).toBe('RequestIdConflictError');
       expect(h.withdrawn).toEqual([['a']]);
     });
@@ -368,10 +380,7 @@ describe('a queue of a replica', () => {
     test.each<[what: string, happen: () => void]>([
       ['a subscription', () => h.queue.onSubscribed()],
       ['the return of the store', () => h.queue.onStoreAvailable()],
-      [
-        'a wake',
-        () => h.queue.onWake({ millisToRoom: 0, waiting: 1, granted: ['a'], ended: [], used: 1 }),
-      ],
+      ['a wake', () => h.queue.onWake({ ...WAKE, millisToRoom: 0, granted: ['a'] })],
       ['a resignation', () => h.queue.onLeaderResigned()],
       ['an answer', () => void h.queue.answered('a')],
       ['a ticket', () => h.ticketed('a', 10, 5)],

@@ -1,13 +1,12 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Waiter } from '../../../../src/limiter/waiter.js';
-import { Places } from '../../../../src/redis/waiting/places.js';
-import { TicketOrder } from '../../../../src/redis/waiting/ticket-order.js';
+import { Places, TicketOrder } from '../../../../src/redis/waiting/places.js';
+import { systemClock } from '../../../../src/common/clock.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import type { RequestStatus } from '../../../../src/limiter/limiter.js';
 import { StatusCalls } from '../../../../src/redis/waiting/status-calls.js';
 import { KeyNaming, type KeyNames } from '../../../../src/redis/shared/key-names.js';
-import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
 
 describe('places', () => {
   let places: Places;
@@ -140,7 +139,7 @@ const ids = (count: number): string[] => Array.from({ length: count }, (_, i) =>
 
 test('requests of one key and one tick share a call, and each gets its own status', async () => {
   const store = new Store();
-  const calls = new StatusCalls(store, eventLoop);
+  const calls = new StatusCalls({ store, clock: systemClock, ticks: eventLoop });
   const asked = [calls.statusOf(k, '7'), calls.statusOf(l, '1'), calls.statusOf(k, '3')];
   await nextTick();
   void calls.statusOf(k, '9');
@@ -160,7 +159,7 @@ test('requests of one key and one tick share a call, and each gets its own statu
 
 test('a call has a hundred requests at most, and few calls are under way at a time', async () => {
   const store = new Store();
-  const calls = new StatusCalls(store, eventLoop);
+  const calls = new StatusCalls({ store, clock: systemClock, ticks: eventLoop });
   const asked = ids((MOST_CALLS + 2) * MOST_IDS).map((id) => calls.statusOf(k, id));
   await nextTick();
   expect(store.calls.map(({ ids: ofCall }) => ofCall.length)).toEqual(
@@ -177,51 +176,11 @@ test('a call has a hundred requests at most, and few calls are under way at a ti
 
 test('a call that fails fails its requests, and no others', async () => {
   const store = new Store();
-  const calls = new StatusCalls(store, eventLoop);
+  const calls = new StatusCalls({ store, clock: systemClock, ticks: eventLoop });
   const asked = [calls.statusOf(k, '1'), calls.statusOf(k, '2'), calls.statusOf(l, '3')];
   await nextTick();
   store.answers[0]!(new Error('refused'));
   store.answers[1]!();
   const outcomes = await Promise.allSettled(asked);
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
-});
-
-test('two jobs run at a time and the others follow in their order, even if one fails', async () => {
-  const line = new AtATime(2);
-  const begun: number[] = [];
-  const ends: ((error?: Error) => void)[] = [];
-  const run = (i: number): Promise<number> =>
-    line.run(() => {
-      begun.push(i);
-      return new Promise((resolve, reject) => {
-        ends[i] = (error) => {
-          if (error) reject(error);
-          else resolve(i);
-        };
-      });
-    });
-  const jobs = [0, 1, 2, 3, 4].map(run);
-  const all = Promise.allSettled(jobs);
-  await nextTick();
-  expect(begun).toEqual([0, 1]);
-  ends[1]!(new Error('failed'));
-  await nextTick();
-  expect(begun).toEqual([0, 1, 2]);
-  ends[0]!();
-  ends[2]!();
-  await nextTick();
-  expect(begun).toEqual([0, 1, 2, 3, 4]);
-  ends[3]!();
-  ends[4]!();
-  const succeeded = (await all).map(({ status }) => status === 'fulfilled');
-  expect(succeeded).toEqual([true, false, true, true, true]);
-
-  const later = [5, 6, 7].map(run);
-  await nextTick();
-  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6]);
-  ends[5]!();
-  ends[6]!();
-  await nextTick();
-  ends[7]!();
-  expect(await Promise.all(later)).toEqual([5, 6, 7]);
 });

@@ -3,12 +3,15 @@ import { Waiter } from '../../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { Lease } from '../../../../src/redis/waiting/lease.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
-import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';
 import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { ScriptedStore, quiet } from '../../../support/waiting/scripted-store.js';
-import { SettleLine, type Unsettled } from '../../../../src/redis/waiting/settle-line.js';
+import {
+  SettleCalls,
+  SettleLine,
+  type Unsettled,
+} from '../../../../src/redis/waiting/settle-calls.js';
 import { until } from '../../../support/until.js';
 import { type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/lease-renewals.js';
 

@@ -31,8 +31,9 @@ describe('the channel of wakes', () => {
     }
   }
 
-  const WAKE = { millisToRoom: 12.5, waiting: 2, granted: ['a', 'b'] };
-  const HEARD = { ...WAKE, ended: [] };
+  const NEWS = { at: 7, number: 3, millisToRoom: 12.5, waiting: 2, limits: '1000:1:5' };
+  const WAKE = { ...NEWS, approved: 1, granted: ['a', 'b'] };
+  const HEARD = { ...NEWS, used: 1, granted: ['a', 'b'], ended: [] };
 
   test('a listener gets the messages of its channel, from the subscription on', () => {
     const [one, other] = [new Listener(), new Listener()];
@@ -182,11 +183,5 @@ describe('the numbers of wakes', () => {
     test('of a reply that the last wake may have overtaken shows nothing', () => {
       expect([repliedLate(6), numbers.known]).toEqual(['late', 7]);
     });
-  });
-
-  test('a wake without a number tells nothing, and a reply that it may have overtaken is unordered', () => {
-    replied(6);
-    expect([numbers.woken(undefined), numbers.known]).toEqual(['unordered', 6]);
-    expect([repliedLate(6), replied(6), numbers.woken(7)]).toEqual(['unordered', 'news', 'news']);
   });
 });

@@ -3,7 +3,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
-import { WindowTiming } from '../../../../src/redis/waiting/window-timing.js';
+import { WindowTiming } from '../../../../src/redis/waiting/news.js';
 import { ModeTimer } from '../../../../src/redis/waiting/mode-timer.js';
 
 describe('a leader', () => {
@@ -179,12 +179,12 @@ describe('the time of room', () => {
       ['later room, which may be older news', 110, 1000, 500],
       ['later room once the time has come', 500, 1000, 1500],
     ])('a message that may be older, with %s', (_what, now, millisToRoom, roomAt) => {
-      timing.learnUnordered(now, millisToRoom);
+      timing.learnLate(now, millisToRoom);
       expect(timing.roomAt).toBe(roomAt);
     });
 
     test('a moment again after a message whose moment is unknown', () => {
-      timing.learnUnordered(110, 250);
+      timing.learnLate(110, 250);
       timing.learn(120, AHEAD + 119, 381);
       expect(timing.roomAt).toBe(501);
     });
