@@ -1,7 +1,7 @@
 import type { CallerPresence } from './caller-presence.js';
 import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
 import type { QueueListState } from './queue-order.js';
-import type { RequestTerms } from './request.js';
+import type { Labels, RequestTerms } from './request.js';
 
 /**
  * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
@@ -280,12 +280,10 @@ export interface QueuedRequest {
 }
 
 /** A held approval as it is shown: without its id, which would allow anyone to release it. */
-export interface Holding {
+export interface Holding extends Labels {
   /** Names it among those of its key, see `handleOf`. */
   readonly handle: string;
-  /** As its check has named it; undefined if it has not. */
-  readonly holder: string | undefined;
-  /** How long it has been held. Undefined without a holder. */
+  /** How long it has been held. Undefined without a label. */
   readonly heldMillis: number | undefined;
   /** Until its hold lapses, unless that is renewed. */
   readonly lapseMillis: number;

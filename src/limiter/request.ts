@@ -50,6 +50,8 @@ export const OTHER_TERM = {
   holder: 'other_holder',
 } as const satisfies Partial<Record<keyof RequestTerms, string>>;
 
+export type OtherTerm = (typeof OTHER_TERM)[keyof typeof OTHER_TERM];
+
 /** A request as a limiter knows it. Only a request that waits, is held, or whose caller has chosen the id is known this well. */
 export interface LimitedRequest extends RequestTerms {
   readonly requestId: string;
@@ -63,12 +65,49 @@ export interface LimitedRequest extends RequestTerms {
   readonly state?: RequestState | undefined;
 }
 
-/** Returns the terms of a check, without anything else that the check says. */
+/** The terms of a request that asks for one hit and nothing else. */
+const PLAIN_TERMS: RequestTerms = pick({});
+
+/** Returns the terms of a check to be kept, without anything else that the check says. */
 export function termsOf(check: RequestTerms): RequestTerms {
+  return TERMS.some((name) => check[name] !== undefined) ? pick(check) : PLAIN_TERMS;
+}
+
+function pick(check: RequestTerms): RequestTerms {
   const terms: Partial<Record<keyof RequestTerms, unknown>> = {};
   // All names in this order: V8 reads objects faster that have the same shape.
   for (const name of TERMS) terms[name] = check[name];
+  // A text that is a part of a URL keeps the whole URL in memory.
+  for (const name of LABELS) terms[name] &&= Buffer.from(check[name] ?? '').toString();
   return terms as RequestTerms;
+}
+
+export type Labels = Pick<RequestTerms, (typeof LABELS)[number]>;
+
+/** Returns the labels that a request has. */
+export function labelsOf(terms: RequestTerms): Labels {
+  return Object.fromEntries(
+    LABELS.filter((name) => terms[name] !== undefined).map((name) => [name, terms[name]]),
+  );
+}
+
+/** Returns what is said of the first of some terms in which two checks of a request differ; undefined if there is none. */
+export function otherTerm(
+  names: readonly (keyof typeof OTHER_TERM)[],
+  one: RequestTerms,
+  other: RequestTerms,
+): OtherTerm | undefined {
+  const differing = names.find((name) => valueOf(one, name) !== valueOf(other, name));
+  return differing && OTHER_TERM[differing];
+}
+
+function valueOf(terms: RequestTerms, name: keyof RequestTerms): unknown {
+  return terms[name] ?? (name === 'hits' ? 1 : undefined);
+}
+
+/** Whether its approval is held. */
+export function isHeld({ holdMillis }: RequestTerms): boolean {
+  return holdMillis !== undefined;
 }
 
 export type RequestState =
