@@ -32,7 +32,7 @@ export class Waiter {
   readonly #answerMillis: number | undefined;
   readonly #onPlaceEnded: (() => void) | undefined;
 
-  /** @param claimNumber that of its claim, if its caller has chosen the request id */
+  /** @param claimNumber the number of its claim, if its caller has chosen the request id */
   constructor(requestId: string, wait: Wait = {}, claimNumber?: number) {
     this.#request = { ...termsOf(wait), requestId, owner: claimNumber };
     this.#answerMillis = wait.answerMillis;

@@ -28,7 +28,7 @@ const MOST_OUTDATED = 100;
  */
 const NO_CHECK = 0;
 
-/** What is known of a request whose caller has chosen its id. */
+/** A request whose caller has chosen its id. */
 export interface RequestRecord {
   /** What all its checks have to ask for. */
   readonly request: RequestTerms;
@@ -60,7 +60,7 @@ export class KnownRequests {
 
   /**
    * @param approvals those of the key
-   * @param queue that of the key
+   * @param queue the queue of the key
    * @param max the most requests that are remembered
    * @param onUnclaimed called when an approval has lapsed that was kept for its caller
    */
