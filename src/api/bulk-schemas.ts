@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { requestId } from '../common/request-id.js';
-import { wholeNumber } from '../common/whole-number.js';
+import { type Range, wholeNumber } from '../common/whole-number.js';
 import { shortText } from '../common/short-text.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { ErrorCode } from '../service/errors.js';
@@ -18,6 +18,20 @@ function status<const Codes extends readonly [number, ...number[]]>(...codes: Co
   return z.literal(codes).meta({ override: { type: 'integer' } });
 }
 
+/**
+ * What a check asks for of its request, as an element of a bulk request and as a query alike.
+ * @param number makes the schema of a number
+ */
+export function requestFields<Schema extends z.ZodType>(number: (range: Range) => Schema) {
+  return {
+    hits: number(BOUNDS.hits).optional(),
+    holdMillis: number(BOUNDS.holdMillis).optional(),
+    holder: shortText(BOUNDS.holderBytes).optional(),
+    lane: z.string('a text').optional(),
+    group: shortText(BOUNDS.groupBytes).optional(),
+  };
+}
+
 /** An element of `POST /rate`. The length of the key is checked elsewhere, as for a key in a path. */
 export const checkElement = z
   .strictObject(
@@ -27,11 +41,7 @@ export const checkElement = z
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
-      hits: wholeNumber(BOUNDS.hits).optional(),
-      holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
-      holder: shortText(BOUNDS.holderBytes).optional(),
-      lane: z.string('a text').optional(),
-      group: shortText(BOUNDS.groupBytes).optional(),
+      ...requestFields(wholeNumber),
     },
     'an object',
   )

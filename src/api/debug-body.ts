@@ -210,7 +210,8 @@ function toQueueList({ kind, name, waiting, oldestMillis }: QueueListState) {
 function toHolder({ handle, holder, heldMillis, lapseMillis, hits }: Holding) {
   return {
     Handle: handle,
-    ...(holder === undefined ? {} : { Holder: holder, HeldMillis: heldMillis }),
+    ...(holder === undefined ? {} : { Holder: holder }),
+    ...(heldMillis === undefined ? {} : { HeldMillis: heldMillis }),
     LapseMillis: lapseMillis,
     Hits: hits,
   };

@@ -63,8 +63,8 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
   if (nearest?.decision.quota && showsLimit) {
     addRateLimit(headers, nearest.decision.quota, nearest.policy, nearest.limit);
   }
-  const waits = denied.flatMap(({ decision, limit, hits }) =>
-    decision.outcome === 'denied' ? [millisToRetry(decision, limit, hits)] : [],
+  const waits = denied.flatMap(({ decision, limit, check }) =>
+    decision.outcome === 'denied' ? [millisToRetry(decision, limit, check.hits)] : [],
   );
   if (waits.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...waits)));
   const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;

@@ -125,20 +125,20 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     return checks;
   };
 
+  /** What a check of one hit would get. */
+  const peekAt = async ({ key, lane, group }: AskedCheck) => {
+    const { peek, ...rest } = await service.peek({ key, lane, group });
+    return { decision: peek, ...rest, check: { key, lane, group, canWait: false } };
+  };
+
   /** Gives hits back, which is never denied. */
   const refundOf = async (asked: AskedTogether, hits: number): Promise<DecidedOrPeeked> => {
     const { key, lane, group } = asked;
     await service.refund({ key, lane, group, hits });
-    const { peek, policy } = await service.peek({ key, lane, group });
+    const { decision: peek, policy, check } = await peekAt(asked);
     const { quota, outagePolicy } = peek;
     const decision: Peek = { outcome: 'approved', quota, ...(outagePolicy && { outagePolicy }) };
-    return { decision, policy, isKept: false };
-  };
-
-  /** What a check of one hit would get. */
-  const peekAt = async ({ key, lane, group }: AskedCheck): Promise<DecidedOrPeeked> => {
-    const { peek, policy, limit } = await service.peek({ key, lane, group });
-    return { decision: peek, policy, limit, isKept: false };
+    return { decision, policy, check };
   };
 
   const decideAll = async (

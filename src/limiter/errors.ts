@@ -1,3 +1,5 @@
+import type { OtherTerm } from './request.js';
+
 /** Why the limiter can't fulfil a request now, with the message for logs. */
 const REASONS = {
   store_unavailable: 'store unavailable',
@@ -67,12 +69,8 @@ export type RequestIdConflict =
   | 'taken_over'
   /** A release has withdrawn the place of the request. */
   | 'withdrawn'
-  /** The request with this id asks for other hits. */
-  | 'other_hits'
-  /** The request with this id asks for another hold, or for none. */
-  | 'other_hold'
-  /** The request with this id names another holder, or none. */
-  | 'other_holder';
+  /** The request with this id asks for something else. */
+  | OtherTerm;
 
 /** A check says something about a request id that the limiter knows otherwise. */
 export class RequestIdConflictError extends Error {

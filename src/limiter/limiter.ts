@@ -1,6 +1,7 @@
 import type { CallerPresence } from './caller-presence.js';
 import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
-import type { QueueList, QueueListState } from './queue-order.js';
+import type { QueueListState } from './queue-order.js';
+import type { Labels, RequestTerms } from './request.js';
 
 /**
  * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
@@ -43,7 +44,7 @@ export interface CheckOrder {
 }
 
 /** One request for permission. An override that is omitted changes nothing. */
-export interface CheckRequest {
+export interface CheckRequest extends RequestTerms {
   readonly key: string;
   /**
    * A UUID in lower case, of the caller's choice: the checks with it are one request. A check of a request that waits
@@ -57,18 +58,6 @@ export interface CheckRequest {
    */
   readonly noPlace?: boolean;
   /**
-   * Of a request that can wait: the longest that it waits in the queue. It is denied at once if its turn can't come
-   * in time, and when that time is over. Undefined: as long as it takes. With `keepMillis` the time begins when the
-   * request gets its place, and passes also while nobody asks. Otherwise it begins with each check.
-   */
-  readonly maxWaitMillis?: number | undefined;
-  /**
-   * Of a request that can wait and whose caller has chosen its id: its place stays for this long after its caller has
-   * disconnected, or was told that it waits. If its turn comes meanwhile, an approval is kept for it as long.
-   * Undefined: the place ends with the check. At least {@link BOUNDS.holdMillis}.min.
-   */
-  readonly keepMillis?: number | undefined;
-  /**
    * With `keepMillis`: how long the check waits for its answer. If it is not decided then, its decision is `waiting`.
    * 0: the check is answered when its place is known. Undefined: until it is decided.
    */
@@ -78,22 +67,11 @@ export interface CheckRequest {
    * approved, denied or withdrawn, or another check has it.
    */
   readonly onPlaceEnded?: (() => void) | undefined;
-  /** How much of the maximum it takes, all or nothing. Default: 1. */
-  readonly hits?: number | undefined;
-  /**
-   * Holds the approval: it counts in every window until it is released, or until this many milliseconds have passed
-   * since the approval or its last renewal. Undefined: the approval counts in its window only.
-   */
-  readonly holdMillis?: number | undefined;
   /**
    * With several hits: if the limits deny it, it takes the rest of each fixed window by hits that lacks room for it. Nobody
    * else is approved by such a limit until its window ends. Nothing exceeds a maximum.
    */
   readonly takesRest?: boolean | undefined;
-  /** With `holdMillis`: who holds the approval, for people who look at the key. Undefined: it does not say. */
-  readonly holder?: string | undefined;
-  /** The list that it belongs to. Undefined: the key has one list, first come, first served. */
-  readonly list?: QueueList | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
   /** The length of the key's windows, from the next one on; of a key that begins, at once. */
@@ -302,12 +280,10 @@ export interface QueuedRequest {
 }
 
 /** A held approval as it is shown: without its id, which would allow anyone to release it. */
-export interface Holding {
+export interface Holding extends Labels {
   /** Names it among those of its key, see `handleOf`. */
   readonly handle: string;
-  /** As its check has named it; undefined if it has not. */
-  readonly holder: string | undefined;
-  /** How long it has been held. Undefined without a holder. */
+  /** How long it has been held. Undefined without a label. */
   readonly heldMillis: number | undefined;
   /** Until its hold lapses, unless that is renewed. */
   readonly lapseMillis: number;

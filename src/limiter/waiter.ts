@@ -4,19 +4,10 @@ import { claimOf } from './claims.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, PlaceInQueue, Quota } from './limiter.js';
 import type { QueueList } from './queue-order.js';
+import { type LimitedRequest, type RequestTerms, termsOf } from './request.js';
 
 /** What a check says about its wait. */
-type Wait = Pick<
-  CheckRequest,
-  | 'hits'
-  | 'holdMillis'
-  | 'holder'
-  | 'list'
-  | 'maxWaitMillis'
-  | 'keepMillis'
-  | 'answerMillis'
-  | 'onPlaceEnded'
->;
+type Wait = RequestTerms & Pick<CheckRequest, 'answerMillis' | 'onPlaceEnded'>;
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or denied, withdrawn because its caller
@@ -37,43 +28,15 @@ export class Waiter {
   #cancelKeeping: (() => void) | undefined;
   #startKeeping: (() => void) | undefined;
 
-  readonly hits: number;
-  /** Undefined if its approval will not be held. */
-  readonly holdMillis: number | undefined;
-  /** Undefined unless its check has named one. */
-  readonly holder: string | undefined;
-  /** In which list its place is: one that it has taken over keeps its own. Undefined if its key has one list. */
-  list: QueueList | undefined;
-  /** Undefined if its place ends with the check. */
-  readonly keepMillis: number | undefined;
-  /** Undefined if it waits for as long as it takes. */
-  readonly maxWaitMillis: number | undefined;
+  #request: LimitedRequest;
   readonly #answerMillis: number | undefined;
   readonly #onPlaceEnded: (() => void) | undefined;
 
-  constructor(
-    readonly requestId: string,
-    {
-      hits = 1,
-      holdMillis,
-      holder,
-      list,
-      maxWaitMillis,
-      keepMillis,
-      answerMillis,
-      onPlaceEnded,
-    }: Wait = {},
-    /** Of its claim, if its caller has chosen the request id. */
-    readonly claimNumber?: number,
-  ) {
-    this.hits = hits;
-    this.holdMillis = holdMillis;
-    this.holder = holder;
-    this.list = list;
-    this.keepMillis = keepMillis;
-    this.maxWaitMillis = maxWaitMillis;
-    this.#answerMillis = answerMillis;
-    this.#onPlaceEnded = onPlaceEnded;
+  /** @param claimNumber the number of its claim, if its caller has chosen the request id */
+  constructor(requestId: string, wait: Wait = {}, claimNumber?: number) {
+    this.#request = { ...termsOf(wait), requestId, owner: claimNumber };
+    this.#answerMillis = wait.answerMillis;
+    this.#onPlaceEnded = wait.onPlaceEnded;
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -82,6 +45,47 @@ export class Waiter {
 
   get decided(): boolean {
     return this.#decided;
+  }
+
+  get request(): LimitedRequest {
+    return this.#request;
+  }
+
+  get requestId(): string {
+    return this.#request.requestId;
+  }
+
+  get claimNumber(): number | undefined {
+    return this.#request.owner;
+  }
+
+  get hits(): number {
+    return this.#request.hits ?? 1;
+  }
+
+  get holdMillis(): number | undefined {
+    return this.#request.holdMillis;
+  }
+
+  get holder(): string | undefined {
+    return this.#request.holder;
+  }
+
+  get keepMillis(): number | undefined {
+    return this.#request.keepMillis;
+  }
+
+  get maxWaitMillis(): number | undefined {
+    return this.#request.maxWaitMillis;
+  }
+
+  get list(): QueueList | undefined {
+    return this.#request.list;
+  }
+
+  /** A place that it has taken over keeps its own list. */
+  set list(list: QueueList | undefined) {
+    this.#request = { ...this.#request, list };
   }
 
   /** @returns false if the request was decided before, so that `decision` has no effect */

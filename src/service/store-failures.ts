@@ -7,6 +7,7 @@ import {
   UnavailableError,
   type UnavailableReason,
 } from '../limiter/errors.js';
+import { OTHER_TERM, type OtherTerm } from '../limiter/request.js';
 import type { FailureReason } from '../metrics/metrics.js';
 import type { ErrorCode } from './errors.js';
 import { ServiceError, serviceError } from './service-error.js';
@@ -93,9 +94,12 @@ const CONFLICTS: Readonly<Record<RequestIdConflict, ServiceError>> = {
   used: serviceError('REQUEST_ID_USED', {}),
   taken_over: serviceError('PLACE_TAKEN_OVER', {}),
   withdrawn: serviceError('PLACE_WITHDRAWN', {}),
-  other_hits: serviceError('REQUEST_ID_CONFLICT', { parameter: 'hits' }),
-  other_hold: serviceError('REQUEST_ID_CONFLICT', { parameter: 'holdMillis' }),
-  other_holder: serviceError('REQUEST_ID_CONFLICT', { parameter: 'holder' }),
+  ...(Object.fromEntries(
+    Object.entries(OTHER_TERM).map(([parameter, conflict]) => [
+      conflict,
+      serviceError('REQUEST_ID_CONFLICT', { parameter }),
+    ]),
+  ) as Record<OtherTerm, ServiceError>),
 };
 
 function kindOf(error: unknown): keyof typeof STORE_FAILURES {

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 
 import { nearestName } from '../../common/nearest-name.js';
+import { requestFields } from '../../api/bulk-schemas.js';
 import { requestId } from '../../common/request-id.js';
-import { shortText } from '../../common/short-text.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { Amendment, CheckRequest, RemainingReport } from '../../limiter/limiter.js';
+import type { Amendment, RemainingReport } from '../../limiter/limiter.js';
+import { isHeld, LABELS, type RequestTerms } from '../../limiter/request.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
 import type { AskedPause } from '../../service/deciding/pause-key.js';
@@ -22,11 +23,7 @@ const checkSchema = z.object({
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
   keepMillis: wholeNumber(BOUNDS.keepMillis).optional(),
   windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
-  hits: wholeNumber(BOUNDS.hits).optional(),
-  holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
-  holder: shortText(BOUNDS.holderBytes).optional(),
-  lane: z.string('a text').optional(),
-  group: shortText(BOUNDS.groupBytes).optional(),
+  ...requestFields(wholeNumber),
 });
 
 /** The query of a check, or of a peek at what one would get. */
@@ -39,7 +36,7 @@ const NOT_OF_PEEK = [
   'maxRequests',
   'maxRequestsInQueue',
   'windowMillis',
-  'holder',
+  ...LABELS,
 ] as const;
 
 /** The query of an amendment. Without parameters it renews a hold. */
@@ -110,14 +107,13 @@ function kept(keepMillis: number | undefined): number | undefined {
 }
 
 /**
- * Rejects a check with a holder and no hold: nobody would be shown.
+ * Rejects a check with a holder, or another label, and no hold: it would not be shown.
  * @throws ServiceError INVALID_PARAMETER
  */
-export function demandHoldOf({
-  holder: named,
-  holdMillis,
-}: Pick<CheckRequest, 'holder' | 'holdMillis'>): void {
-  demandWith('holder', 'holdMillis', named === undefined || holdMillis !== undefined);
+export function demandHoldOf(terms: RequestTerms): void {
+  for (const label of LABELS) {
+    demandWith(label, 'holdMillis', terms[label] === undefined || isHeld(terms));
+  }
 }
 
 /**

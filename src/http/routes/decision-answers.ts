@@ -82,7 +82,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response: Response,
     key: string,
     denial: Denial,
-    { policy, limit, hits, requestId }: Decided,
+    { policy, limit, check: { hits, requestId } }: Decided,
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
@@ -104,12 +104,12 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
   };
 
   return (response, key, decided, preference) => {
-    const { decision } = decided;
+    const { decision, check } = decided;
     switch (decision.outcome) {
       case 'approved': {
         const { requestId, claim = requestId } = decision;
         // The caller comes back for an approval of which it may not have heard.
-        if (hasDisconnected(response.req.socket) && !decided.isKept) {
+        if (hasDisconnected(response.req.socket) && check.keepMillis === undefined) {
           logOf(response.locals.context, logger).debug(
             { key },
             'approval given back, since the client has disconnected',

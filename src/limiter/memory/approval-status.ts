@@ -1,6 +1,6 @@
 import type { RequestStatus } from '../limiter.js';
 import type { Approvals } from './approvals.js';
-import type { RequestRecord } from './request-records.js';
+import type { RequestRecord } from './known-requests.js';
 
 /**
  * What a request is that does not wait; undefined if it is unknown, or over. `lua/status.lua` has the same rules.
@@ -16,8 +16,6 @@ export function approvalStatus(
   const lapse = approvals.holds?.lapseOf(requestId);
   if (lapse !== undefined) return { status: 'approved', holdMillis: lapse - now };
   // A check with a chosen id gets the same approval also after its window.
-  const isApproved = record
-    ? record.state === 'approved' && record.holdMillis === undefined
-    : approvals.counts(now, requestId);
+  const isApproved = record ? record.state === 'approved' : approvals.counts(now, requestId);
   return isApproved ? { status: 'approved' } : undefined;
 }

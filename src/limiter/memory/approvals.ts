@@ -1,13 +1,13 @@
 import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
 import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
-import { type HoldClaim, Holds } from './holds.js';
+import { isHeld, type LimitedRequest, type RequestTerms } from '../request.js';
+import { Holds, type HeldState } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/queued.js';
-import { isHeld, type Terms } from './terms.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -105,7 +105,7 @@ export class Approvals {
    * it has counted as a held one.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  claim(now: number, id: string, { hits = 1, holdMillis }: Terms): boolean {
+  claim(now: number, id: string, { hits = 1, holdMillis }: RequestTerms): boolean {
     if (holdMillis !== undefined) {
       this.#holds?.claim(now, id, holdMillis);
       return true;
@@ -121,7 +121,7 @@ export class Approvals {
   }
 
   /** Whether no more approvals with these terms are kept, held or in a window. */
-  areFull(terms: Terms): boolean {
+  areFull(terms: RequestTerms): boolean {
     if (isHeld(terms) && this.#holds?.isFull) return true;
     const unclaimed = this.#holds?.unclaimedPlain ?? 0;
     return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
@@ -138,7 +138,7 @@ export class Approvals {
   }
 
   /** Whether one more fits into all limits that count it. */
-  fit({ hits = 1, list }: Terms): boolean {
+  fit({ hits = 1, list }: RequestTerms): boolean {
     return this.limitsOf(list).every((limit) => limit.fits(hits));
   }
 
@@ -146,7 +146,7 @@ export class Approvals {
    * Returns the waiters that one stops that lacks room: those of each list that a limit counts in which it lacks room.
    * Undefined if it has room. One that needs more than a maximum, which was lowered since, gets a window for itself.
    */
-  stoppedBy(terms: Terms): Stopped | undefined {
+  stoppedBy(terms: RequestTerms): Stopped | undefined {
     if (this.areFull(terms)) return 'all';
     const { hits = 1, list } = terms;
     const lacking = this.limitsOf(list).filter((limit) => !limit.fitsAlone(hits));
@@ -155,39 +155,35 @@ export class Approvals {
   }
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
-  takeRest(now: number, { hits = 1, list }: Terms): void {
+  takeRest(now: number, { hits = 1, list }: RequestTerms): void {
     for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
   }
 
   /** Whether one takes more than the maximum of a limit that counts it. */
-  exceed({ hits = 1, list }: Terms): boolean {
+  exceed({ hits = 1, list }: RequestTerms): boolean {
     return this.limitsOf(list).some((limit) => limit.isBelow(hits));
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
-  add(now: number, id: string, terms: Terms): boolean {
+  add(now: number, id: string, terms: RequestTerms): boolean {
     const { holdMillis } = terms;
     if (holdMillis === undefined) return this.#take(id, terms, false);
-    return this.#addHeld(now, id, terms, holdMillis, 'claimed');
+    return this.#addHeld(now, id, terms, holdMillis, 'held');
   }
 
   /**
    * Approves a waiter if it fits. Without memory for its id it keeps waiting, as in a full window.
-   * @param keepMillis how long the approval is kept until its caller has got it; undefined: its caller gets it at once
+   * With `keepMillis` the approval is kept as long until its caller has got it. Otherwise its caller gets it at once.
    * @returns undefined if it is approved, and otherwise the waiters that it stops
    */
-  addWaiter(
-    now: number,
-    id: string,
-    terms: Terms,
-    keepMillis: number | undefined,
-  ): Stopped | undefined {
-    const stopped = this.stoppedBy(terms);
+  addWaiter(now: number, waiter: LimitedRequest): Stopped | undefined {
+    const stopped = this.stoppedBy(waiter);
     if (stopped) return stopped;
+    const { requestId, keepMillis } = waiter;
     const isAdded =
       keepMillis === undefined
-        ? this.add(now, id, terms)
-        : this.#addHeld(now, id, terms, keepMillis, unclaimed(terms));
+        ? this.add(now, requestId, waiter)
+        : this.#addHeld(now, requestId, waiter, keepMillis, 'unclaimed');
     return isAdded ? undefined : 'all';
   }
 
@@ -247,7 +243,7 @@ export class Approvals {
   millisToTurn(
     now: number,
     before: number,
-    { hits = 1, list }: Terms,
+    { hits = 1, list }: RequestTerms,
     { millis, change }: LaterLimits,
   ): number {
     const turns = this.limitsOf(list).map((limit) => {
@@ -363,7 +359,7 @@ export class Approvals {
     for (const limit of this.#limits) limit.clear();
   }
 
-  #take(id: string, { hits = 1, list }: Terms, held: boolean): boolean {
+  #take(id: string, { hits = 1, list }: RequestTerms, held: boolean): boolean {
     const limits = this.limitsOf(list);
     for (const [i, limit] of limits.entries()) {
       if (limit.take(id, hits, held)) continue;
@@ -373,10 +369,16 @@ export class Approvals {
     return true;
   }
 
-  #addHeld(now: number, id: string, terms: Terms, millis: number, claim: HoldClaim): boolean {
+  #addHeld(
+    now: number,
+    id: string,
+    terms: RequestTerms,
+    millis: number,
+    state: HeldState,
+  ): boolean {
     if (!this.#take(id, terms, true)) return false;
     this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, terms, millis, claim)) return true;
+    if (this.#holds.add(now, id, terms, millis, state)) return true;
     for (const limit of this.#limits) limit.giveBack(id, true);
     return false;
   }
@@ -409,8 +411,4 @@ export class Approvals {
 /** Until when anything may count that was approved by now; -Infinity for nothing. */
 function countsUntil(limits: readonly CountedLimit[]): number {
   return Math.max(...limits.filter(({ used }) => used > 0).map((limit) => limit.countsUntil));
-}
-
-function unclaimed(terms: Terms): HoldClaim {
-  return isHeld(terms) ? 'unclaimed held' : 'unclaimed plain';
 }

@@ -1,12 +1,12 @@
+import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { DecisionAtOnce } from './instance-decision.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import type { Terms } from './terms.js';
 
 /** Returns what becomes of a check that does not wait. */
 export function decideAtOnce(
   now: number,
-  terms: Terms,
+  terms: RequestTerms,
   approvals: Approvals,
   queue: WaitingQueue,
   isPaused: boolean,

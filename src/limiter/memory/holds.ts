@@ -1,41 +1,43 @@
 import type { HeldApproval } from '../holdings.js';
 import { countsList, type Limit } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
-import { type Held, HeldByLane } from './held-by-lane.js';
+import {
+  isHeld,
+  LABELS,
+  labelsOf,
+  type RequestState,
+  type RequestTerms,
+  termsOf,
+} from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
-import type { Terms } from './terms.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;
-/** What it takes besides if it has a holder, at most: a text of 64 bytes. */
-const BYTES_PER_HOLDER = 100;
+/** What it takes besides if it has labels, at most: a text of 64 bytes. */
+const BYTES_PER_LABELS = 100;
 const NOTHING: Held = { hits: 0, size: 0 };
 /** How many moments of holds that were released or renewed may be left, besides one for each hold. */
 const MOST_OUTDATED = 100;
 
+/** The state of an approval that is held. An unclaimed one is kept for its caller, and will be as its caller has asked. */
+export type HeldState = Extract<RequestState, 'held' | 'unclaimed'>;
+
 interface Hold {
-  readonly hits: number;
+  readonly state: HeldState;
+  /** With the hits that it has now. */
+  readonly request: RequestTerms;
   /** Its length. */
   readonly millis: number;
-  readonly lapsesAt: number;
-  readonly holding: Holding | undefined;
-  /** Of its check. */
-  readonly list: QueueList | undefined;
-  readonly claim: HoldClaim;
-}
-
-/** The holder of an approval that its check has named, and since when it holds. */
-interface Holding {
-  readonly holder: string;
   readonly since: number;
+  readonly lapsesAt: number;
 }
 
-/**
- * Whether the caller has got the approval. An unclaimed one is kept for the caller, and its hold ends (`plain`) or another
- * begins (`held`) when it is claimed. One that will be plain does not count in the most holds.
- */
-export type HoldClaim = 'claimed' | 'unclaimed plain' | 'unclaimed held';
+/** Held approvals: their hits, and how many they are. */
+export interface Held {
+  readonly hits: number;
+  readonly size: number;
+}
 
 /** The changes of a hold. An undefined one changes nothing. */
 interface HoldChanges {
@@ -51,8 +53,8 @@ export class Holds {
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
   readonly #order = new Moments();
   #hits = 0;
-  /** Undefined until there is a hold in a lane. */
-  #byLane: HeldByLane | undefined;
+  /** What is held in each lane. Undefined until there is a hold in one. */
+  #ofLanes: Map<string, Held> | undefined;
   #unclaimed = 0;
   #unclaimedPlain = 0;
   #firstLapse = Infinity;
@@ -76,7 +78,10 @@ export class Holds {
 
   /** The held approvals that a limit counts. @param lanes of the limit */
   countedIn(lanes: Limit['lanes']): Held {
-    return lanes ? (this.#byLane?.of(lanes) ?? NOTHING) : this;
+    if (!lanes) return this;
+    return lanes
+      .map((lane) => this.#ofLanes?.get(lane) ?? NOTHING)
+      .reduce((sum, { hits, size }) => ({ hits: sum.hits + hits, size: sum.size + size }), NOTHING);
   }
 
   /** How many are unclaimed, and will be held no more once they are claimed. */
@@ -111,16 +116,9 @@ export class Holds {
    * @param millis how long
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(
-    now: number,
-    id: string,
-    { hits = 1, holder, list }: Terms,
-    millis: number,
-    claim: HoldClaim,
-  ): boolean {
+  add(now: number, id: string, request: RequestTerms, millis: number, state: HeldState): boolean {
     if (this.#holds.has(id)) return true;
-    const holding = holder === undefined ? undefined : { holder: copyOf(holder), since: now };
-    const hold = { hits, millis, lapsesAt: now + millis, holding, list, claim };
+    const hold = { state, request: termsOf(request), millis, since: now, lapsesAt: now + millis };
     if (!this.budget.take(bytesOf(hold))) return false;
     this.#put(id, hold);
     return true;
@@ -128,21 +126,20 @@ export class Holds {
 
   /** The holds that have not lapsed. */
   *held(now: number): Iterable<HeldApproval> {
-    for (const [requestId, { hits, lapsesAt, holding }] of this.#holds) {
+    for (const [requestId, { request, since, lapsesAt }] of this.#holds) {
       if (lapsesAt <= now) continue;
       yield {
         requestId,
-        holder: holding?.holder,
-        heldMillis: holding && now - holding.since,
+        ...labelsOf(request),
+        heldMillis: hasLabel(request) ? now - since : undefined,
         lapseMillis: lapsesAt - now,
-        hits,
+        hits: hitsOf(request),
       };
     }
   }
 
   isUnclaimed(id: string): boolean {
-    const hold = this.#holds.get(id);
-    return hold !== undefined && hold.claim !== 'claimed';
+    return this.#holds.get(id)?.state === 'unclaimed';
   }
 
   /** The caller has got an unclaimed approval, which is held for this long from now on. */
@@ -150,7 +147,7 @@ export class Holds {
     const hold = this.#holds.get(id);
     if (!hold) return;
     this.#count(hold, -1);
-    this.#put(id, { ...hold, millis, lapsesAt: now + millis, claim: 'claimed' });
+    this.#put(id, { ...hold, state: 'held', millis, lapsesAt: now + millis });
   }
 
   /** Returns the ids of the unclaimed approvals that have lapsed since the last call. */
@@ -169,12 +166,13 @@ export class Holds {
 
   /** The hits of a hold; undefined if there is no such hold. */
   hitsOf(id: string): number | undefined {
-    return this.#holds.get(id)?.hits;
+    const hold = this.#holds.get(id);
+    return hold && hitsOf(hold.request);
   }
 
   /** The list of the check of a hold. */
   listOf(id: string): QueueList | undefined {
-    return this.#holds.get(id)?.list;
+    return this.#holds.get(id)?.request.list;
   }
 
   /** When a hold lapses; undefined if there is no such hold. */
@@ -189,13 +187,15 @@ export class Holds {
   renew(now: number, id: string, changes: HoldChanges): number | 'too_long' | undefined {
     const hold = this.#holds.get(id);
     if (!hold) return undefined;
-    const { hits = hold.hits, millis = hold.millis, maxMillis = Infinity } = changes;
+    const { hits, millis = hold.millis, maxMillis = Infinity } = changes;
     const isRenewed = millis <= maxMillis;
-    if (!isRenewed && changes.hits === undefined) return 'too_long';
-    const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
+    if (!isRenewed && hits === undefined) return 'too_long';
+    const request = hits === undefined ? hold.request : { ...hold.request, hits };
+    const renewed = isRenewed ? { millis, lapsesAt: now + millis } : undefined;
+    const changed = { ...hold, request, ...renewed };
     this.#count(hold, -1);
-    this.#put(id, { ...hold, hits, millis: isRenewed ? millis : hold.millis, lapsesAt });
-    return lapsesAt - now;
+    this.#put(id, changed);
+    return changed.lapsesAt - now;
   }
 
   /** Ends the holds that have lapsed. @returns when the last of these lapsed; undefined if there is none */
@@ -207,7 +207,7 @@ export class Holds {
       const hold = this.#holds.get(next.id);
       if (hold?.lapsesAt !== next.at) continue;
       this.#remove(next.id, hold);
-      if (hold.claim !== 'claimed') (this.#lapsedUnclaimed ??= []).push(next.id);
+      if (hold.state === 'unclaimed') (this.#lapsedUnclaimed ??= []).push(next.id);
       last = next.at;
     }
     this.#firstLapse = this.#firstOfOrder();
@@ -220,9 +220,10 @@ export class Holds {
     const lapsed = new Set<Hold>();
     this.#order.visitUntil(now, ({ id, at }) => {
       const hold = this.#holds.get(id);
-      if (hold?.lapsesAt !== at || lapsed.has(hold) || !countsList({ lanes }, hold.list)) return;
+      if (hold?.lapsesAt !== at || lapsed.has(hold)) return;
+      if (!countsList({ lanes }, hold.request.list)) return;
       lapsed.add(hold);
-      hits -= hold.hits;
+      hits -= hitsOf(hold.request);
       size -= 1;
     });
     return size === 0 ? undefined : { hits, size };
@@ -233,7 +234,7 @@ export class Holds {
     const ids = new Set<string>();
     this.#order.visitUntil(now, ({ id, at }) => {
       const hold = this.#holds.get(id);
-      if (hold?.lapsesAt === at && hold.claim !== 'claimed') ids.add(id);
+      if (hold?.lapsesAt === at && hold.state === 'unclaimed') ids.add(id);
     });
     return ids;
   }
@@ -264,13 +265,17 @@ export class Holds {
   }
 
   /** @param sign 1 if it is held from now on, -1 if it is not */
-  #count({ hits, list, claim }: Hold, sign: 1 | -1): void {
-    this.#hits += sign * hits;
-    if (claim !== 'claimed') this.#unclaimed += sign;
-    if (claim === 'unclaimed plain') this.#unclaimedPlain += sign;
+  #count({ state, request }: Hold, sign: 1 | -1): void {
+    const hits = sign * hitsOf(request);
+    this.#hits += hits;
+    if (state === 'unclaimed') this.#unclaimed += sign;
+    // It does not count in the most holds.
+    if (state === 'unclaimed' && !isHeld(request)) this.#unclaimedPlain += sign;
+    const { list } = request;
     if (list?.kind !== 'lane') return;
-    this.#byLane ??= new HeldByLane();
-    this.#byLane.add(list.name, sign * hits, sign);
+    this.#ofLanes ??= new Map();
+    const before = this.#ofLanes.get(list.name) ?? NOTHING;
+    this.#ofLanes.set(list.name, { hits: before.hits + hits, size: before.size + sign });
   }
 
   #remove(id: string, hold: Hold): void {
@@ -283,11 +288,14 @@ export class Holds {
   }
 }
 
-function bytesOf({ holding }: Hold): number {
-  return BYTES_PER_HOLD + (holding ? BYTES_PER_HOLDER : 0);
+function bytesOf({ request }: Hold): number {
+  return BYTES_PER_HOLD + (hasLabel(request) ? BYTES_PER_LABELS : 0);
 }
 
-/** A text that is a part of a URL keeps the whole URL in memory. */
-function copyOf(text: string): string {
-  return Buffer.from(text).toString();
+function hasLabel(request: RequestTerms): boolean {
+  return LABELS.some((name) => request[name] !== undefined);
+}
+
+function hitsOf({ hits = 1 }: RequestTerms): number {
+  return hits;
 }

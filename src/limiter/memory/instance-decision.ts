@@ -1,6 +1,7 @@
 import { claimOf } from '../claims.js';
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
 import type { Decision, Peek, Quota } from '../limiter.js';
+import type { OtherTerm } from '../request.js';
 
 /** What an instance makes of a check of a new request. */
 export type InstanceDecision =
@@ -38,9 +39,7 @@ export type RecordDecision =
   /** It can't wait, so that the place of the earlier check with its request id was withdrawn. */
   | 'wait_expired'
   | 'used'
-  | 'other_hits'
-  | 'other_hold'
-  | 'other_holder';
+  | OtherTerm;
 
 /**
  * Returns what the caller of a check that does not wait is told.
@@ -77,10 +76,7 @@ export function decisionOf(
       throw new UnavailableError('key_full');
     case 'store_full':
       throw new StoreFullError();
-    case 'used':
-    case 'other_hits':
-    case 'other_hold':
-    case 'other_holder':
+    default:
       throw new RequestIdConflictError(decision);
   }
 }

@@ -12,21 +12,19 @@ import type {
 } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
 import { rejectionOf } from '../rejected-report.js';
+import { type RequestTerms, termsOf } from '../request.js';
 import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
 import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
 import { detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
-import { type ClaimOutcome, knownOf, type KnownRequests } from './known-requests.js';
+import { type ClaimOutcome, KnownRequests } from './known-requests.js';
 import type { Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { microsOf } from './micros.js';
-import { FifoQueue } from './queue/fifo-queue.js';
-import { queueFor } from './queue/queue-for.js';
-import { arrivalOf } from './queue/tickets.js';
-import type { WaitingQueue } from './queue/waiting-queue.js';
+import { arrivalOf } from './queue/queued.js';
+import { WaitingQueue } from './queue/waiting-queue.js';
 import { type Overrides, RulesInForce } from './rules-in-force.js';
-import type { Terms } from './terms.js';
 import { Turns } from './turns.js';
 
 const NOBODY: readonly string[] = [];
@@ -67,8 +65,8 @@ export class Instance {
     this.#rules = new RulesInForce(policy);
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
     this.#expires = this.approvals.idleAt;
-    this.#queue = new FifoQueue(microsOf(now));
-    known?.continueWith(this.approvals, () => this.#queue);
+    this.#queue = new WaitingQueue(microsOf(now));
+    known?.continueWith(this.approvals, this.#queue);
     this.#known = known;
   }
 
@@ -116,7 +114,7 @@ export class Instance {
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
-    this.#known ??= knownOf(this.approvals, () => this.#queue, this.onUnclaimed);
+    this.#known ??= new KnownRequests(this.approvals, this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted);
     // It may have left the place of the head.
@@ -125,7 +123,7 @@ export class Instance {
   }
 
   /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */
-  peek(now: number, terms: Terms): InstancePeek {
+  peek(now: number, terms: RequestTerms): InstancePeek {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(now, terms, copy.approvals, copy.#queue, copy.isPaused);
@@ -173,23 +171,20 @@ export class Instance {
   }
 
   #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
-    const { hits = 1, holdMillis, holder, list } = request;
-    const terms = { hits, holdMillis, holder, list };
-    const decision = decideAtOnce(now, terms, this.approvals, this.#queue, this.isPaused);
+    const decision = decideAtOnce(now, request, this.approvals, this.#queue, this.isPaused);
     if (decision === 'approved') {
-      if (!this.approvals.add(now, requestId, terms)) return 'store_full';
-      this.#queue.approvedAtOnce(terms);
+      if (!this.approvals.add(now, requestId, request)) return 'store_full';
+      this.#queue.approvedAtOnce(request);
       return 'approved';
     }
     if (decision === 'too_many_hits' || !request.canWait) {
-      if (request.takesRest && decision !== 'paused') this.approvals.takeRest(now, terms);
+      if (request.takesRest && decision !== 'paused') this.approvals.takeRest(now, request);
       if (decision === 'denied' || decision === 'paused') this.#denied += 1;
       return decision;
     }
     const refusal = this.turns.refusalToWait(now, request);
     if (refusal) return refusal;
-    this.#queue = queueFor(terms.list, this.#queue);
-    this.#queue.join(now, { requestId, keepMillis: request.keepMillis, ...terms });
+    this.#queue.join(now, { ...termsOf(request), requestId });
     return 'waiting';
   }
 
@@ -256,10 +251,9 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     return this.#change(now, () => {
-      // Its caller does not know of an approval that was granted, and may not change it.
-      const amended = this.#known?.isGranted(requestId)
-        ? 'unknown'
-        : this.approvals.amend(now, requestId, amendment);
+      // Its caller does not know of an unclaimed approval, and may not change it.
+      const isUnclaimed = this.#known?.stateOf(requestId) === 'unclaimed';
+      const amended = isUnclaimed ? 'unknown' : this.approvals.amend(now, requestId, amendment);
       this.#known?.noteRenewal(now, requestId);
       return amended;
     });
@@ -395,12 +389,10 @@ export class Instance {
   #grant(now: number): readonly string[] {
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     this.approvals.beginServing();
-    const granted = this.#queue.takeNext((waiter) =>
-      this.approvals.addWaiter(now, waiter.requestId, waiter, waiter.keepMillis),
-    );
+    const granted = this.#queue.takeNext((waiter) => this.approvals.addWaiter(now, waiter));
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;
-    this.#known?.approve(now, granted);
+    this.#known?.approveAll(now, granted);
     // The limits that they count in may be newer than the last check.
     this.#expires = Math.max(this.#expires, this.approvals.idleAt);
     this.#servedAt = Math.floor(now);

@@ -1,9 +1,26 @@
 import type { CheckRequest } from '../limiter.js';
+import {
+  isHeld,
+  LABELS,
+  otherTerm,
+  type RequestState,
+  type RequestTerms,
+  STATES,
+  termsOf,
+} from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import { arrivalOf } from './queue/tickets.js';
+import type { MemoryBudget } from './memory-budget.js';
+import { Moments } from './moments.js';
+import { arrivalOf } from './queue/queued.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
-import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './request-records.js';
+
+/** What a record takes, measured. */
+const BYTES_PER_RECORD = 300;
+/** How long a record is remembered after its last change, in windows of its key: as long as an idle key is. */
+const REMEMBERED_WINDOWS = 3;
+/** How many moments of records that have changed since may be left, besides one for each record. */
+const MOST_OUTDATED = 100;
 
 /**
  * The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It may
@@ -11,28 +28,59 @@ import { REMEMBERED_WINDOWS, type RequestRecord, RequestRecords } from './reques
  */
 const NO_CHECK = 0;
 
+/** A request whose caller has chosen its id. */
+export interface RequestRecord {
+  /** What all its checks have to ask for. */
+  readonly request: RequestTerms;
+  /** The number of the claim of the check that it belongs to. */
+  readonly owner: number;
+  readonly state: RequestState;
+}
+
+interface Remembered extends RequestRecord {
+  owner: number;
+  state: RequestState;
+  /** When it changed last; in the future for an approval whose hold lapses then. */
+  changedAt: number;
+  /** When it is looked at, to be forgotten. Undefined while it waits. */
+  lookAt: number | undefined;
+}
+
 /**
  * The requests of a key whose callers have chosen their ids. All checks with an id are one request, which belongs to the
  * latest of them. The checks have numbers, as in their claims.
+ *
+ * A request is forgotten three windows after its last change, but never while it waits or its approval counts. An unclaimed one
+ * is forgotten when its hold lapses. Times are milliseconds of a clock.
  */
 export class KnownRequests {
-  /** @param queue returns the queue of the key, which may have another one later */
+  readonly #records = new Map<string, Remembered>();
+  /** Has a moment for each record that does not wait. */
+  readonly #order = new Moments();
+
+  /**
+   * @param approvals those of the key
+   * @param queue the queue of the key
+   * @param max the most requests that are remembered
+   * @param onUnclaimed called when an approval has lapsed that was kept for its caller
+   */
   constructor(
     private approvals: Approvals,
-    private queue: () => WaitingQueue,
-    private readonly records: RequestRecords,
+    private queue: WaitingQueue,
+    private readonly onUnclaimed: () => void = () => undefined,
+    private readonly max = REMEMBERED_WINDOWS * approvals.bounds.maxIdsPerKey,
+    private readonly budget: MemoryBudget = approvals.budget,
   ) {}
 
   /** Whether it has any. */
   get hasAny(): boolean {
-    return this.records.size > 0;
+    return this.#records.size > 0;
   }
 
   /** The key was removed while it was idle, and is created again with these approvals and this queue. */
-  continueWith(approvals: Approvals, queue: () => WaitingQueue): void {
+  continueWith(approvals: Approvals, queue: WaitingQueue): void {
     this.approvals = approvals;
     this.queue = queue;
-    this.records.continueWith(approvals);
   }
 
   /**
@@ -47,33 +95,66 @@ export class KnownRequests {
     number: number,
     decideNew: () => InstanceDecision,
   ): InstanceDecision | RecordDecision {
-    const record = this.records.find(id);
+    const record = this.#records.get(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.records.isFull) return 'key_full';
-    const { hits = 1, holdMillis, holder } = request;
-    if (!this.records.add(id, { hits, holdMillis, holder }, number)) return 'store_full';
+    if (this.#records.size >= this.max) return 'key_full';
+    if (!this.add(id, request, number)) return 'store_full';
     const decision = decideNew();
-    if (decision === 'approved') this.records.approve(now, id);
-    else if (decision !== 'waiting') this.records.remove(id);
+    if (decision === 'approved') this.approve(now, id);
+    else if (decision === 'waiting') this.become(now, id, 'waiting');
+    else this.#remove(id);
     return decision;
   }
 
-  /** The record of a request. @param counts whether the request is approved and counts */
+  /** The record of a request as `forget` would leave it. @param counts whether the request is approved and counts */
   recordAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
-    return this.records.findAt(now, id, counts);
+    const record = this.#records.get(id);
+    const isOver = record?.lookAt !== undefined && !counts && this.#endOf(record) <= now;
+    return isOver ? undefined : record;
+  }
+
+  /** The state of a request. @returns undefined if it is unknown */
+  stateOf(id: string): RequestState | undefined {
+    const record = this.#records.get(id);
+    const hasLapsed = record?.state === 'held' && this.approvals.holds?.hitsOf(id) === undefined;
+    return hasLapsed ? 'lapsed' : record?.state;
+  }
+
+  /**
+   * Adds a new request.
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
+  add(id: string, request: RequestTerms, owner: number): boolean {
+    if (!this.budget.take(BYTES_PER_RECORD)) return false;
+    const changedAt = -Infinity;
+    const lookAt = undefined;
+    this.#records.set(id, { request: termsOf(request), owner, state: 'new', changedAt, lookAt });
+    return true;
+  }
+
+  /** A request is approved, or its caller has got its approval. Does nothing for an id without a record. */
+  approve(now: number, id: string): void {
+    const record = this.#records.get(id);
+    if (record) this.become(now, id, isHeld(record.request) ? 'held' : 'approved');
   }
 
   /** These requests were approved from the queue. Some may have no record. */
-  approve(now: number, ids: readonly string[]): void {
+  approveAll(now: number, ids: readonly string[]): void {
     for (const id of ids) {
-      if (this.approvals.isUnclaimed(id)) this.records.grant(now, id);
-      else this.records.approve(now, id);
+      if (this.approvals.isUnclaimed(id)) this.become(now, id, 'unclaimed');
+      else this.approve(now, id);
     }
   }
 
-  /** Whether the request is approved, and its caller has not got the approval. */
-  isGranted(id: string): boolean {
-    return this.records.find(id)?.state === 'granted';
+  /** A request gets another state. Does nothing for an id without a record. */
+  become(now: number, id: string, state: RequestState): void {
+    const record = this.#records.get(id);
+    if (!record) return;
+    if (!STATES[record.state].next.includes(state)) {
+      throw new Error(`a request that was ${record.state} is ${state}`);
+    }
+    record.state = state;
+    if (state !== 'waiting') this.#noteChange(now, id, record);
   }
 
   /**
@@ -81,10 +162,10 @@ export class KnownRequests {
    * @returns `lapsed` also if the request belongs to another check
    */
   claim(now: number, id: string, number: number): ClaimOutcome {
-    const record = this.records.find(id);
-    if (record?.state !== 'granted' || record.owner !== number) return 'lapsed';
-    if (!this.approvals.claim(now, id, record)) return 'store_full';
-    this.records.approve(now, id);
+    const record = this.#records.get(id);
+    if (record?.state !== 'unclaimed' || record.owner !== number) return 'lapsed';
+    if (!this.approvals.claim(now, id, record.request)) return 'store_full';
+    this.approve(now, id);
     return 'claimed';
   }
 
@@ -100,85 +181,123 @@ export class KnownRequests {
     isUnused: boolean,
     number: number | undefined,
   ): boolean | undefined {
-    const record = this.records.find(id);
+    const record = this.#records.get(id);
     if (!record) return undefined;
     if (number !== undefined && number !== record.owner) return false;
     if (record.state === 'released') return false;
     if (record.state === 'waiting') return this.#withdraw(id);
-    const hasNobody = isUnused || record.state === 'granted';
+    const hasNobody = isUnused || record.state === 'unclaimed';
     const isReleased = this.approvals.release(now, id, hasNobody);
-    if (hasNobody) this.records.remove(id);
-    else if (isReleased) this.records.release(now, id);
+    if (hasNobody) this.#remove(id);
+    else if (isReleased) this.become(now, id, 'released');
     return isReleased;
   }
 
+  /** The hold of an approval may lapse at another time than before. Does nothing for an id without a record. */
   noteRenewal(now: number, id: string): void {
-    this.records.noteRenewal(now, id);
+    const record = this.#records.get(id);
+    if (record && hasApproval(record)) this.#noteChange(now, id, record);
   }
 
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
-    this.records.forget(now);
+    for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
+      this.#order.removeFirst();
+      const record = this.#records.get(next.id);
+      if (record?.lookAt !== next.at) continue;
+      const isUnclaimed = record.state === 'unclaimed';
+      // Among others, a report may have made the window longer.
+      if (!isUnclaimed && this.approvals.counts(now, next.id)) {
+        record.changedAt = Math.max(record.changedAt, now);
+      }
+      if (this.#endOf(record) > now) {
+        this.#lookLater(next.id, record);
+        continue;
+      }
+      this.#remove(next.id);
+      if (isUnclaimed) this.onUnclaimed();
+    }
   }
 
   #decideKnown(
     now: number,
     id: string,
-    record: RequestRecord,
-    request: CheckRequest,
+    record: Remembered,
+    check: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const { hits = 1, holdMillis, holder, canWait, noPlace = false } = request;
-    if (hits !== record.hits) return 'other_hits';
-    if (holdMillis !== record.holdMillis) return 'other_hold';
-    const isOver =
-      record.holdMillis !== undefined && this.approvals.holds?.hitsOf(id) === undefined;
-    if (record.state === 'released' || (record.state === 'approved' && isOver)) return 'used';
-    if (holder !== record.holder) return 'other_holder';
-    const isWaiting = record.state === 'waiting';
-    if (isWaiting && (!canWait || this.#waitIsOver(now, id, request))) {
+    const { canWait, noPlace = false, keepMillis } = check;
+    const other = otherTerm(['hits', 'holdMillis'], record.request, check);
+    if (other) return other;
+    const state = this.stateOf(id);
+    if (state === 'released' || state === 'lapsed') return 'used';
+    const otherLabel = otherTerm(LABELS, record.request, check);
+    if (otherLabel) return otherLabel;
+    const isWaiting = state === 'waiting';
+    if (isWaiting && (!canWait || this.#waitIsOver(now, id, check))) {
       this.#withdraw(id);
       return 'wait_expired';
     }
     if (isWaiting && noPlace) return 'no_place';
-    const isToldAgain = record.state === 'approved' && number !== record.owner;
-    this.records.giveTo(now, id, isToldAgain ? NO_CHECK : number);
-    if (record.state === 'granted') {
+    const isToldAgain = hasApproval(record) && number !== record.owner;
+    record.owner = isToldAgain ? NO_CHECK : number;
+    if (!isWaiting) this.#noteChange(now, id, record);
+    if (state === 'unclaimed') {
       return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';
     }
     if (!isWaiting) return 'approved';
-    const queued = this.queue().find(id);
-    if (queued) this.queue().replace({ ...queued, keepMillis: request.keepMillis });
+    const queued = this.queue.find(id);
+    if (queued) this.queue.replace({ ...queued, keepMillis });
     return 'takes_over';
   }
 
   /** Whether the longest wait of a request is over. With `keepMillis` it has begun when the request got its place. */
   #waitIsOver(now: number, id: string, { maxWaitMillis, keepMillis }: CheckRequest): boolean {
     if (maxWaitMillis === undefined) return false;
-    const queued = keepMillis === undefined ? undefined : this.queue().find(id);
+    const queued = keepMillis === undefined ? undefined : this.queue.find(id);
     return (queued ? arrivalOf(queued) : now) + maxWaitMillis <= now;
   }
 
   #withdraw(id: string): boolean {
-    this.records.remove(id);
-    return this.queue().remove(id);
+    this.#remove(id);
+    return this.queue.remove(id);
+  }
+
+  #remove(id: string): void {
+    if (!this.#records.delete(id)) return;
+    this.budget.giveBack(BYTES_PER_RECORD);
+    if (this.#records.size === 0) this.#order.clear();
+  }
+
+  #noteChange(now: number, id: string, record: Remembered): void {
+    record.changedAt = this.approvals.holds?.lapseOf(id) ?? now;
+    // If it is to be forgotten later than before, that is seen when it is looked at.
+    if (record.lookAt === undefined || this.#endOf(record) < record.lookAt) {
+      this.#lookLater(id, record);
+    }
+  }
+
+  #endOf({ state, changedAt }: Remembered): number {
+    return state === 'unclaimed'
+      ? changedAt
+      : changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
+  }
+
+  #lookLater(id: string, record: Remembered): void {
+    record.lookAt = this.#endOf(record);
+    this.#order.add({ id, at: record.lookAt });
+    if (this.#order.size <= MOST_OUTDATED + 2 * this.#records.size) return;
+    this.#order.clear();
+    for (const [each, { lookAt }] of this.#records) {
+      if (lookAt !== undefined) this.#order.add({ id: each, at: lookAt });
+    }
   }
 }
 
 /** What becomes of an approval that was kept for its caller. */
 export type ClaimOutcome = 'claimed' | 'lapsed' | 'store_full';
 
-/**
- * The requests of a key that has none yet.
- * @param onUnclaimed called when an approval has lapsed that was kept for its caller
- */
-export function knownOf(
-  approvals: Approvals,
-  queue: () => WaitingQueue,
-  onUnclaimed: () => void,
-): KnownRequests {
-  const { bounds, budget } = approvals;
-  const most = REMEMBERED_WINDOWS * bounds.maxIdsPerKey;
-  const records = new RequestRecords(approvals, most, budget, onUnclaimed);
-  return new KnownRequests(approvals, queue, records);
+/** Whether the caller of a request has got an approval that it has not released. */
+function hasApproval({ state }: RequestRecord): boolean {
+  return state === 'approved' || state === 'held';
 }

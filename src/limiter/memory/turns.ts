@@ -1,13 +1,13 @@
 import type { CheckRequest } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
+import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import { LEAST_BETWEEN_SETTLES, millisUntil, roomFor } from './limits/room-at.js';
-import type { Waiting } from './queue/queued.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
 
 /** One hit, which the limits have no room for that count all lists. */
-const ANYBODY: readonly Waiting[] = [{}];
+const ANYBODY: readonly RequestTerms[] = [{}];
 
 /** When those who wait for a key have their turns, as of its last operation. */
 export class Turns {
@@ -39,14 +39,18 @@ export class Turns {
    * The least time until the turn of a check, if nobody left the queue and nothing was released before.
    * @param before how many wait before it in its list, each for one hit at least; by default all
    */
-  millisToTurn(now: number, waiting: Waiting, before = this.queue.countIn(waiting.list)): number {
+  millisToTurn(
+    now: number,
+    waiting: RequestTerms,
+    before = this.queue.countIn(waiting.list),
+  ): number {
     const later = this.rules.later(this.approvals.window);
     const turn = this.approvals.millisToTurn(now, before, waiting, later);
     return Math.max(millisUntil(this.#leastRoomAt(waiting), now), turn);
   }
 
   /** The same, but with a maximum of 0, for which no turn ever comes, the time until the limits may have room. */
-  finiteMillisToTurn(now: number, waiting: Waiting, before?: number): number {
+  finiteMillisToTurn(now: number, waiting: RequestTerms, before?: number): number {
     const turn = this.millisToTurn(now, waiting, before);
     return turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
   }
@@ -80,20 +84,20 @@ export class Turns {
   }
 
   /** Before this time no check of a list has room: those who wait in other lists may need more than it. */
-  #leastRoomAt(waiting: Waiting): number {
+  #leastRoomAt(waiting: RequestTerms): number {
     const { exactRoomAt } = this;
     const { hits, list } = waiting;
     return list ? Math.min(exactRoomAt, this.#roomFor({ hits, list })) : exactRoomAt;
   }
 
-  #roomFor({ hits = 1, holdMillis, list }: Waiting): number {
+  #roomFor({ hits = 1, holdMillis, list }: RequestTerms): number {
     const { holds } = this.approvals;
     const holdAt = holdMillis !== undefined && holds?.isFull ? holds.firstLapse : Infinity;
     return roomFor(this.approvals.limitsOf(list), hits, holdAt, this.pausedUntil);
   }
 
   /** The heads that would be next, if only what they need keeps them waiting. */
-  get #stopped(): readonly Waiting[] {
+  get #stopped(): readonly RequestTerms[] {
     const { approvals, queue, pausedUntil } = this;
     if (pausedUntil > -Infinity || !approvals.fit({ hits: 1 })) return ANYBODY;
     const heads = queue.stoppedHeads((head) => approvals.stoppedBy(head) ?? 'all');

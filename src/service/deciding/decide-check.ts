@@ -43,12 +43,8 @@ export interface Decided {
   readonly policy: KeyPolicy;
   /** The limit that has denied the check, if its key has several. */
   readonly limit?: NamedLimit | undefined;
-  /** Those of the check, if it says how many. */
-  readonly hits?: number | undefined;
-  /** The id of the request, if its caller has chosen it. */
-  readonly requestId?: string | undefined;
-  /** Whether its caller may come back for the approval of the request, since the check has kept a place for it. */
-  readonly isKept: boolean;
+  /** As its caller has asked for it. */
+  readonly check: AskedCheck;
 }
 
 /**
@@ -115,16 +111,9 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     decision.then((made) => {
       let decided: Decided;
       try {
-        const { hits, requestId } = check;
         const decision = withCountedLimits(made, request.list);
-        decided = {
-          decision,
-          policy,
-          limit: denyingLimit(decision, policy, hits),
-          hits,
-          requestId,
-          isKept: check.keepMillis !== undefined,
-        };
+        const limit = denyingLimit(decision, policy, check.hits);
+        decided = { decision, policy, limit, check };
         record(decided, request, context);
       } catch (error) {
         fail(error);

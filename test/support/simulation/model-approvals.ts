@@ -75,7 +75,8 @@ function restoreHolds(
   const hold = (id: string, now: number, hits: number, millis: number, list?: QueueList): void => {
     const record = known.get(idOf(id));
     if (record?.is === 'granted') {
-      approvals.addWaiter(now, id, { hits, holdMillis: record.holdMillis, list }, millis);
+      const { holdMillis } = record;
+      approvals.addWaiter(now, { requestId: id, hits, holdMillis, list, keepMillis: millis });
     } else {
       approvals.add(now, id, { hits, holdMillis: millis, list });
     }

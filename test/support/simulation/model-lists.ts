@@ -86,7 +86,7 @@ function join(
   hits: number,
 ): void {
   const weightless: QueueList | undefined = list?.kind === 'group' ? { ...list, weight: 1 } : list;
-  queue.join(0, { requestId, hits, list: weightless, keepMillis: undefined });
+  queue.join(0, { requestId, hits, list: weightless });
 }
 
 /** The tag of a group with this first waiter, which may have been put back. */

@@ -7,13 +7,12 @@ import type {
   InstanceDecision,
   RecordDecision,
 } from '../../../src/limiter/memory/instance-decision.js';
-import type { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
+import { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
 import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
+import type { RequestState } from '../../../src/limiter/request.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
-import { FifoQueue } from '../../../src/limiter/memory/queue/fifo-queue.js';
-import { type RequestRecord, RequestRecords } from '../../../src/limiter/memory/request-records.js';
 import { idOf, numberOf, uuidOf } from './model-ids.js';
 import { restoreApprovals } from './model-approvals.js';
 import { restoreLimits } from './model-limits.js';
@@ -42,11 +41,25 @@ export type ModelWaiter = Pick<
   'hits' | 'holdMillis' | 'keepMillis' | 'owner' | 'list' | 'ticket'
 >;
 
+/** What the model knows of a request whose caller has chosen the id, with the state as Redis names it. */
+export interface ModelRecord extends Pick<StoredRequest, 'hits' | 'holdMillis'> {
+  readonly state: StoredRequest['is'];
+  readonly holder: string | undefined;
+  readonly owner: number;
+}
+
+const STORED_STATES: Partial<Record<RequestState, StoredRequest['is']>> = {
+  waiting: 'waiting',
+  unclaimed: 'granted',
+  approved: 'approved',
+  held: 'approved',
+};
+
 /** Requests of a key, whose queue can be looked at. */
 class RequestsOfModel extends KnownRequests {
-  queueOfKey: () => WaitingQueue = () => new FifoQueue(0);
+  queueOfKey = new WaitingQueue(0);
 
-  override continueWith(approvals: Approvals, queue: () => WaitingQueue): void {
+  override continueWith(approvals: Approvals, queue: WaitingQueue): void {
     this.queueOfKey = queue;
     super.continueWith(approvals, queue);
   }
@@ -58,7 +71,6 @@ export class Model {
   readonly granted: string[] = [];
   readonly #policy: { current: KeyLimits };
   readonly #instance: Instance;
-  readonly #records: RequestRecords;
   readonly #requests: RequestsOfModel;
   #rules: KeyLimits;
 
@@ -71,16 +83,21 @@ export class Model {
     };
     const budget = new MemoryBudget(Infinity);
     const approvals = new Approvals(start, rules.limits, UNBOUNDED, budget);
-    this.#records = new RequestRecords(approvals, Infinity, budget);
+    this.#requests = new RequestsOfModel(
+      approvals,
+      new WaitingQueue(0),
+      undefined,
+      Infinity,
+      budget,
+    );
+    const requests = this.#requests;
     for (const [id, { is, hits, holdMillis, owner }] of known) {
       if (is === 'waiting' || is === 'granted') continue;
-      this.#records.add(uuidOf(id), { hits, holdMillis, holder: undefined }, numberOf(owner));
+      requests.add(uuidOf(id), { hits, holdMillis }, numberOf(owner));
       // Redis says how long they are remembered.
-      this.#records.approve(FOREVER, uuidOf(id));
-      if (is === 'released') this.#records.release(FOREVER, uuidOf(id));
+      requests.approve(FOREVER, uuidOf(id));
+      if (is === 'released') requests.become(FOREVER, uuidOf(id), 'released');
     }
-    this.#requests = new RequestsOfModel(approvals, () => new FifoQueue(0), this.#records);
-    const requests = this.#requests;
     this.#instance = new Instance(KEY, start, this.#policy, UNBOUNDED, budget, onGrant, requests);
   }
 
@@ -140,7 +157,7 @@ export class Model {
   }
 
   get queue(): WaitingQueue {
-    return this.#requests.queueOfKey();
+    return this.#requests.queueOfKey;
   }
 
   /** Everything that can be asked of an instance. */
@@ -163,11 +180,12 @@ export class Model {
   }
 
   /** What it knows of a request whose caller has chosen the id. */
-  recordOf(id: string): RequestRecord | undefined {
-    const record = this.#records.find(uuidOf(id));
+  recordOf(id: string): ModelRecord | undefined {
+    const record = this.#requests.recordAt(LONG_AGO, uuidOf(id), true);
     if (!record) return undefined;
-    const { state, hits, holdMillis, holder, owner } = record;
-    return { state, hits, holdMillis, holder, owner };
+    const { state, owner, request } = record;
+    const { hits = 1, holdMillis, holder } = request;
+    return { state: STORED_STATES[state] ?? 'released', hits, holdMillis, holder, owner };
   }
 
   release(now: number, id: string, isUnused: boolean): boolean {
@@ -244,8 +262,9 @@ export class Model {
   #grant(known: ReadonlyMap<string, StoredRequest>): void {
     for (const [id, { is, hits, holdMillis, owner }] of known) {
       if (is !== 'granted') continue;
-      this.#records.add(uuidOf(id), { hits, holdMillis, holder: undefined }, numberOf(owner));
-      this.#records.grant(LONG_AGO, uuidOf(id));
+      this.#requests.add(uuidOf(id), { hits, holdMillis }, numberOf(owner));
+      this.#requests.become(LONG_AGO, uuidOf(id), 'waiting');
+      this.#requests.become(LONG_AGO, uuidOf(id), 'unclaimed');
     }
   }
 

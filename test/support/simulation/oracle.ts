@@ -11,7 +11,6 @@ import {
 import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
-import type { RequestRecord } from '../../../src/limiter/memory/request-records.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
 import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -21,7 +20,7 @@ import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-co
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
 import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
-import { Model, type ModelWaiter, rulesInForce } from './model.js';
+import { Model, type ModelRecord, type ModelWaiter, rulesInForce } from './model.js';
 import { listsOf, storedLists } from './model-lists.js';
 import { numberOf } from './model-ids.js';
 import { laterChecks, newestChecks, withLaterOwners } from './later-checks.js';
@@ -607,7 +606,7 @@ function ticketIn(reply: unknown): number | undefined {
 }
 
 /** As the embedded limiter tells it. */
-function ownedBy(request: StoredRequest | undefined): RequestRecord | undefined {
+function ownedBy(request: StoredRequest | undefined): ModelRecord | undefined {
   if (!request) return undefined;
   const { is, hits, holdMillis, owner } = request;
   return { state: is, hits, holdMillis, holder: undefined, owner: numberOf(owner) };

@@ -67,7 +67,7 @@ class CheckCall extends BulkCall<CheckParts> {
     this.log.debug({ approvals: Object.keys(this.#claims).length }, 'approvals given back');
   }
 
-  #setResult({ decision, policy, limit, hits, requestId }: Decided, index: number): void {
+  #setResult({ decision, policy, limit, check }: Decided, index: number): void {
     if (!isVerdict(decision)) throw new Error('a check that may not wait has waited');
     const { outagePolicy } = decision;
     const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
@@ -79,12 +79,12 @@ class CheckCall extends BulkCall<CheckParts> {
     } else if (policy.isShadow) {
       this.noteError('RATE_LIMIT_EXCEEDED');
       // Nothing counts this approval, so that a release of it is a 404.
-      const start = `{"status":200,"request_id":"${requestId ?? randomUUID()}"`;
+      const start = `{"status":200,"request_id":"${check.requestId ?? randomUUID()}"`;
       this.results[index] = `${start}${byPolicy},"shadow":"denied"}`;
     } else {
       this.noteError('RATE_LIMIT_EXCEEDED');
       const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
-      const seconds = retryAfterSeconds(millisToRetry(decision, limit, hits));
+      const seconds = retryAfterSeconds(millisToRetry(decision, limit, check.hits));
       const start = `{"status":${DENIED_STATUS},"error":"${message}","code":"RATE_LIMIT_EXCEEDED","retryAfter":${seconds}`;
       const byLimit = limit ? `,"limit":"${limit.name}"` : '';
       this.results[index] = `${start}${byLimit}${byPolicy}}`;

@@ -8,7 +8,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { Held } from '../held-by-lane.js';
+import type { Held } from '../holds.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';

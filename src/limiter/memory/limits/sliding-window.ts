@@ -5,7 +5,7 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { Held } from '../held-by-lane.js';
+import type { Held } from '../holds.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';

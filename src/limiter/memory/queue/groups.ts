@@ -1,8 +1,9 @@
 import { DEFAULT_WEIGHT } from '../../queue-order.js';
+import type { RequestTerms } from '../../request.js';
 import { Heap } from '../heap.js';
 import { ListsOfKind } from './lists-of-kind.js';
 import { WaitingList } from './waiting-list.js';
-import type { Ordered, Queued, Waiting } from './queued.js';
+import type { Ordered, Queued } from './queued.js';
 
 /** The list of a group. */
 class Group extends WaitingList {
@@ -44,7 +45,7 @@ export class Groups extends ListsOfKind<Group> {
     return !first || this.#virtualTime + shareOf(newcomer) < first.tag;
   }
 
-  override approvedAtOnce(check: Waiting): void {
+  override approvedAtOnce(check: RequestTerms): void {
     this.#virtualTime += shareOf(check);
   }
 
@@ -94,7 +95,7 @@ function isBefore(one: Group, other: Group): boolean {
 }
 
 /** What the approval of a waiter adds to the tag of its group. */
-function shareOf(waiter: Waiting | undefined): number {
+function shareOf(waiter: RequestTerms | undefined): number {
   const { hits = 1, list } = waiter ?? {};
   return hits / (list?.kind === 'group' ? list.weight : DEFAULT_WEIGHT);
 }

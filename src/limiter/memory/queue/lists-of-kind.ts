@@ -1,6 +1,7 @@
 import type { QueueListState } from '../../queue-order.js';
+import type { RequestTerms } from '../../request.js';
 import { type Entry, WaitingList } from './waiting-list.js';
-import type { Ordered, Queued, Stopped, Waiting } from './queued.js';
+import type { Ordered, Queued, Stopped } from './queued.js';
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
@@ -37,7 +38,7 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
   }
 
   /** A check of this kind was approved at once, as if it had joined and had its turn. */
-  approvedAtOnce(_check: Waiting): void {
+  approvedAtOnce(_check: RequestTerms): void {
     // As in `begun`.
   }
 

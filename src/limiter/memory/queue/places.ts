@@ -1,7 +1,6 @@
 import type { InstanceDetail } from '../../limiter.js';
 import { MOST_LISTS_SHOWN } from '../../queue-order.js';
-import { arrivalOf } from './tickets.js';
-import type { Queued } from './queued.js';
+import { arrivalOf, type Queued } from './queued.js';
 import type { WaitingQueue } from './waiting-queue.js';
 
 /**

@@ -6,7 +6,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { keyLimits } from '../../../support/limits.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
-import { FifoQueue } from '../../../../src/limiter/memory/queue/fifo-queue.js';
+import { WaitingQueue } from '../../../../src/limiter/memory/queue/waiting-queue.js';
 import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
 
 describe('the embedded limiter', () => {
@@ -419,10 +419,10 @@ describe('kept places of the embedded limiter', () => {
   });
 
   test('a position is exact up to 1000, and at least as great behind that', () => {
-    const queue = new FifoQueue(0);
+    const queue = new WaitingQueue(0);
     const idOf = (number: number): string => `id ${number}`;
     for (let number = 1; number <= 2000; number += 1) {
-      queue.join(0, { requestId: idOf(number), keepMillis: undefined });
+      queue.join(0, { requestId: idOf(number) });
     }
     for (let number = 1; number <= 500; number += 1) queue.remove(idOf(2 * number));
     expect([1, 999, 1499].map((number) => queue.positionOf(idOf(number)))).toEqual([1, 500, 999]);
