@@ -26,7 +26,7 @@ local CLAIMED, NOT_CLAIMED = '1', '0'
 
 -- `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
 local function confirm_one(keys, state, call, request, owner)
-  if not request or request.owner ~= owner then
+  if not request or request.owner ~= owner or holds.is_lost(keys, request) then
     return NOT_CLAIMED
   elseif state and request.state == requests.UNCLAIMED then
     holds.claim(keys, state, call, request, owner)

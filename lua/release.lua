@@ -27,7 +27,7 @@ local function release(keys, state, call, id, is_unused)
   if released > 0 then
     past_requests.remember(keys, state, call, { id })
   end
-  if is_unclaimed then
+  if is_unclaimed and released > 0 then
     known_requests.end_wait(state, request, 'withdrawn')
   elseif request and request.owner and is_unused then
     requests.forget(keys, { id })

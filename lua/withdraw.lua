@@ -40,10 +40,11 @@ end
 -- Returns the requests among these that wait, and the ids of the others, which may be approved. `found`: all requests, by the
 -- ids. `named`: gets the ids that callers have chosen.
 local function sort_out(ids, owners, found, named)
-  local waiting, others = {}, {}
+  local waiting, others, seen = {}, {}, {}
   for i, id in ipairs(ids) do
     local request = found[id]
-    if may_withdraw(request, owners[i]) then
+    if not seen[id] and may_withdraw(request, owners[i]) then
+      seen[id] = true
       if request and request.state == requests.WAITING then
         waiting[#waiting + 1] = request
       else

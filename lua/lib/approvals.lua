@@ -64,10 +64,7 @@ function approvals.release(keys, state, call, ids, is_unused, found)
     local released = 0
     for _, id in ipairs(ids) do
       local request = found[id]
-      local was_held = request ~= nil and requests.counts_as_held(request)
-      if was_held then
-        holds.release(keys, state, request)
-      end
+      local was_held = request ~= nil and requests.counts_as_held(request) and holds.release(keys, state, request)
       local had_any = key_limits.give_back(keys, state, id, was_held, is_unused)
       released = released + ((was_held or had_any) and 1 or 0)
     end

@@ -155,9 +155,16 @@ end
 
 local NOTHING = { hits = 0, ids = 0, by_lane = {}, first = 0 }
 
--- An approval counts as held no longer. What becomes of its record is up to the caller.
+-- Whether somebody has removed the time when an approval lapses: nothing counts it then.
+function holds.is_lost(keys, request)
+  return requests.counts_as_held(request) and not redis.call('ZSCORE', lapses_name(keys), request.requestId)
+end
+
+-- An approval counts as held no longer. What becomes of its record is up to the caller. Returns whether it did.
 local function stop(keys, state, request)
-  redis.call('ZREM', lapses_name(keys), request.requestId)
+  if redis.call('ZREM', lapses_name(keys), request.requestId) == 0 then
+    return false
+  end
   if request.state == requests.UNCLAIMED then
     count_unclaimed(state, request, -1)
   end
@@ -167,12 +174,13 @@ local function stop(keys, state, request)
     change_held(state, -holds.hits_of(request), -1, lane_of(request))
     more.changed(state)
   end
+  return true
 end
 
--- Releases an approval that counts as held. It is forgotten.
+-- Releases an approval that counts as held. It is forgotten. Returns whether it counted.
 function holds.release(keys, state, request)
-  stop(keys, state, request)
   requests.forget(keys, { request.requestId })
+  return stop(keys, state, request)
 end
 
 -- A check claims an unclaimed approval. It has counted as a held one, so that nothing exceeds a maximum. `owner`: of the check.

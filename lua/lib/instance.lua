@@ -74,7 +74,7 @@ local function remove_idle(keys, state, call)
   queue.drop(keys, state, queue.read(keys, state, call))
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
-    requests.remove_all(keys)
+    requests.remove_all(keys, state)
     return
   end
   -- After the clock has gone back, there must be no approvals without ids or holds, and no pause that is over. And a

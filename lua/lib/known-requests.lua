@@ -72,6 +72,16 @@ local function was_taken_over(call, check, request)
   return call.is_sent_again and requests.is_undecided(request) and request.owner ~= check.owner
 end
 
+-- The request with an id, as far as there is a record, and the other names in Redis agree with it.
+local function find(keys, state, call, id)
+  local request = requests.find(keys, state, id)
+  if not request or holds.is_lost(keys, request) then
+    return nil
+  end
+  local has_no_place = request.state == requests.WAITING and queue.read(keys, state, call).places == 0
+  return not has_no_place and request or nil
+end
+
 -- The request of an approval whose record somebody has removed; nil if there is none.
 local function find_without_record(keys, check)
   if redis.call('SMISMEMBER', keys.requests, check.requestId)[1] == 1 then
@@ -85,7 +95,7 @@ end
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, holder,
 -- keepMillis, owner, maxWaitMillis, can_wait and has_no_place. It gets `place`, the request whose place it has.
 function known_requests.answer(keys, state, call, check)
-  local request = requests.find(keys, state, check.requestId) or find_without_record(keys, check)
+  local request = find(keys, state, call, check.requestId) or find_without_record(keys, check)
   if not request then
     return nil
   elseif was_taken_over(call, check, request) then

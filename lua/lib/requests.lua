@@ -147,6 +147,15 @@ function requests.forget(keys, ids)
   chunks.call('HDEL', keys.records, ids)
 end
 
+-- Forgets all waiters.
+function requests.forget_waiting(keys)
+  local all, gone = weight.add(redis.call('HGETALL', keys.records), 2), {}
+  for i = 1, #all, 2 do
+    gone[#gone + 1] = parse(all[i], all[i + 1]).state == requests.WAITING and all[i] or nil
+  end
+  requests.forget(keys, gone)
+end
+
 local function ends_name(keys)
   return keys.state .. ':ends'
 end
@@ -186,6 +195,11 @@ function requests.remember(keys, state, call, request, as)
   bound(keys, call)
 end
 
+local function set_named(keys, state)
+  local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
+  more.set(state, 'named', tonumber(last or 0))
+end
+
 -- Forgets what has been remembered for long enough. `counts(id)`: whether an approval counts; then it is remembered for longer.
 function requests.forget_ended(keys, state, call, counts)
   if state.named == 0 then
@@ -204,9 +218,7 @@ function requests.forget_ended(keys, state, call, counts)
     end
   end
   requests.forget(keys, gone)
-  if call.now_ms >= state.named then
-    more.set(state, 'named', 0)
-  end
+  set_named(keys, state)
 end
 
 -- The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It
@@ -222,15 +234,14 @@ end
 
 -- Looks whether any are remembered from a state that Redis has lost.
 function requests.find_leftovers(keys, state)
-  local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
-  if last then
-    more.set(state, 'named', tonumber(last))
-  end
+  set_named(keys, state)
 end
 
 -- The key is removed, and nothing of it is remembered.
-function requests.remove_all(keys)
-  redis.call('UNLINK', keys.records, ends_name(keys))
+function requests.remove_all(keys, state)
+  if state.named > 0 then
+    redis.call('UNLINK', keys.records, ends_name(keys))
+  end
 end
 
 -- Sets when the records expire. `has_any`: whether anybody waits or holds an approval.

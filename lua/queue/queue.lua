@@ -45,23 +45,12 @@ local function all_waiters(keys, state)
   return entries.read(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
 end
 
--- Forgets those who are left in the queue.
-local function forget_all(keys, state)
-  if stored.has_holds(state) or state.named > 0 then
-    local ids = {}
-    for _, waiter in ipairs(all_waiters(keys, state)) do
-      ids[#ids + 1] = waiter.is_waiting and waiter.requestId or nil
-    end
-    requests.forget(keys, ids)
-  else
-    redis.call('UNLINK', keys.records)
-  end
-end
-
 -- Nobody who is left in the queue counts.
 function queue.drop(keys, state, tally)
-  if tally.places > 0 then
-    forget_all(keys, state)
+  if stored.has_holds(state) or state.named > 0 then
+    requests.forget_waiting(keys)
+  else
+    redis.call('UNLINK', keys.records)
   end
   redis.call('UNLINK', keys.queue, keys.replicas)
   lists.drop(keys, state)
@@ -268,7 +257,8 @@ function queue.without_place(keys, state, waiters)
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = fifo_list.first_ticket(keys) or ''
   end
-  local found = requests.find_all(keys, state, ids)
+  -- Without the other names of the queue, a record is no place.
+  local found = state.tally.places > 0 and requests.find_all(keys, state, ids) or {}
   for _, waiter in ipairs(waiters) do
     local place = found[waiter.requestId]
     waiter.has_place = place ~= nil and place.state == requests.WAITING

@@ -142,15 +142,7 @@ const NOT_THERE = -2;
 
 /** What Redis has under a name of its own for a key. */
 export type NameInRedis =
-  | 'state'
-  | 'requests'
-  | 'queue'
-  | 'waiting'
-  | 'replicas'
-  | 'holds'
-  | 'holdsByLapse'
-  | 'holders'
-  | 'holdersWaiting';
+  'state' | 'requests' | 'queue' | 'records' | 'replicas' | 'lapses' | 'ends';
 
 /** Checks of one key as the scripts take them. */
 export function checkBatchOf(
@@ -344,7 +336,7 @@ export class ScriptHarness {
    */
   async storedHolds(): Promise<Record<string, string>> {
     const records = await this.storedRecords();
-    const lapses = await this.client.zrange(this.names.lapses, 0, -1, 'WITHSCORES');
+    const lapses = await this.client.zrange(this.names.lapses, '0', '-1', 'WITHSCORES');
     const holds: Record<string, string> = {};
     for (let i = 0; i < lapses.length; i += 2) {
       const id = lapses[i]!;

@@ -88,7 +88,7 @@ describe('checks of a key', () => {
         state: expiresAt,
         requests: expiresAt,
         queue: expiresAt,
-        waiting: expiresAt,
+        records: expiresAt,
         replicas: expiresAt,
       },
     });
@@ -266,7 +266,7 @@ describe('checks of several keys in one call', () => {
     ]);
   });
 
-  test.each(['state', 'waiting'] as const)(
+  test.each(['state', 'replicas'] as const)(
     'a batch whose %s has a wrong type fails alone',
     async (name) => {
       const broken = naming.namesOf('broken');
@@ -372,17 +372,17 @@ describe('checks of several keys in one call', () => {
             checks: [{ requestId, canWait: false, holdMillis: 60_000 }],
           });
           await decide(held('a'));
-          const { state, holds } = naming.namesOf('k');
+          const { state, lapses } = naming.namesOf('k');
           // The hold and the window have ended.
           const [summary = ''] = await redis.client.hmget(state, 'holds');
           await redis.client.hset(state, 'holds', summary!.replace(/\d{13}/g, '1000'));
-          await redis.client.hset(holds, 'a', '1000:60000');
+          await redis.client.zadd(lapses, 1000, 'a');
           await redis.client.hincrby(state, 'start', -3_600_000);
           const [reply] = await whileFarAbove(() =>
             scriptsOfManyKeys(redis.client, () => LIMITS, { onlyScripts }).check([held('b')]),
           );
           expect(reply).toMatchObject({ verdicts: [storeFull] });
-          expect(await redis.client.exists(holds)).toBe(0);
+          expect(await redis.client.exists(lapses)).toBe(0);
         },
       );
     });
@@ -449,8 +449,8 @@ describe('plain checks', () => {
   /** What Redis has under each name of the key, and when it removes that. */
   async function everythingStored(): Promise<Record<string, unknown>> {
     const { client, names } = key;
-    const { state, requests, hits, pastRequests } = names;
-    const hashes = [state, hits, ...names.recentIds(undefined)];
+    const { state, requests, pastRequests } = names;
+    const hashes = [state, names.took(0), names.took(1)];
     const sets = [requests, ...pastRequests];
     const stored = await Promise.all([
       ...hashes.map(async (name) => [name, await client.hgetall(name)] as const),
@@ -642,7 +642,7 @@ describe('checks that are sent again', () => {
   const stored = async (): Promise<unknown> => [
     await key.stored(),
     await key.storedHolds(),
-    await redis.client.hgetall(key.names.hits),
+    await redis.client.hgetall(key.names.took(0)),
   ];
 
   describe.each(KINDS)('a check that is sent again, %s,', (_kind, terms) => {
@@ -724,7 +724,7 @@ describe('hits', () => {
   const replica = key.replica('r1', { limits: { maxRequests: 5 } });
 
   /** The stored hits of the approvals that have more than one. */
-  const storedHits = (): Promise<Record<string, string>> => redis.client.hgetall(key.names.hits);
+  const storedHits = (): Promise<Record<string, string>> => redis.client.hgetall(key.names.took(0));
 
   describe('a check with hits', () => {
     test('leaves its id and the number of its hits, which expire together', async () => {
@@ -734,7 +734,7 @@ describe('hits', () => {
       expect(await key.stored()).toMatchObject({
         state: { approved: 4, denied: 1 },
         requests: ['a', 'b'],
-        expiry: { requests: 11_000, hits: 11_000 },
+        expiry: { requests: 11_000, took: 11_000 },
       });
       expect(await storedHits()).toEqual({ a: '3' });
     });
@@ -802,7 +802,7 @@ describe('hits', () => {
       expect(await key.stored()).toMatchObject({
         state: { approved: 0 },
         requests: ['a', 'b', 'c'],
-        expiry: { requests: 16_000, hits: 16_000 },
+        expiry: { requests: 16_000, took: 16_000 },
       });
       await key.setTime(4000);
       await slow.check(['d']);
@@ -816,12 +816,11 @@ describe('hits', () => {
       await replica.checkHits('w', 4, { canWait: true });
     });
 
-    test('is in the queue with them, also after Redis has lost its place', async () => {
-      const entry = expect.stringMatching(/^\d+:w\*4@r1$/) as unknown;
-      expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual([entry]);
-      await key.lose('queue', 'waiting', 'replicas');
+    test('has them in its record, also after Redis has lost its place', async () => {
+      expect(await key.storedRecords()).toMatchObject({ w: { hits: 4 } });
+      await key.lose('queue', 'records', 'replicas');
       await replica.settle({ w: 1 }, 500, '', { w: { hits: 4 } });
-      expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual([entry]);
+      expect(await key.storedRecords()).toMatchObject({ w: { hits: 4 } });
       await key.setTime(1000);
       expect((await replica.settle()).granted).toEqual(['w']);
       expect(await storedHits()).toEqual({ w: '4' });

@@ -2,12 +2,9 @@ import { StoreFullError } from '../../../src/limiter/errors.js';
 import type { HeldApproval } from '../../../src/limiter/holdings.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { FIRST_PAGE, type PageOfHolds } from '../../../src/redis/scripts/holders-codec.js';
-import { beforeOrder } from '../../support/before-order.js';
 import { elementsRead } from '../../support/elements-read.js';
 import type { FurtherLimit } from '../../support/limits.js';
-import { limiterRules } from '../../support/redis-user.js';
 import { type TestReplica, checkBatchOf, useScriptHarness } from '../../support/script-harness.js';
-import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
 import { whileFull } from '../../support/while-full.js';
@@ -35,9 +32,9 @@ describe('a hold', () => {
 
     test('expires no sooner than the window and its hold', async () => {
       await replica.checkHold('a', 500);
-      expect((await key.stored()).expiry).toMatchObject({ state: 11_000, holds: 11_000 });
+      expect((await key.stored()).expiry).toMatchObject({ state: 11_000, lapses: 11_000 });
       await replica.checkHold('b', 60_000);
-      expect((await key.stored()).expiry).toMatchObject({ state: 60_000, holds: 60_000 });
+      expect((await key.stored()).expiry).toMatchObject({ state: 60_000, lapses: 60_000 });
     });
 
     test('leaves a plain key when it has ended', async () => {
@@ -86,8 +83,8 @@ describe('a hold', () => {
     test('to a longer hold puts off the expiry of every name', async () => {
       await replica.check(['b']);
       await replica.renewHold('a', { holdMillis: 80_000 });
-      const { state, requests, holds } = await key.expiry();
-      expect([state, requests, holds]).toEqual([80_000, 80_000, 80_000]);
+      const { state, requests, records, lapses } = await key.expiry();
+      expect([state, requests, records, lapses]).toEqual([80_000, 80_000, 80_000, 80_000]);
     });
 
     test('to a shorter hold tells those who wait when there is room', async () => {
@@ -108,7 +105,7 @@ describe('a hold', () => {
     const wide = key.replica('r1', { limits: { maxRequests: 5 } });
     await wide.checkHold('a', 1500, { hits: 3 });
     expect(await key.storedHolds()).toEqual({ a: '1500:1500*3' });
-    expect(await redis.client.exists(key.names.hits)).toBe(0);
+    expect(await redis.client.exists(key.names.took(0))).toBe(0);
     await key.setTime(100);
     for (const [hits, stored] of [
       [4, '1600:1500*4'],
@@ -163,16 +160,13 @@ describe('a hold', () => {
       await wide.checkHold('x', 3500, { canWait: true, hits: 3 });
     });
 
-    test('is in the queue with its hits and its hold, also after Redis has lost its memory', async () => {
-      const entries = [
-        expect.stringMatching(/^\d{16}:w~2500@r1$/),
-        expect.stringMatching(/^\d{16}:x\*3~3500@r1$/),
-      ];
-      expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual(entries);
+    test('has its hits and its hold in its record, also after Redis has lost its memory', async () => {
+      const records = { w: { holdMillis: 2500 }, x: { hits: 3, holdMillis: 3500 } };
+      expect(await key.storedRecords()).toMatchObject(records);
       await key.lose();
       const terms = { w: { holdMillis: 2500 }, x: { hits: 3, holdMillis: 3500 } };
       await wide.settle({ w: 0, x: 1 }, 900, '', terms);
-      expect(await redis.client.lrange(key.names.queue, 0, -1)).toEqual(entries);
+      expect(await key.storedRecords()).toMatchObject(records);
       await key.setTime(1000);
       expect((await wide.settle()).granted).toEqual(['w', 'x']);
       expect(await key.storedHolds()).toEqual({ w: '3500:2500', x: '4500:3500*3' });
@@ -194,9 +188,9 @@ describe('a hold', () => {
       expect(await key.counted()).toEqual({ approved: 2, held: 1 });
     });
 
-    test('the holds: they count until the first would have lapsed, and others are not lost', async () => {
+    test('their lapses: they count until the first would have lapsed, and others are not lost', async () => {
       await replica.checkHold('a', 500);
-      await key.lose('holds');
+      await key.lose('lapses');
       expect(await replica.checkHold('b', 2500)).toBe('approved');
       expect(await replica.check(['c'])).toEqual(['denied']);
       await replica.checkOrWait(['w']);
@@ -236,14 +230,14 @@ describe('many holds', () => {
       expect(await replica.examine()).toMatchObject({ held: MANY - 2 });
     };
     // The one that is the next to lapse is read as well.
-    expect(await elementsRead(redis.client, key.names.holds, work)).toBe(2 * (2 + 1));
+    expect(await elementsRead(redis.client, key.names.lapses, work)).toBe(2 * (2 + 1));
   });
 
   test('a check ends the holds that have lapsed without a look at the others', async () => {
     await key.setTime(250);
     // Those that have lapsed are gone when the reads are counted.
     const work = (): Promise<unknown> => replica.checkHold('new', 60_000);
-    expect(await elementsRead(redis.client, key.names.holds, work)).toBeLessThanOrEqual(3);
+    expect(await elementsRead(redis.client, key.names.lapses, work)).toBeLessThanOrEqual(3);
     expect(await key.counted()).toEqual({ approved: MANY - 1, held: MANY - 1 });
     expect(Object.keys(await key.storedHolds())).not.toContain('second');
     expect((await key.stored()).state).toMatchObject({ lapses: [300, 60_000 + MANY - 4] });
@@ -264,75 +258,24 @@ describe('many holds', () => {
     expect(await key.counted()).toEqual({ approved: MANY - 3, held: MANY - 3 });
   });
 
-  test('the order of the holds is kept for as long as they are', async () => {
-    expect(await redis.client.zcard(key.names.holdsByLapse)).toBe(MANY);
-    const { holds, holdsByLapse } = await key.expiry();
-    expect(holdsByLapse).toBe(holds);
+  test('the records and the order of the holds are kept for as long as these are', async () => {
+    const { records, lapses } = await key.expiry();
+    expect(records).toBe(lapses);
     await key.setTime(120_000);
     await replica.check(['x']);
-    expect(await redis.client.exists(key.names.holds, key.names.holdsByLapse)).toBe(0);
+    expect(await redis.client.exists(key.names.records, key.names.lapses)).toBe(0);
   });
 
-  test.each(['holds', 'holdsByLapse'] as const)(
+  test.each(['records', 'lapses'] as const)(
     'the count of what is held is exact when Redis has lost %s alone',
     async (name) => {
       await key.lose(name);
       await key.setTime(250);
-      const held = name === 'holds' ? 0 : MANY - 2;
-      expect(await replica.inspect()).toMatchObject({ held });
+      expect(await replica.inspect()).toMatchObject({ held: 0 });
       await replica.check(['x']);
-      expect(await key.counted()).toEqual({ approved: held + 1, held });
-      await key.setTime(350);
-      await replica.check(['y']);
-      expect(await key.counted()).toEqual({
-        approved: Math.max(0, held - 1) + 2,
-        held: Math.max(0, held - 1),
-      });
+      expect(await key.counted()).toEqual({ approved: 1, held: 0 });
     },
   );
-
-  test('the count of what is held is exact beside a replica that does not know of the order', async () => {
-    const before = key.replica('r2', { ...options, replacements: beforeOrder() });
-    // As many holds as before, others than the order has.
-    await before.renewHold('first', { holdMillis: 30_000 });
-    await before.renewHold('h7', { holdMillis: 150 });
-    await before.release('third');
-    await before.checkHold('other', 170);
-    const heldAt = async (millis: number): Promise<unknown> => {
-      await key.setTime(millis);
-      return (await replica.inspect())?.held;
-    };
-    expect(await heldAt(149)).toBe(MANY + 1);
-    expect(await heldAt(150)).toBe(MANY);
-    await replica.renewHold('h0');
-    expect(await heldAt(170)).toBe(MANY - 1);
-    await replica.renewHold('h0');
-    expect(await heldAt(200)).toBe(MANY - 3);
-    await replica.renewHold('h0');
-    // The order follows the holds again.
-    const work = (): Promise<unknown> => heldAt(30_000);
-    expect(await elementsRead(redis.client, key.names.holds, work)).toBe(2);
-  });
-
-  test('holds work for a user whose rules do not allow their order', async () => {
-    const user = uniqueKey();
-    const rules = limiterRules().filter((rule) => !rule.startsWith('+z'));
-    await redis.client.call('ACL', 'SETUSER', user, 'on', 'nopass', ...rules);
-    const client = redis.client.duplicate({ username: user, password: 'any' });
-    try {
-      const replica2 = key.replica('r2', { ...options, client });
-      await replica2.release('first');
-      await replica2.checkHold('other', 150);
-      await key.setTime(200);
-      expect(await replica2.inspect()).toMatchObject({ held: MANY - 2 });
-      await replica2.check(['x']);
-      expect(await key.counted()).toEqual({ approved: MANY - 1, held: MANY - 2 });
-    } finally {
-      client.disconnect();
-      await redis.client.call('ACL', 'DELUSER', user);
-      await redis.client.call('ACL', 'LOG', 'RESET');
-    }
-  });
 });
 
 test('many holds of lanes lapse with their lanes, and are corrected in the limits of these', async () => {
@@ -402,7 +345,8 @@ describe('holders', () => {
       await key.setTime(200);
       await replica.renewHold('a');
       expect(await key.storedHolders()).toEqual({ held: { a: '100:host:1' }, waiting: {} });
-      expect(await heldOf(replica)).toEqual([
+      const held = await heldOf(replica);
+      expect(held.sort((a, b) => b.lapseMillis - a.lapseMillis)).toEqual([
         { requestId: 'a', holder: 'host:1', heldMillis: 100, lapseMillis: HOLD, hits: 1 },
         {
           requestId: 'b',
@@ -419,9 +363,9 @@ describe('holders', () => {
     test('expires no sooner than its hold', async () => {
       await replica.checkHold('a', 60_000, { holder: 'host:1' });
       await key.expiry();
-      const expiresAt = (): Promise<number> => redis.client.pexpiretime(key.names.holders);
+      const expiresAt = (): Promise<number> => redis.client.pexpiretime(key.names.records);
       const first = await expiresAt();
-      expect(first).toBe(await redis.client.pexpiretime(key.names.holds));
+      expect(first).toBe(await redis.client.pexpiretime(key.names.lapses));
       await replica.renewHold('a', { holdMillis: 80_000 });
       expect(await expiresAt()).toBe(first + 20_000);
     });
@@ -432,12 +376,6 @@ describe('holders', () => {
       await replica.check(['x']);
       expect(await key.storedHolders()).toEqual(NOTHING);
       expect(await redis.client.hgetall(key.names.state)).not.toHaveProperty('more');
-    });
-
-    test('of a key without others costs no other key a name', async () => {
-      await replica.checkHold('a', HOLD);
-      expect(await redis.client.hget(key.names.state, 'has_holders')).toBe('0');
-      expect(await redis.client.exists(key.names.holders, key.names.holdersWaiting)).toBe(0);
     });
   });
 
@@ -469,11 +407,9 @@ describe('holders', () => {
     });
 
     test('is put back with it after Redis has lost its memory', async () => {
-      const [ticket] = Object.values(await redis.client.hgetall(key.names.waiting)).map((text) =>
-        Number(text),
-      );
-      await key.lose('state', 'requests', 'queue', 'waiting', 'replicas', 'holdersWaiting');
-      await replica.settle({ a: key.relativeTicket(ticket ?? 0) }, 900, '', {
+      const { a } = await key.storedRecords();
+      await key.lose();
+      await replica.settle({ a: key.relativeTicket(Number(a!.ticket)) }, 900, '', {
         a: { holdMillis: HOLD, holder: 'host:1' },
       });
       expect(await key.storedHolders()).toEqual({ held: {}, waiting: { a: 'host:1' } });
@@ -492,31 +428,5 @@ describe('holders', () => {
     const all = await heldOf(large);
     expect(all.map(({ requestId }) => requestId).sort()).toEqual([...many].sort());
     expect(all.every(({ requestId, holder }) => holder === requestId)).toBe(true);
-  });
-
-  test('all holds come at once for a user whose rules do not allow a part of a hash', async () => {
-    const user = uniqueKey();
-    const rules = limiterRules().map((rule) => rule.replace('+hscan ', ''));
-    await redis.client.call(
-      'ACL',
-      'SETUSER',
-      user,
-      'on',
-      'nopass',
-      ...rules.filter((rule) => rule !== '+hscan'),
-    );
-    const client = redis.client.duplicate({ username: user, password: 'any' });
-    try {
-      await replica.checkHold('a', HOLD, { holder: 'host:1' });
-      expect(await heldOf(key.replica('r2', { limits, client }))).toMatchObject([
-        { holder: 'host:1' },
-      ]);
-      const log = (await redis.client.call('ACL', 'LOG')) as unknown[];
-      expect(log).toHaveLength(1);
-    } finally {
-      client.disconnect();
-      await redis.client.call('ACL', 'DELUSER', user);
-      await redis.client.call('ACL', 'LOG', 'RESET');
-    }
   });
 });

@@ -372,7 +372,7 @@ describe('the status of a request', () => {
     await key.setTime(10);
     await waitNamed(r2, 'b', 'c');
     // This is the state after a failover that lost the place of a.
-    await redis.client.hdel(key.names.waiting, 'a');
+    await redis.client.hdel(key.names.records, 'a');
     await redis.client.hdel(key.names.replicas, 'r1');
     await redis.client.lpop(key.names.queue);
     await r1.settle({ 'a#1': 1 });

@@ -31,12 +31,12 @@ describe('requests with chosen ids', () => {
     return verdict;
   }
 
-  /** The records of the requests that wait, and all outcomes. */
+  /** The records of the requests whose callers have chosen their ids. */
   async function records(): Promise<Record<string, string>> {
-    const all = await Promise.all(
-      [key.names.records, ...key.names.outcomes].map((name) => redis.client.hgetall(name)),
+    const all = Object.entries(await key.storedRecords());
+    return Object.fromEntries(
+      all.flatMap(([id, { state, owner }]) => (owner ? [[id, `${state} ${owner}`]] : [])),
     );
-    return Object.assign({}, ...all) as Record<string, string>;
   }
 
   /** The claims that the wakes since the last call have told of. */
@@ -71,7 +71,7 @@ describe('requests with chosen ids', () => {
     test('takes its place over, which then is its replica’s', async () => {
       await key.setTime(10);
       expect(await check(r2, 'a', 7)).toBe(ticket);
-      expect(await records()).toEqual({ a: '1:0:r2#7' });
+      expect(await records()).toEqual({ a: 'waiting r2#7' });
       expect(await told()).toEqual({ granted: [], ended: ['a#r1#1!taken_over'] });
       const { places } = await r2.settle({ 'a#7': ticket as number });
       expect(places).toBe(1);
@@ -83,7 +83,7 @@ describe('requests with chosen ids', () => {
       await wakes.take();
       await r1.release('f1');
       expect(await told()).toEqual({ granted: ['a#r2#7'], ended: [] });
-      expect(await records()).toEqual({ a: 'approved:1:0:r2#7' });
+      expect(await records()).toEqual({ a: 'approved r2#7' });
       const asked = { 'a#1': ticket as number };
       expect(await r1.settle(asked)).toMatchObject({
         granted: [],
@@ -151,14 +151,14 @@ describe('requests with chosen ids', () => {
       for (const window of [1, 2, 3]) {
         await key.setTime(window * 1000);
         await replica.check([`of window ${window}`]);
-        expect(await records()).toEqual({ a: 'approved:1:0:r1#1' });
+        expect(await records()).toEqual({ a: 'approved r1#1' });
       }
       expect(await check(replica, 'a', 2)).toBe('approved');
       expect(await key.counted()).toEqual({ approved: 1, held: 0 });
       // The answer was a change of the record.
       for (const window of [4, 5, 6, 7]) {
         await key.setTime(window * 1000);
-        expect(await records()).toEqual({ a: 'approved:1:0:r1#0' });
+        expect(await records()).toEqual({ a: 'approved r1#0' });
         await replica.check([`of window ${window}`]);
       }
       expect(await records()).toEqual({});
@@ -171,10 +171,9 @@ describe('requests with chosen ids', () => {
   test('a place that is put back after a loss has its owner again', async () => {
     await fill();
     const ticket = (await check(r1, 'a', 1)) as number;
-    await key.lose('state', 'requests', 'queue', 'waiting', 'replicas');
-    await redis.client.del(key.names.records);
+    await key.lose();
     expect(await r1.settle({ 'a#1': ticket }, 500)).toMatchObject({ putBack: ['a#1'] });
-    expect(await records()).toEqual({ a: '1:0:r1#1' });
+    expect(await records()).toEqual({ a: 'waiting r1#1' });
     expect(await check(r2, 'a', 7)).toBe(ticket);
   });
 });
@@ -239,7 +238,7 @@ describe('kept places', () => {
         r1: TEST_LEASE_MILLIS,
         [`r1${KEPT}`]: TEST_LEASE_MILLIS + 5000,
       });
-      expect(await redis.client.hgetall(key.names.records)).toEqual({ b: '1:0+3000:r1#1' });
+      expect((await key.storedRecords()).b).toMatchObject({ keepMillis: 3000, owner: 'r1#1' });
       expect((await r1.settle()).places).toBe(2);
     });
 
@@ -283,17 +282,16 @@ describe('kept places', () => {
     test('is put back as it was after Redis has lost it', async () => {
       const ticket = (await check(r1, 'a', 1)) as number;
       await key.lose();
-      await redis.client.del(key.names.records);
       await r1.settle({ 'a#1': ticket }, 0, '', { 'a#1': { keepMillis: KEEP_MILLIS } });
       expect(await key.queued()).toEqual([`a@r1${KEPT}`]);
-      expect(await redis.client.hgetall(key.names.records)).toEqual({ a: '1:0+3000:r1#1' });
+      expect((await key.storedRecords()).a).toMatchObject({ keepMillis: 3000, owner: 'r1#1' });
     });
 
     test('is the older one again where a check has brought its request back before its replica did', async () => {
       const ticket = (await check(r1, 'a', 1, { list: lane('first') })) as number;
       const other = (await check(r2, 'x', 1, { list: lane('first') })) as number;
       await key.lose();
-      await redis.client.del(key.names.records, key.names.headsOf('lane'));
+      await redis.client.del(key.names.headsOf('lane'));
       await key.setTime(10);
       const terms = { keepMillis: KEEP_MILLIS, list: lane('first') };
       await r2.settle({ 'x#1': other }, 500, '', { 'x#1': terms });
@@ -303,8 +301,11 @@ describe('kept places', () => {
       expect([ended, places]).toEqual([[{ claim: 'a#1', why: 'taken_over' }], 0]);
       expect(await key.queued()).toEqual([`a@r2${KEPT}`, `x@r2${KEPT}`]);
       expect(Object.keys(await leases())).toEqual([`r2${KEPT}`]);
-      expect(await redis.client.hget(key.names.records, 'a')).toBe('1:0+3000:r2#7');
-      expect(await redis.client.hget(key.names.waiting, 'a')).toMatch(/:lane:first$/);
+      expect((await key.storedRecords()).a).toMatchObject({
+        list: { name: 'first' },
+        keepMillis: 3000,
+        owner: 'r2#7',
+      });
     });
 
     test('tells the check that takes it over in which list it is', async () => {
@@ -362,7 +363,9 @@ describe('kept places', () => {
       await grant();
       expect(await key.storedHolds()).toEqual({ a: '3000:3000' });
       expect(await key.counted()).toEqual({ approved: 2, held: 1 });
-      expect(await redis.client.hgetall(key.names.granted)).toEqual({ a: 'granted:1:0+3000:r1#1' });
+      expect(await key.storedRecords()).toMatchObject({
+        a: { state: 'unclaimed', keepMillis: 3000, owner: 'r1#1' },
+      });
       expect(await key.queued()).toEqual(['n@r2']);
     });
 
@@ -394,7 +397,7 @@ describe('kept places', () => {
       await r2.settle();
       expect(await told()).toMatchObject({ granted: ['n'] });
       expect(key.takeUnclaimed()).toBe(1);
-      expect(await redis.client.exists(key.names.granted)).toBe(0);
+      expect(await key.storedRecords()).toEqual({});
       expect(await r1.confirm(['a#1'])).toEqual([false]);
       expect(await check(r1, 'a', 2)).toEqual(expect.any(Number));
     });

@@ -62,7 +62,7 @@ describe('declared keys', () => {
     let client: Redis;
     beforeEach(async () => {
       client = await restricted(
-        [...keysOf(key.names), key.names.hits, key.names.holds].map((name) => `%RW~${name}`),
+        [...keysOf(key.names), key.names.took(0), key.names.lapses].map((name) => `%RW~${name}`),
         [key.names.wakeChannel],
       );
       replica = key.replica('r1', { client });
@@ -120,7 +120,7 @@ describe('declared keys', () => {
 
   test('renew needs the leases, the state, and the other key that it looks for', async () => {
     await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-    for (const lookFor of ['queue', 'waiting'] as const) {
+    for (const lookFor of ['queue', 'records'] as const) {
       const names = keysToRenew({ names: key.names, places: 1, wakeNumber: 0, lookFor });
       expect(names).toHaveLength(3);
       const client = await restricted(
@@ -236,13 +236,14 @@ describe('calls with many keys', () => {
     });
   }
 
-  /** Keys whose holds the next call reads whole: one hold has lapsed, and the order of the others is missing. */
+  /** Keys whose holds the next call reads whole: one hold has lapsed, and somebody has removed another. */
   async function keysToRead(count: number): Promise<KeyNames[]> {
     const keys = Array.from({ length: count }, (_, i) => naming.namesOf(`k${i}`));
     for (const names of keys) {
       await decide(batch(names, ids(HOLDS - 1), { holdMillis: 600_000 }));
       await decide(batch(names, ['first'], { holdMillis: FIRST_HOLD_MILLIS }));
-      await redis.client.del(names.holdsByLapse);
+      const [last = ''] = await redis.client.zrange(names.lapses, '-1', '-1');
+      await redis.client.zrem(names.lapses, last);
     }
     const at = Date.now() + FIRST_HOLD_MILLIS + 5;
     await until(() => Date.now() > at);
@@ -265,7 +266,7 @@ describe('calls with many keys', () => {
     const keys = await keysToRead(4);
     const work = async (): Promise<void> => {
       const replies = await scripts.inspect(keys);
-      expect(replies).toMatchObject(keys.map(() => ({ held: HOLDS - 1 })));
+      expect(replies).toMatchObject(keys.map(() => ({ held: HOLDS - 2 })));
     };
     const calls = await elementsReadByCalls(redis.client, prefix, work);
     expect(calls).toEqual([2 * HOLDS, 2 * HOLDS]);
@@ -292,14 +293,14 @@ describe('calls with many keys', () => {
     };
     const calls = await elementsReadByCalls(redis.client, prefix, work);
     // The first hold is gone when the reads are counted.
-    expect(calls).toEqual([2 * (HOLDS - 1), 2 * (HOLDS - 1)]);
+    expect(calls).toEqual([2 * (HOLDS - 2), 2 * (HOLDS - 2)]);
   });
 
   test('keys with waiters are checked by calls that each serve a bounded number', async () => {
     const keys = await keysToServe(4, 500);
     const work = (): Promise<unknown> => decide(...keys.map((names) => batch(names, ['a'])));
     expect(await elementsReadByCalls(redis.client, prefix, work)).toHaveLength(2);
-    for (const names of keys) expect(await redis.client.hlen(names.waiting)).toBe(0);
+    for (const names of keys) expect(await redis.client.hlen(names.records)).toBe(0);
   });
 
   test('the checks of a key that is left to the next call stay in order', async () => {
@@ -315,7 +316,7 @@ describe('calls with many keys', () => {
   });
 
   test('the checks of a new key that is left to the next call stay in order', async () => {
-    const [lost] = await keysToServe(1, 500);
+    const [lost] = await keysToServe(1, 1000);
     await redis.client.del(lost!.state, lost!.replicas);
     const fresh = naming.namesOf('fresh');
     const work = async (): Promise<void> => {
@@ -338,7 +339,7 @@ describe('calls with many keys', () => {
     const replies = await scripts.inspect([wrong, ...keys]);
     expect(replies).toEqual([
       expect.any(Error),
-      ...keys.map(() => expect.objectContaining({ held: HOLDS - 1 }) as unknown),
+      ...keys.map(() => expect.objectContaining({ held: HOLDS - 2 }) as unknown),
     ]);
   });
 });

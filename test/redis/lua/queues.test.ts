@@ -29,7 +29,10 @@ describe('the list of a queue', () => {
       `${ticket(1)}:a@r1`,
       `${ticket(2)}:b@r2`,
     ]);
-    expect(await redis.client.hgetall(key.names.waiting)).toEqual({ a: ticket(1), b: ticket(2) });
+    expect(await redis.client.hgetall(key.names.records)).toEqual({
+      a: `{"state":"waiting","ticket":"${ticket(1)}"}`,
+      b: `{"state":"waiting","ticket":"${ticket(2)}"}`,
+    });
     const leaseEnds = key.startMillis + 5000;
     expect(await redis.client.hgetall(key.names.replicas)).toEqual({
       r1: `${leaseEnds}:1`,
@@ -79,7 +82,7 @@ describe('the list of a queue', () => {
   test('a queue out of order whose state is lost is sorted before it is served', async () => {
     await r1.checkOrWait(['a']);
     await r2.checkOrWait(['b']);
-    await redis.client.hdel(key.names.waiting, 'a');
+    await redis.client.hdel(key.names.records, 'a');
     await redis.client.lpop(key.names.queue);
     await r1.settle({ a: 1 });
     await key.lose('state');
@@ -186,7 +189,7 @@ describe('large queues', () => {
 
   test('9000 lost waiters are put back in one call', async () => {
     await fill();
-    await key.lose('queue', 'waiting', 'replicas');
+    await key.lose('queue', 'records', 'replicas');
     const tickets: Record<string, number> = {};
     for (let i = MANY; i > 0; i -= 1) tickets[waiters[i - 1]!] = i;
     expect(await replica.settle(tickets)).toMatchObject({

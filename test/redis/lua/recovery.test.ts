@@ -82,8 +82,8 @@ describe('a lost queue', () => {
         ],
         replicas: { r1: 5300 },
       });
-      const { state, queue, waiting, replicas, ...others } = stored.expiry;
-      expect([state, queue, waiting, replicas]).toEqual(Array(4).fill(keptUntil));
+      const { state, queue, records, replicas, ...others } = stored.expiry;
+      expect([state, queue, records, replicas]).toEqual(Array(4).fill(keptUntil));
       expect(others).toEqual({});
     });
 
@@ -148,7 +148,7 @@ describe('names that were removed alone', () => {
   /** Redis loses everything but the list, which holds c before b, out of order. */
   async function loseOrder(): Promise<number> {
     await key.setTime(1);
-    await key.lose('state', 'waiting', 'replicas', 'queue');
+    await key.lose('state', 'records', 'replicas', 'queue');
     const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
     const verdicts = await replica.checkBatch([{ requestId: 'c', canWait: true }], {}, known);
     await replica.settle({ b: ticket });
@@ -157,7 +157,7 @@ describe('names that were removed alone', () => {
 
   test('a list out of order has an expiry after Redis has lost the hash of waiters', async () => {
     await loseOrder();
-    await key.lose('waiting');
+    await key.lose('records');
     await key.setTime(600);
     await replica.settle();
   });

@@ -36,7 +36,7 @@ describe('a report of what remains', () => {
     await withTokens.report({ limit: 'tokens', remaining: 2, resetMillis: MINUTE });
     expect((await key.stored()).expiry).toMatchObject({
       state: MINUTE,
-      'limit:tokens': MINUTE + 3 * 5000,
+      'took:tokens': MINUTE + 3 * 5000,
     });
   });
 

@@ -396,10 +396,10 @@ describe('renewals of leases', () => {
       expect((await unknown.stored()).expiry).toEqual({});
     });
 
-    test.each(['queue', 'waiting', 'replicas'] as const)(
+    test.each(['queue', 'records', 'replicas'] as const)(
       'that has lost only its %s',
       async (lost) => {
-        const lookFor = lost === 'waiting' ? 'waiting' : 'queue';
+        const lookFor = lost === 'records' ? 'records' : 'queue';
         expect(await r1.renew(2, { lookFor })).toBe(true);
         await key.lose(lost);
         expect(await r1.renew(2, { lookFor })).toBe(false);
@@ -449,8 +449,8 @@ describe('renewals of leases', () => {
 
     test('of a wrong type, without effect on other keys', async () => {
       const { names } = await ScriptHarness.create(redis.client);
-      const { state, queue, waiting, replicas } = names;
-      for (const name of [state, queue, waiting, replicas]) {
+      const { state, queue, records, replicas } = names;
+      for (const name of [state, queue, records, replicas]) {
         await redis.client.set(name, 'not ours', 'PX', 60_000);
       }
       const leased = [names, key.names].map((each) => ({
@@ -550,7 +550,7 @@ describe('the numbers of wakes', () => {
 
   test('a key that is removed and made again begins with 0', async () => {
     await r1.release('a');
-    await key.lose('state', 'queue', 'waiting', 'replicas');
+    await key.lose('state', 'queue', 'records', 'replicas');
     expect(await r1.settle({ e: 3 })).toMatchObject({ wakeNumber: 0, putBack: ['e'] });
   });
 
