@@ -271,7 +271,7 @@ function readHolds(
     const lapsesAt = lapses.get(id);
     if (lapsesAt === undefined || !countsAsHeld(record)) continue;
     const { hits, took = hits, list } = record;
-    const lane = list?.kind === 'lane' ? list.name : undefined;
+    const lane = list?.kind === 'lane' ? encodeURIComponent(list.name) : undefined;
     holds.set(id, { lapsesAt, millis: holdLengthOf(record), hits: took, lane });
   }
   return holds;

@@ -31,7 +31,13 @@ const STATES: Readonly<Record<StoredRecord['state'], StoredRequest['is']>> = {
 };
 
 export function readRecords(texts: Readonly<Record<string, string>>): StoredRecords {
-  return new Map(Object.entries(texts).map(([id, text]) => [id, readRecord(text)]));
+  return new Map(Object.entries(texts).map(([id, text]) => [id, withoutMost(readRecord(text))]));
+}
+
+/** The most that may wait in a group is not stored. */
+function withoutMost(record: StoredRecord): StoredRecord {
+  const { list } = record;
+  return list?.kind === 'group' ? { ...record, list: { ...list, maxRequests: undefined } } : record;
 }
 
 /** Whether its approval counts as held. */
