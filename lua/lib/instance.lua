@@ -90,6 +90,13 @@ local function remove_idle(keys, state, call)
     local own, further = key_limits.format_own(state), key_limits.format_further(state)
     redis.call('HSET', keys.state, 'holds', 0, 'own', own, 'further', further, 'hold_until', 0, 'paused_until', 0)
   end
+  if state.named > 0 then
+    -- Holds that have lapsed since are remembered from this call on.
+    local expire_at = digits(keep_until(state, call))
+    redis.call('HSET', keys.state, 'named', digits(state.named))
+    redis.call('PEXPIREAT', keys.state, expire_at)
+    requests.expire(keys, state, false, expire_at)
+  end
 end
 
 -- What `past_requests.end_window` asks of a window that has ended. One that a report has made longer counts as the last of
