@@ -58,12 +58,16 @@ export class Judge {
    *   that is lost as a whole does not, and what is lost in a recovery has what is left of that
    */
   memoryLost(requests: Iterable<SimulatedRequest>, lost: Loss, isShown: boolean): void {
-    for (const { approval } of requests) {
-      if (approval && lost !== 'queue') approval.isForgotten = true;
-    }
+    if (lost !== 'queue') this.approvalsLost(requests);
     this.#isTorn = lost !== 'everything';
     this.#order.memoryLost(lost === 'queue' && isShown);
     if (lost === 'everything') this.#approvals.memoryLost();
+  }
+
+  /** Redis has lost what it knew of the approvals of these requests, and a part of the key. */
+  approvalsLost(requests: Iterable<SimulatedRequest>): void {
+    for (const { approval } of requests) if (approval) approval.isForgotten = true;
+    this.#isTorn = true;
   }
 
   /**
@@ -128,8 +132,8 @@ export class Judge {
   #found(run: ScriptRun, { left, before, after }: Change, isOpened: boolean): Snapshot {
     if (!isOpened) return before;
     // A record that has expired does not tell of its request any more.
-    const { named } = before;
-    const said = withSaidCalendars(this.#isBehind ? before : { ...left, named }, run);
+    const { records, ends } = before;
+    const said = withSaidCalendars(this.#isBehind ? before : { ...left, records, ends }, run);
     const found = byNow(said, run.now);
     const isFirst = this.#isBehind;
     this.#isBehind = false;

@@ -142,7 +142,7 @@ class Comparison {
     this.#now = now;
     const recoveryUntil = after.state?.recoveryUntil ?? 0;
     this.#isRecovering = recoveryUntil > now;
-    const known = this.#requestsFound();
+    const known = this.#requestsFound(state);
     this.#later = laterChecks(run, known);
     this.#known = withLaterOwners(known, this.#later);
     this.#waiting = this.#waitersFound();
@@ -226,30 +226,31 @@ class Comparison {
     return new Set(run.script === 'release' && reply === 1 ? run.requestIds : ids);
   }
 
-  /** An approval that is held is found also if its record is forgotten. */
-  #requestsFound(): ReadonlyMap<string, StoredRequest> {
-    const { run, reply, stored, after } = this.call;
-    const turn = after.state?.turn ?? 0;
-    const known = requestsKnown(after.state ? withoutEnded(stored, turn) : stored);
+  /** @param state of the key; undefined if it begins with the call */
+  #requestsFound(state: Snapshot['state']): ReadonlyMap<string, StoredRequest> {
+    const { run, reply, stored } = this.call;
+    const found = state
+      ? withoutEnded(stored, run.now, this.#countsInNextWindow(state))
+      : { ...stored, state: undefined };
+    const known = requestsKnown(found);
     // A hold may have lapsed before its waiter was told, which waits again.
     const putBack = run.script === 'settle' ? decodeSettleReply(reply, run.replica).putBack : [];
     for (const claim of putBack) known.delete(parseClaim(claim).requestId);
-    // Nobody knows whose it is.
-    const owner = `${run.replica}#0`;
-    for (const [{ id, owner: ofCheck, hits, holdMillis }] of verdictsIn(this.call)) {
-      const isHeld = (stored.holds.get(id)?.lapsesAt ?? 0) > run.now;
-      if (ofCheck !== undefined && isHeld && !known.has(id)) {
-        known.set(id, {
-          is: 'approved',
-          hits,
-          holdMillis,
-          keepMillis: undefined,
-          maxWaitMillis: undefined,
-          owner,
-        });
-      }
-    }
     return known;
+  }
+
+  /** Whether an approval that is not held counts in any limit once the call has begun a window. */
+  #countsInNextWindow(state: StoredState): (id: string) => boolean {
+    const { stored } = this.call;
+    let model: Model | undefined;
+    return (id) => {
+      if (!model) {
+        model = Model.restored({ ...stored, state }, new Map(), FOREVER, requestsKnown(stored));
+        model.rules = this.#rulesThatCount(state);
+        model.instance.settle(this.#now);
+      }
+      return model.takenBy(id).some((taken) => taken !== undefined);
+    };
   }
 
   /** The rules that may come into force with the call: those of the caller, unless they may be older. */
@@ -475,11 +476,11 @@ class Comparison {
       const isLeft =
         index === -1
           ? after.limits.has(name)
-          : counts && this.#isFixed(index + 1) && hasRecent(after, name);
+          : counts && this.#isFixed(index + 1) && hasSecondGeneration(after, name);
       return isLeft ? [name] : [];
     });
     // What is left of a state that was lost stays as well.
-    if (stored.state?.stored && this.#isFixed(0) && hasRecent(after)) gone.push('own');
+    if (stored.state?.stored && this.#isFixed(0) && hasSecondGeneration(after)) gone.push('own');
     const isSet = overridden.includes('window') || nextWindow > 0;
     const live = [...after.holds.values()];
     const known = requestsKnown(after);
@@ -594,10 +595,10 @@ class Comparison {
   }
 }
 
-/** Whether there are ids of a limit that is no fixed window: of a further one, or of the own one. */
-function hasRecent(snapshot: Snapshot, further?: string): boolean {
+/** Whether there are ids of a generation that a fixed window does not have: of a further limit, or of the own one. */
+function hasSecondGeneration(snapshot: Snapshot, further?: string): boolean {
   const index = LIMIT_NAMES.findIndex((name) => name === further);
-  return generationsOf(snapshot, index + 1).some((ids) => ids.size > 0);
+  return generationsOf(snapshot, index + 1)[1]!.size > 0;
 }
 
 /** A reply that is a ticket; undefined for another. */

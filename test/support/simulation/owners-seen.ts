@@ -1,7 +1,7 @@
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
 import { countsAt } from './snapshot.js';
-import { requestsKnown } from './stored-requests.js';
+import { recordsFault, requestsKnown } from './stored-requests.js';
 import { Violation } from './violation.js';
 
 /** To which of its checks each request belongs whose caller has chosen the id, over all calls. */
@@ -64,9 +64,8 @@ export class OwnersSeen {
   #checkPlaces(call: JudgedCall): void {
     const { run, stored, after, isTorn } = call;
     if (isTorn || !stored.isConsistent || !after.isConsistent || !after.state) return;
-    for (const id of after.named[0]?.keys() ?? []) {
-      if (!after.waiting.has(id)) throw new Violation('a record of a waiter has its place', id);
-    }
+    const fault = recordsFault(after);
+    if (fault) throw fault;
     const left = withdrawnBy(call);
     const asked = [...run.waiters.values()];
     for (const [id, place] of stored.waiting) {

@@ -1,8 +1,8 @@
 import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import { readEntry, readQueue, type StoredQueue } from '../stored-queue.js';
+import { readQueue, type StoredQueue } from '../stored-queue.js';
 import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
-import { NOBODY_NAMED, type NamedRequests, readNamed } from './stored-requests.js';
+import { countsAsHeld, holdLengthOf, readRecords, type StoredRecords } from './stored-requests.js';
 import { optionalFields, readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
 import { Violation } from './violation.js';
@@ -12,17 +12,14 @@ export interface RawSnapshot {
   /** Names and values by turns; empty objects are how cjson writes empty lists. */
   readonly state: readonly string[] | Record<string, never>;
   readonly requests: readonly string[] | Record<string, never>;
-  readonly hits: readonly string[] | Record<string, never>;
-  readonly holds: readonly string[] | Record<string, never>;
   readonly queue: readonly string[] | Record<string, never>;
-  readonly waiting: readonly string[] | Record<string, never>;
+  readonly records: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
-  /** Of each further limit, in the order of `LIMIT_NAMES`. */
-  readonly limits: readonly (readonly string[] | Record<string, never>)[];
-  /** The ids of limits that are no fixed windows: two generations of the own one, and of each of `LIMIT_NAMES`. */
-  readonly recent: readonly (readonly string[] | Record<string, never>)[];
-  /** The requests whose callers have chosen their ids: `records`, and the generations of `outcomes`. */
-  readonly named: readonly (readonly string[] | Record<string, never>)[];
+  /** Ids and their times by turns. */
+  readonly lapses: readonly string[] | Record<string, never>;
+  readonly ends: readonly string[] | Record<string, never>;
+  /** What approvals take, in two generations of the own limit, and of each of `LIMIT_NAMES`. */
+  readonly took: readonly (readonly string[] | Record<string, never>)[];
   /** Of lanes and of groups: heads and their order keys by turns. */
   readonly heads: readonly string[] | Record<string, never>;
   /** Of each key, in the order of KEYS. */
@@ -71,16 +68,20 @@ export interface Snapshot {
   readonly requests: ReadonlyMap<string, number>;
   /** The held approvals, also those that have lapsed since the last call. */
   readonly holds: ReadonlyMap<string, StoredHold>;
+  /** When holds lapse, also those that are left from a state that was lost. */
+  readonly lapses: ReadonlyMap<string, number>;
+  /** Until when requests are remembered whose callers have chosen their ids. */
+  readonly ends: ReadonlyMap<string, number>;
+  readonly records: StoredRecords;
   /** By the name of each further limit that has any: what approvals take of it, by their ids. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** The approvals in limits that are no fixed windows, by their ids: as `RawSnapshot` has them. */
+  /** What approvals take, by their ids: as `RawSnapshot` has it. Of limits with fixed windows, it has no marks. */
   readonly recent: readonly ReadonlyMap<string, RecentId>[];
   /** By their ids, in the order of their tickets. */
   readonly waiting: ReadonlyMap<string, StoredWaiter>;
   readonly lists: StoredLists;
   readonly leases: Readonly<Record<string, number>>;
-  readonly named: NamedRequests;
-  /** Whether the three keys of the queue say the same. */
+  /** Whether the keys of the queue and the records of the waiters say the same. */
   readonly isConsistent: boolean;
   readonly keys: number;
 }
@@ -89,12 +90,14 @@ export const NOTHING_STORED: Snapshot = {
   state: undefined,
   requests: new Map(),
   holds: new Map(),
+  lapses: new Map(),
+  ends: new Map(),
+  records: new Map(),
   limits: new Map(),
   recent: [],
   waiting: new Map(),
   lists: NO_LISTS,
   leases: {},
-  named: NOBODY_NAMED,
   isConsistent: true,
   keys: 0,
 };
@@ -156,43 +159,46 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
   }
   const fields = toRecord(list(raw.state));
   const queue = tryReadQueue(raw);
-  const hits = toRecord(list(raw.hits));
   const state = readStoredState(fields);
-  const named = readNamed(raw.named.map((hash) => toRecord(list(hash))));
+  const records = readRecords(toRecord(list(raw.records)));
+  const lapses = readTimes(raw.lapses);
   const snapshot = {
     state,
-    requests: new Map(list(raw.requests).map((id) => [id, Number(hits[id] ?? 1)])),
-    // A hash may be left from a state that was lost.
-    holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
-    limits: readLimits(raw.limits),
+    requests: new Map(list(raw.requests).map((id) => [id, 1])),
+    // They may be left from a state that was lost.
+    holds: state?.holds ? readHolds(records, lapses) : new Map(),
+    lapses,
+    ends: readTimes(raw.ends),
+    records,
+    limits: new Map(),
     recent: [],
-    waiting: queue ? readWaiters(list(raw.queue), queue, named[0]!) : new Map(),
+    waiting: queue ? readWaiters(queue, records) : new Map(),
     lists: readLists(optionalFields(fields), toRecord(list(raw.heads))),
     leases: queue?.leases ?? {},
-    named,
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
   };
-  return withRecent(snapshot, raw.recent.map(readRecent));
+  return withTaken(snapshot, raw.took.map(readTaken));
 }
 
-/** A snapshot with these approvals in limits that are no fixed windows. */
-export function withRecent(
-  { requests, limits, ...snapshot }: Snapshot,
-  recent: Snapshot['recent'],
-): Snapshot {
+/** A snapshot in which approvals take this. */
+export function withTaken(snapshot: Snapshot, recent: Snapshot['recent']): Snapshot {
   const { algorithm = FIXED_WINDOW, further = [] } = snapshot.state ?? {};
-  const ofAll = new Map(limits);
+  const limits = new Map<string, ReadonlyMap<string, number>>();
   for (const [i, name] of LIMIT_NAMES.entries()) {
     const limit = further.find((each) => each.name === name);
-    // Of an earlier key, whose limit was of another kind, they stay until they expire.
-    if (limit && !limit.stored) continue;
-    const ids = hitsIn(generationsOf({ recent }, i + 1));
-    if (ids.size > 0) ofAll.set(name, ids);
+    const generations = generationsOf({ recent }, i + 1);
+    const ids = limit && !limit.stored ? takenIn(generations) : hitsIn(generations);
+    if (ids.size > 0) limits.set(name, ids);
   }
-  const isFixed = algorithm.name === 'fixed_window';
-  const ofOwn = isFixed ? requests : hitsIn(generationsOf({ recent }, 0));
-  return { ...snapshot, requests: ofOwn, limits: ofAll, recent };
+  const generations = generationsOf({ recent }, 0);
+  if (algorithm.name !== 'fixed_window') {
+    return { ...snapshot, requests: hitsIn(generations), limits, recent };
+  }
+  const others = takenIn(generations);
+  const ids = [...snapshot.requests.keys()];
+  const requests = new Map(ids.map((id) => [id, others.get(id) ?? 1]));
+  return { ...snapshot, requests, limits, recent };
 }
 
 /**
@@ -211,13 +217,23 @@ function hitsIn(generations: readonly ReadonlyMap<string, RecentId>[]): Map<stri
   return new Map(all.map(([id, { hits }]) => [id, hits]));
 }
 
-function readRecent(hash: RawSnapshot['recent'][number]): Map<string, RecentId> {
+/** What approvals take of a limit with fixed windows, which has one generation. */
+function takenIn([ids]: readonly ReadonlyMap<string, RecentId>[]): Map<string, number> {
+  return new Map([...(ids ?? [])].map(([id, { mark }]) => [id, mark]));
+}
+
+function readTaken(hash: RawSnapshot['took'][number]): Map<string, RecentId> {
   return new Map(
     Object.entries(toRecord(list(hash))).map(([id, text]) => {
-      const [mark, hits = 1] = text.split('*').map(Number);
-      return [id, { mark: mark!, hits }];
+      const value = JSON.parse(text) as number | [mark: number, hits: number];
+      const [mark, hits] = typeof value === 'number' ? [value, 1] : value;
+      return [id, { mark, hits }];
     }),
   );
+}
+
+function readTimes(pairs: RawSnapshot['lapses']): ReadonlyMap<string, number> {
+  return new Map(Object.entries(toRecord(list(pairs))).map(([id, at]) => [id, Number(at)]));
 }
 
 export function sentMessages(raw: RawSnapshot): readonly string[] {
@@ -226,25 +242,19 @@ export function sentMessages(raw: RawSnapshot): readonly string[] {
 
 function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
   try {
-    const [waiting, replicas, records] = [raw.waiting, raw.replicas, raw.named[0] ?? {}].map(
-      (hash) => toRecord(list(hash)),
-    );
-    return readQueue(list(raw.queue), waiting!, replicas!, records);
+    return readQueue(list(raw.queue), toRecord(list(raw.replicas)), toRecord(list(raw.records)));
   } catch {
     return undefined;
   }
 }
 
 function readWaiters(
-  entries: readonly string[],
   { waiting }: StoredQueue,
-  records: NamedRequests[number],
+  records: StoredRecords,
 ): ReadonlyMap<string, StoredWaiter> {
-  const read = entries.map(readEntry);
   const waiters = waiting.map(([waiter, ticket]) => {
     const [id = '', countedAs = ''] = waiter.split('@');
-    const { hits, holdMillis, list } = read.find((entry) => Number(entry.ticket) === ticket)!;
-    const { keepMillis, maxWaitMillis } = records.get(id) ?? {};
+    const { hits, holdMillis, keepMillis, maxWaitMillis, list } = records.get(id)!;
     const kept = { keepMillis, maxWaitMillis };
     const place = { ticket, replica: replicaOf(countedAs), countedAs, ...kept };
     return [id, { ...place, hits, holdMillis, list }] as const;
@@ -252,26 +262,19 @@ function readWaiters(
   return new Map(waiters.sort(([, a], [, b]) => a.ticket - b.ticket));
 }
 
-function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {
-  return new Map(
-    Object.entries(texts).map(([id, text]) => {
-      const [, lapsesAt, millis, hits = 1, lane] =
-        /^(\d+):(\d+)(?:\*(\d+))?(?:\/lane:(.*))?$/.exec(text) ?? [];
-      const hold = { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits), lane };
-      return [id, hold];
-    }),
-  );
-}
-
-function readLimits(hashes: RawSnapshot['limits']): Map<string, ReadonlyMap<string, number>> {
-  const limits = new Map<string, ReadonlyMap<string, number>>();
-  for (const [i, hash] of hashes.entries()) {
-    const taken = Object.entries(toRecord(list(hash))).map(
-      ([id, text]) => [id, Number(text)] as const,
-    );
-    if (taken.length > 0) limits.set(LIMIT_NAMES[i]!, new Map(taken));
+function readHolds(
+  records: StoredRecords,
+  lapses: ReadonlyMap<string, number>,
+): ReadonlyMap<string, StoredHold> {
+  const holds = new Map<string, StoredHold>();
+  for (const [id, record] of records) {
+    const lapsesAt = lapses.get(id);
+    if (lapsesAt === undefined || !countsAsHeld(record)) continue;
+    const { hits, took = hits, list } = record;
+    const lane = list?.kind === 'lane' ? encodeURIComponent(list.name) : undefined;
+    holds.set(id, { lapsesAt, millis: holdLengthOf(record), hits: took, lane });
   }
-  return limits;
+  return holds;
 }
 
 function list(value: readonly string[] | Record<string, never>): readonly string[] {

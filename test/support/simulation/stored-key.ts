@@ -7,7 +7,6 @@ import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { LIMIT_NAMES } from './shape.js';
 import { NO_LISTS } from './stored-lists.js';
-import type { StoredRequest } from './stored-requests.js';
 import {
   NOTHING_STORED,
   type RawSnapshot,
@@ -15,7 +14,7 @@ import {
   type RecentId,
   sentMessages,
   type Snapshot,
-  withRecent,
+  withTaken,
 } from './snapshot.js';
 
 const CLOCK = ':clock';
@@ -41,14 +40,12 @@ const SCRIPTS = [
   ...['withdraw', 'confirm', 'status'],
 ];
 
-/** The number in KEYS of the first further limit. */
-const FIRST_LIMIT = 11;
-/** The number of the first ids of limits that are no fixed windows: two generations of the own one, and of each further one. */
-const FIRST_RECENT = FIRST_LIMIT + LIMIT_NAMES.length;
-/** The number of the records of waiters; those of granted requests and of outcomes follow. */
-const RECORDS = FIRST_RECENT + 2 * (1 + LIMIT_NAMES.length);
+/** The numbers in KEYS of the lapses of holds and of the ends of remembered requests. */
+const [LAPSES, ENDS] = [9, 10];
+/** The number of the first name of what approvals take: two generations of the own limit, and of each further one. */
+const TOOK = 11;
 /** The number of the heads of lanes; those of groups follow. */
-const HEADS = RECORDS + 6;
+const HEADS = TOOK + 2 * (1 + LIMIT_NAMES.length);
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -85,14 +82,16 @@ local expiry = {}
 for i, name in ipairs(KEYS) do
   expiry[i] = redis.call('PEXPIRETIME', name)
 end
-local limits, recent, named = {}, {}, {}
-for i = ${FIRST_LIMIT}, ${HEADS} - 1 do
-  local ids = i < ${FIRST_RECENT} and limits or i < ${RECORDS} and recent or named
-  ids[#ids + 1] = redis.call('HGETALL', KEYS[i])
+local took = {}
+for i = ${TOOK}, ${HEADS} - 1 do
+  took[#took + 1] = redis.call('HGETALL', KEYS[i])
+end
+local function scores(i)
+  return redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES')
 end
 local heads = {}
 for i = ${HEADS}, #KEYS do
-  for _, value in ipairs(redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES')) do
+  for _, value in ipairs(scores(i)) do
     heads[#heads + 1] = value
   end
 end
@@ -102,11 +101,9 @@ local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
 return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
-  hits = redis.call('HGETALL', KEYS[9]),
-  holds = redis.call('HGETALL', KEYS[10]),
-  queue = queue, heads = heads, waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), limits = limits, recent = recent, named = named,
-  expiry = expiry, sent = sent
+  queue = queue, heads = heads, records = redis.call('HGETALL', KEYS[4]),
+  replicas = redis.call('HGETALL', KEYS[5]), lapses = scores(${LAPSES}), ends = scores(${ENDS}),
+  took = took, expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */
@@ -129,12 +126,10 @@ export class StoredKey {
     private readonly redis: Redis,
     names: KeyNames,
   ) {
-    const limits = LIMIT_NAMES.map((name) => names.limit(name));
-    const recent = [`${names.state}:ids`, ...limits].flatMap((name) => [`${name}:0`, `${name}:1`]);
-    const named = [names.records, names.granted, ...names.outcomes];
+    const limits = [undefined, ...LIMIT_NAMES];
+    const took = limits.flatMap((name) => [names.took(0, name), names.took(1, name)]);
     const heads = [names.headsOf('lane'), names.headsOf('group')];
-    const held = [names.hits, names.holds];
-    this.#keys = [...keysOf(names), ...held, ...limits, ...recent, ...named, ...heads];
+    this.#keys = [...keysOf(names), names.lapses, names.ends, ...took, ...heads];
   }
 
   /** What there was after the last command. */
@@ -185,34 +180,25 @@ export async function loadHelpers(redis: Redis): Promise<void> {
 
 function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapshot {
   if (expired.length === 0) return snapshot;
-  const [state, requests, queue, waiting, replicas, holds] = [1, 2, 3, 4, 5, 10].map((n) =>
-    expired.includes(n),
-  );
-  const hasNoQueue = queue! || waiting! || replicas!;
-  const further = snapshot.state?.further ?? [];
-  const limits = [...snapshot.limits].filter(([name]) => {
-    const i = LIMIT_NAMES.findIndex((each) => each === name);
-    const firstRecent = FIRST_RECENT + 2 * (i + 1);
-    const isFixed = further.some((limit) => limit.name === name && !limit.stored);
-    // The rest of the ids of another kind is added again.
-    const hasRecent = expired.includes(firstRecent) || expired.includes(firstRecent + 1);
-    return !expired.includes(FIRST_LIMIT + i) && (isFixed || !hasRecent);
-  });
+  const [state, requests, queue, records, replicas, lapses, ends] = [
+    ...[1, 2, 3, 4, 5],
+    ...[LAPSES, ENDS],
+  ].map((n) => expired.includes(n));
+  const hasNoQueue = queue! || records! || replicas!;
   const recent = snapshot.recent.map((ids, i) =>
-    expired.includes(FIRST_RECENT + i) ? new Map<string, RecentId>() : ids,
+    expired.includes(TOOK + i) ? new Map<string, RecentId>() : ids,
   );
-  return withRecent(
+  return withTaken(
     {
       ...snapshot,
-      limits: new Map(limits),
       ...(state && { state: undefined }),
       ...(requests && { requests: new Map() }),
-      ...((state! || holds!) && { holds: new Map() }),
+      ...(records && { records: new Map() }),
+      ...((state! || records! || lapses!) && { holds: new Map() }),
+      ...(lapses && { lapses: new Map() }),
+      ...(ends && { ends: new Map() }),
       ...((state! || hasNoQueue) && { lists: NO_LISTS }),
       ...(hasNoQueue && { waiting: new Map(), leases: {} }),
-      named: snapshot.named.map((records, i) =>
-        expired.includes(RECORDS + i) ? new Map<string, StoredRequest>() : records,
-      ),
     },
     recent,
   );

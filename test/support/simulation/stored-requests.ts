@@ -1,7 +1,11 @@
+import { readRecord, type StoredRecord } from '../stored-queue.js';
+import { windowEnd } from '../stored-state.js';
 import type { Snapshot } from './snapshot.js';
+import { Violation } from './violation.js';
 
 /** What Redis has of a request whose caller has chosen its id: docs/redis.md. */
 export interface StoredRequest {
+  /** `granted`: its approval is unclaimed. `approved` also if it is held, or its hold has lapsed. */
   readonly is: 'waiting' | 'granted' | 'approved' | 'released';
   readonly hits: number;
   /** Undefined if its approval is not held. */
@@ -14,71 +18,119 @@ export interface StoredRequest {
   readonly owner: string;
 }
 
+/** The records of all requests, by their ids. */
+export type StoredRecords = ReadonlyMap<string, StoredRecord>;
+
+const STATES: Readonly<Record<StoredRecord['state'], StoredRequest['is']>> = {
+  waiting: 'waiting',
+  unclaimed: 'granted',
+  held: 'approved',
+  approved: 'approved',
+  released: 'released',
+  lapsed: 'approved',
+};
+
+export function readRecords(texts: Readonly<Record<string, string>>): StoredRecords {
+  return new Map(Object.entries(texts).map(([id, text]) => [id, withoutMost(readRecord(text))]));
+}
+
+/** The most that may wait in a group is not stored. */
+function withoutMost(record: StoredRecord): StoredRecord {
+  const { list } = record;
+  return list?.kind === 'group' ? { ...record, list: { ...list, maxRequests: undefined } } : record;
+}
+
+/** Whether its approval counts as held. */
+export function countsAsHeld({ state }: Pick<StoredRecord, 'state'>): boolean {
+  return state === 'held' || state === 'unclaimed';
+}
+
+/** How long an approval that counts as held does so without another call. */
+export function holdLengthOf(record: StoredRecord): number {
+  const { state, keepMillis, renewedMillis, holdMillis } = record;
+  return (state === 'unclaimed' ? keepMillis : (renewedMillis ?? holdMillis))!;
+}
+
+/** Whether it is remembered since its caller has chosen its id. */
+function isRemembered({ state }: StoredRecord): boolean {
+  return state === 'approved' || state === 'released' || state === 'lapsed';
+}
+
 /**
- * By their ids: those that wait, those whose approvals are kept for their callers, and the outcomes of the present and the
- * last three generations.
+ * Of each request whose caller has chosen the id, what Redis goes by. The record of one that has no place any more says nothing,
+ * nor does one of a hold that is left from a state that was lost.
  */
-export type NamedRequests = readonly ReadonlyMap<string, StoredRequest>[];
-
-export const NOBODY_NAMED: NamedRequests = [];
-
-/** The indices of the hashes. */
-const [RECORDS, GRANTED, OUTCOMES] = [0, 1, 2];
-
-/** @param hashes `records`, `granted`, `outcomes` and its generations */
-export function readNamed(hashes: readonly Readonly<Record<string, string>>[]): NamedRequests {
-  return hashes.map(
-    (hash) => new Map(Object.entries(hash).map(([id, text]) => [id, readRequest(text)])),
-  );
-}
-
-function readRequest(text: string): StoredRequest {
-  const [, outcome, hits, hold, keep, maxWait, owner = ''] =
-    /^(?:(granted|approved|released):)?(\d+):(\d+)(?:\+(\d+))?(?:\^(\d+))?:(.*)$/.exec(text) ?? [];
-  return {
-    is: (outcome as StoredRequest['is'] | undefined) ?? 'waiting',
-    hits: Number(hits),
-    holdMillis: Number(hold) || undefined,
-    keepMillis: keep === undefined ? undefined : Number(keep),
-    maxWaitMillis: maxWait === undefined ? undefined : Number(maxWait),
-    owner,
-  };
-}
-
-/** Of each known request what Redis goes by. The record of one that has no place any more says nothing. */
 export function requestsKnown({
-  named,
+  records,
   waiting,
-}: Pick<Snapshot, 'named' | 'waiting'>): Map<string, StoredRequest> {
-  const known = new Map(
-    named
-      .slice(GRANTED)
-      .toReversed()
-      .flatMap((each) => [...each]),
-  );
-  for (const [id, record] of named[RECORDS] ?? []) if (waiting.has(id)) known.set(id, record);
+  state,
+}: Pick<Snapshot, 'records' | 'waiting' | 'state'>): Map<string, StoredRequest> {
+  const known = new Map<string, StoredRequest>();
+  for (const [id, record] of records) {
+    const isLeft = state !== undefined && state.holds === undefined && countsAsHeld(record);
+    const hasLeft = record.state === 'waiting' && !waiting.has(id);
+    if (record.owner === undefined || isLeft || hasLeft) continue;
+    known.set(id, asRequest(record, record.owner));
+  }
   return known;
 }
 
+function asRequest(record: StoredRecord, owner: string): StoredRequest {
+  const { hits, holdMillis, keepMillis, maxWaitMillis } = record;
+  return { is: STATES[record.state], hits, holdMillis, keepMillis, maxWaitMillis, owner };
+}
+
 /** The requests whose approvals are kept for their callers. */
-export function grantedIn({ named }: Pick<Snapshot, 'named'>): ReadonlyMap<string, StoredRequest> {
-  return named[GRANTED] ?? new Map<string, StoredRequest>();
+export function grantedIn(
+  snapshot: Pick<Snapshot, 'records' | 'waiting' | 'state'>,
+): ReadonlyMap<string, StoredRequest> {
+  return new Map([...requestsKnown(snapshot)].filter(([, { is }]) => is === 'granted'));
 }
 
 /**
- * A snapshot without the outcomes that a call forgets before it decides anything: generations that end while it opens the
- * key.
- * @param turn the generation that has begun last by the end of the call
+ * A snapshot without the requests that a call forgets before it decides anything, which goes on with this key: those that have
+ * been remembered for long enough, if it begins a window.
+ * @param counts whether an approval counts then, which is remembered for longer
  */
-export function withoutEnded(snapshot: Snapshot, turn: number): Snapshot {
-  const { named, state } = snapshot;
-  if (!state || named.length === 0) return snapshot;
-  const kept = [...named];
-  for (let ending = state.turn; ending !== turn;) {
-    ending = (ending % (named.length - OUTCOMES - 1)) + 1;
-    // The generations follow the present outcomes.
-    kept[OUTCOMES + ending] = kept[OUTCOMES]!;
-    kept[OUTCOMES] = new Map();
+export function withoutEnded(
+  snapshot: Snapshot,
+  now: number,
+  counts: (id: string) => boolean,
+): Snapshot {
+  const { records, ends, state } = snapshot;
+  if (!state || now < windowEnd(state)) return snapshot;
+  const ended = [...ends].filter(([id, end]) => {
+    const record = records.get(id);
+    if (end > now || !record || !isRemembered(record)) return false;
+    return record.state !== 'approved' || !counts(id);
+  });
+  if (ended.length === 0) return snapshot;
+  const kept = new Map(records);
+  for (const [id] of ended) kept.delete(id);
+  return { ...snapshot, records: kept };
+}
+
+/** Each record has what ends it: a place in the queue, a lapse, or an end of its memory. And no lapse is of another one. */
+export function recordsFault(snapshot: Snapshot): Violation | undefined {
+  const { records, waiting, lapses, ends, state } = snapshot;
+  for (const [id, record] of records) {
+    if (record.state === 'waiting' && !waiting.has(id)) {
+      return new Violation('a record of a waiter has its place', id);
+    }
+    if (countsAsHeld(record) && state?.holds && !lapses.has(id)) {
+      return new Violation('what is held lapses', id);
+    }
+    if (isRemembered(record) && !ends.has(id)) {
+      return new Violation('what is remembered is forgotten some time', id);
+    }
+    if (isRemembered(record) && (state?.named ?? 0) < ends.get(id)!) {
+      return new Violation('the state says until when requests are remembered', id);
+    }
   }
-  return { ...snapshot, named: kept };
+  const other = [...lapses.keys()].find((id) => {
+    const record = records.get(id);
+    return !record || !countsAsHeld(record);
+  });
+  if (other === undefined || !state?.holds) return undefined;
+  return new Violation('what lapses is held', other);
 }

@@ -36,35 +36,33 @@ import { Violation } from './violation.js';
  */
 const BEGINNING_MILLIS = 4_000_000_000_000;
 
-/** The parts of a queue, each of which shows that another is not there. */
-export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
+/** The parts of a queue, each of which shows that another is not there. The records tell of other requests as well. */
+export const QUEUE_PARTS = ['queue', 'records', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: Array.from({ length: 29 }, (_, i) => i + 1),
+  everything: Array.from({ length: 20 }, (_, i) => i + 1),
   state: [1],
-  requests: [2, 14, 15],
+  requests: [2, 11, 12],
   queue: [3],
-  waiting: [4],
+  records: [4],
   replicas: [5],
   past: [6, 7, 8],
-  holds: [10],
-  limits: [11, 12, 13, 16, 17, 18, 19, 20, 21],
+  lapses: [9],
+  ends: [10],
+  limits: [13, 14, 15, 16, 17, 18],
 };
 
-/** The same of requests whose callers have chosen their ids. */
+/** The same with what they tell of requests whose callers have chosen their ids. */
 export const LOSSES_OF_NAMED: Readonly<Record<string, readonly number[]>> = {
-  records: [22],
-  granted: [23],
-  outcomes: [24, 25, 26, 27],
-  'state-and-records': [1, 22, 23, 24, 25, 26, 27],
+  'state-and-records': [1, 4, 9, 10],
 };
 
 /** The heads of lists, which follow from the lists. */
 export const LOSSES_OF_HEADS: Readonly<Record<string, readonly number[]>> = {
-  'heads-of-lanes': [28],
-  'heads-of-groups': [29],
-  heads: [28, 29],
+  'heads-of-lanes': [19],
+  'heads-of-groups': [20],
+  heads: [19, 20],
 };
 
 /** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
@@ -328,7 +326,8 @@ export class World {
       await this.stored.lose(this.redisNow, LOSSES_OF_HEADS[what]!);
       return;
     }
-    this.hasLostOwners ||= what in LOSSES_OF_NAMED;
+    const isOfRecords = what === 'records';
+    this.hasLostOwners ||= isOfRecords || what in LOSSES_OF_NAMED;
     for (const request of this.requests.values()) request.keptUntil = -Infinity;
     const isWhole = what === 'everything';
     const isOfQueue = QUEUE_PARTS.some((part) => part === what);
@@ -341,12 +340,18 @@ export class World {
     await this.stored.lose(this.redisNow, { ...LOSSES, ...LOSSES_OF_NAMED }[what]!);
     if (isWhole) this.lock.forget();
     const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
+    const requests = [...this.requests.values()];
+    if (isOfRecords) {
+      // What counts without being held is in the sets of the window.
+      const recorded = requests.filter(({ id, isNamed }) => isNamed || last.records.has(id));
+      this.#judge.approvalsLost(recorded);
+    }
     // Nobody waits, as far as is left to be lost.
     if (isOfQueue && !hadWaiters) return;
     const { state, waiting, isConsistent } = this.stored.last;
     const isRecovering = (state?.recoveryUntil ?? 0) > this.redisNow;
     const isGone = isConsistent && waiting.size === 0;
-    this.#judge.memoryLost(this.requests.values(), lost, !isRecovering && !isGone);
+    this.#judge.memoryLost(requests, lost, !isRecovering && !isGone);
   }
 
   /** Removes what has expired by now. */
