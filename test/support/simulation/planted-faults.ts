@@ -123,7 +123,7 @@ export const QUICK_FAULTS: readonly PlantedFault[] = [
   {
     name: 'an approval that crosses a leaving client is taken for a place in the queue',
     lua: 'lib/approvals.release',
-    body: 'return is_unused and 0 or original(keys, state, call, ids, is_unused)',
+    body: 'return is_unused and 0 or original(keys, state, call, ids, is_unused, found)',
   },
   {
     name: 'only the first withdrawal of a replica is made',
@@ -154,13 +154,13 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 69,
       aim: { fates: ['named', 'kept', 'freeze'] },
       lua: 'confirm.confirm_one',
-      body: `return record and original(keys, state, call, record, owner) or CLAIMED`,
+      body: `return request and original(keys, state, call, request, owner) or CLAIMED`,
     },
     {
       name: 'a place that is taken over counts on both replicas',
       aim: { fates: ['named'] },
       lua: 'queue/queue.take_over',
-      body: 'record.replica_id = call.replica\noriginal(keys, state, call, record, check)',
+      body: 'waiter.replica_id = call.replica\noriginal(keys, state, call, waiter, check)',
     },
   ],
   'a place stays without its connection for as long as it is kept': [
@@ -210,7 +210,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       lua: 'queue/lists.repair',
       // Without a state that names the lists, scripts would fail.
       body: `if not state.lists then
-      original(keys, state, waiting_tickets)
+      original(keys, state)
     end`,
     },
   ],
@@ -290,7 +290,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'a waiter that is put back is not held',
       aim: { fates: ['hold', 'lose memory'] },
       lua: 'queue/queue.rejoin',
-      body: 'for _, waiter in ipairs(waiters) do waiter.hold = nil end\noriginal(keys, state, call, waiters)',
+      body: 'for _, waiter in ipairs(waiters) do waiter.holdMillis = nil end\noriginal(keys, state, call, waiters)',
     },
   ],
   'a key recovers after a loss only, and before leases are renewed': [
