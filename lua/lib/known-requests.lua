@@ -38,16 +38,16 @@ end
 local function take_place(keys, state, call, check, record)
   -- The same owner: the call is sent again.
   if record.owner ~= check.owner then
-    if not check.can_wait or has_waited_too_long(call, check, record) then
+    if not check.canWait or check.maxWaitMillis == 0 or has_waited_too_long(call, check, record) then
       known_requests.withdraw(keys, state, call, record, 'taken_over')
       return verdicts.WAIT_EXPIRED
-    elseif check.has_no_place then
+    elseif check.noPlace then
       return verdicts.NO_PLACE
     end
     known_requests.end_wait(state, record, 'taken_over')
     queue.take_over(keys, state, call, record, check)
   end
-  check.list_of_place = lists.describe_place(keys, record.place)
+  check.place = lists.describe_place(keys, record.place)
   return record.ticket
 end
 
@@ -74,7 +74,7 @@ local function was_taken_over(call, check, record)
 end
 
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, holder,
--- keepMillis, owner, maxWaitMillis, can_wait and has_no_place. It gets `list_of_place` with a place that it has taken over.
+-- keepMillis, owner, maxWaitMillis, canWait and noPlace. It gets `place`, the list of a place that it has taken over.
 function known_requests.answer(keys, state, call, check)
   local record = named_requests.find(keys, check.requestId)
   if record and unclaimed_approvals.is_lost(keys, state, record) then

@@ -21,7 +21,6 @@
 -- last, as in start-time fair queueing.
 
 local chunks = require 'lib/chunks'
-local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local more = require 'lib/more'
 local weight = require 'lib/weight'
@@ -48,13 +47,12 @@ function lists.lane_of(list)
   return list and lists.kind_of(list.id) == 'lane' and list.id or nil
 end
 
--- Parses the list of a check or of a waiter that is put back: `<kind>:<name>:<head start in ms, or weight>`, and for a group
--- `:<the most that may wait>` after that if it has such a bound. nil for ''.
-function lists.parse(text)
-  local kind, name, parameter, most = string.match(text, '^(%l+):([^:]*):(%d+):?(%d*)$')
-  if kind then
-    return { kind = kind, id = kind .. ':' .. name, parameter = tonumber(parameter), most = tonumber(most) }
-  end
+-- The list of a request, by the names of the API: { kind, name, headStartMillis or weight, maxRequests }, with the name
+-- percent-encoded, and `maxRequests` only for a group with such a bound; nil for none.
+function lists.of_request(said)
+  return said and {
+    kind = said.kind, id = said.kind .. ':' .. said.name, parameter = said.headStartMillis or said.weight, most = said.maxRequests,
+  } or nil
 end
 
 -- The state's field.
@@ -310,17 +308,22 @@ function lists.split_waiting(value)
   return ticket, id ~= '' and id or lists.FIFO
 end
 
--- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads. `place`: a value of
--- the hash `waiting`.
+-- What a replica has to know of the list in which a place is, to put it back there: what `lists.of_request` reads. `place`: a value
+-- of the hash `waiting`.
 function lists.describe_place(keys, place)
   local ticket, id = lists.split_waiting(place)
   if id == lists.FIFO then
-    return ''
+    return {}
   end
   local start = id .. ' ' .. ticket
   local entry = redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
   local _, _, _, _, _, _, parameter = entries.split(entry or '')
-  return parameter and id .. ':' .. digits(parameter) or ''
+  if not parameter then
+    return {}
+  end
+  local kind, name = string.match(id, '^(%l+):(.*)$')
+  return kind == 'lane' and { kind = kind, name = name, headStartMillis = parameter }
+    or { kind = kind, name = name, weight = parameter }
 end
 
 -- Finds the heads again from the entries. All groups begin again. `tickets`: of the waiters, as a set. Without the state,
