@@ -3,7 +3,7 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 how many hits at most, 8 the lane or group of the caller as lists.parse in queue/lists reads it, or '': a limit that
+--       7 a JSON text: `hits`, how many at most, and `list`, the lane or group of the caller, as lib/requests has it: a limit that
 --       does not count it gives nothing back
 -- Reply how many hits the own limit has given back: no more than are approved and not held
 
@@ -14,10 +14,10 @@ local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 
 local function run(KEYS, ARGV)
-  local hits, list = tonumber(ARGV[calls.FIRST_OWN]), lists.parse(ARGV[calls.FIRST_OWN + 1])
+  local said = cjson.decode(ARGV[calls.FIRST_OWN])
   return change.apply(KEYS, ARGV, 0, function(_, state, call)
     return given_back.note_if_less(state, call, function()
-      return key_limits.refund(state, hits, lists.lane_of(list))
+      return key_limits.refund(state, said.hits, lists.lane_of(lists.of_request(said.list)))
     end)
   end)
 end

@@ -5,12 +5,11 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
---       for a key that Redis has lost
---       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
---       its approval will be held, `+<ms>` if its place is kept for its caller, `^<ms>` if it then waits no longer than that, `#<number>` of its check if the caller has
---       chosen its id, `|` and its lane or group as lists.parse in queue/lists reads it, and `@` and the holder if its check
---       has named one
+--       7 a JSON text:
+--         millisLeft  ms until the window ends, below 0 if it has ended, as far as the caller knows, for a key that Redis has lost
+--         limits      the limits in force or '', likewise
+--         waiters     those that it asks about: a list of requests as lib/requests has them, with `requestId` and `ticket`; a place
+--                     that is not kept needs no `maxWaitMillis`
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
@@ -30,7 +29,6 @@ local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
-local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
@@ -40,7 +38,6 @@ local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
-local FIRST_WAITER = calls.FIRST_OWN + 2
 local NO_SUCH_KEY = -1
 
 local function append(list, more)
@@ -127,21 +124,17 @@ end
 local function run(KEYS, ARGV)
   local call = calls.read(ARGV)
   local keys = key_names.read(KEYS, 1)
-  local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
+  local said = cjson.decode(ARGV[calls.FIRST_OWN])
+  local waiters = said.waiters
   local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
 
-  local ids, waiters, newest = {}, {}, {}
-  for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, keep, max_wait, number, list, holder =
-      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)%^?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
-    ids[#ids + 1] = ARGV[i]
-    waiters[#waiters + 1] = {
-      requestId = ARGV[i], ticket = ticket, hits = tonumber(hits) or 1, holdMillis = tonumber(hold), keepMillis = tonumber(keep),
-      maxWaitMillis = tonumber(max_wait), holder = holder ~= '' and holder or nil,
-      list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
-    }
-    if number ~= '' then
-      newest[ARGV[i]] = math.max(newest[ARGV[i]] or 0, tonumber(number))
+  local ids, newest = {}, {}
+  for i, waiter in ipairs(waiters) do
+    local id = waiter.requestId
+    requests.complete(call, waiter)
+    ids[i] = id
+    if waiter.owner then
+      newest[id] = math.max(newest[id] or 0, waiter.number)
     end
   end
 
@@ -181,14 +174,14 @@ local function run(KEYS, ARGV)
     if #unheard == 0 then
       return append(reply, heard)
     end
-    state = was_lost and lost_key.restore(keys, call, known_limits, millis_left) or instance.new(keys, call, idle)
+    state = was_lost and lost_key.restore(keys, call, said.limits, said.millisLeft) or instance.new(keys, call, idle)
   end
 
   local tally = queue.read(keys, state, call)
   local missing = queue.without_place(keys, state, unheard)
   if was_lost or (#missing > 0 and recovery.is_older_than_key(keys, state, missing[1].ticket)) then
     recovery.begin_after_loss(keys, state, call, not idle)
-    lost_key.restore_overrides(state, known_limits)
+    lost_key.restore_overrides(state, said.limits)
   end
   if tally.places > 0 then
     -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them

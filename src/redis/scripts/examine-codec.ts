@@ -3,7 +3,7 @@ import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeInstance, fieldsIn } from './inspect-codec.js';
 import { limitsIn } from './limits-codec.js';
-import { decodeListId } from './lists-codec.js';
+import { decodeListId } from './requests-codec.js';
 
 /** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;

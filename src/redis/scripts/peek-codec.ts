@@ -1,8 +1,8 @@
 import { UnavailableError } from '../../limiter/errors.js';
 import type { Peek, PeekRequest } from '../../limiter/limiter.js';
-import { encodeCeilings, VERDICT } from './check-codec.js';
+import { VERDICT } from './check-codec.js';
 import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
-import { encodeList } from './lists-codec.js';
+import { sayRequest } from './requests-codec.js';
 import type { CallerSettings } from './shared-arguments.js';
 
 /** What `lua/peek.lua` replies. */
@@ -19,14 +19,14 @@ const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
   [VERDICT.paused, 'paused'],
 ]);
 
-/** The arguments of `lua/peek.lua` that are its own. */
+/** The argument of `lua/peek.lua` that is its own. */
 export function encodePeek(
-  { key, hits = 1, holdMillis, list }: PeekRequest,
-  { limitsOf, maxHoldsPerKey }: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
-): (string | number)[] {
-  const { ceilings } = limitsOf(key);
-  const ofCeilings = ceilings ? encodeCeilings(ceilings) : '';
-  return [hits, holdMillis ?? '', maxHoldsPerKey, ofCeilings, encodeList(list)];
+  request: PeekRequest,
+  { limitsOf, maxHoldsPerKey: maxHolds }: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
+): string {
+  return JSON.stringify(
+    sayRequest(request, { ceilings: limitsOf(request.key).ceilings, maxHolds }),
+  );
 }
 
 /** @throws UnavailableError if the check could not be decided */

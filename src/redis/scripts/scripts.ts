@@ -34,14 +34,14 @@ import {
 import { encodeKeyClaims, type KeyClaims } from './key-claims-codec.js';
 import { inSeveralCalls } from './in-several-calls.js';
 import { decodePeek, encodePeek } from './peek-codec.js';
-import { encodeList } from './lists-codec.js';
 import { decodeReported, encodeReport } from './remaining-codec.js';
 import { replyForEach } from './reply-for-each.js';
+import { sayList } from './requests-codec.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
 import { type FunctionFlag, loadScript, type Replacements, type Script } from './script-loader.js';
 import {
   decodeSettleReply,
-  encodeTickets,
+  encodeSettle,
   type KnownWindow,
   type SettleReply,
   type Ticket,
@@ -136,7 +136,7 @@ export class Scripts {
     known: KnownWindow,
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
-    const args = [known.millisLeft, known.limits, ...encodeTickets(askedAbout)];
+    const args = [encodeSettle(known, askedAbout)];
     const { replicaId, observer } = this.settings;
     const reply = decodeSettleReply(await this.#run(this.#settle, names, args), replicaId);
     if (reply.unclaimed > 0) observer.unclaimed(reply.unclaimed);
@@ -207,13 +207,13 @@ export class Scripts {
 
   /** A call that may have run is not sent again: it would refund more. */
   async refund(names: KeyNames, { hits, list }: RefundRequest): Promise<number> {
-    const args = [hits, encodeList(list)];
+    const args = [JSON.stringify({ hits, list: list && sayList(list) })];
     return (await this.#run(this.#refund, names, args, { isRepeatable: false })) as number;
   }
 
   /** @throws UnavailableError if a check could not be decided */
   async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
-    const args = encodePeek(request, this.settings);
+    const args = [encodePeek(request, this.settings)];
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
   }
 

@@ -1,22 +1,22 @@
-import { parseClaim } from '../../limiter/claims.js';
+import type { Waiter } from '../../limiter/waiter.js';
 import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
-import type { QueueList } from '../../limiter/queue-order.js';
 import type { UsedOfLimits } from './limits-codec.js';
-import { encodeList } from './lists-codec.js';
+import { sayRequest } from './requests-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly claim: string;
+  readonly waiter: Pick<
+    Waiter,
+    | 'requestId'
+    | 'claimNumber'
+    | 'hits'
+    | 'holdMillis'
+    | 'holder'
+    | 'list'
+    | 'keepMillis'
+    | 'maxWaitMillis'
+  >;
   readonly ticket: number;
-  readonly hits: number;
-  readonly holdMillis: number | undefined;
-  readonly holder: string | undefined;
-  /** Undefined if its key has one list. */
-  readonly list?: QueueList | undefined;
-  /** Undefined if its place ends with its check. */
-  readonly keepMillis?: number | undefined;
-  /** Undefined if it waits for as long as it takes. */
-  readonly maxWaitMillis?: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -63,21 +63,13 @@ export interface SettleReply {
 /** The reply of `lua/settle.lua` begins with this if Redis knows no such key. */
 export const NO_SUCH_KEY = -1;
 
-/** The arguments of `lua/settle.lua` for the waiters asked about. */
-export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap((waiter) => {
-    const { claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list } = waiter;
-    const { requestId, number } = parseClaim(claim);
-    const ofHits = hits === 1 ? '' : `*${hits}`;
-    const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
-    const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
-    const ofWait = maxWaitMillis === undefined ? '' : `^${maxWaitMillis}`;
-    const ofCheck = number === undefined ? '' : `#${number}`;
-    const ofList = list === undefined ? '' : `|${encodeList(list)}`;
-    const ofHolder = holder === undefined ? '' : `@${holder}`;
-    const ofRequest = `${ofHits}${ofHold}${ofKeep}${ofWait}${ofCheck}${ofList}${ofHolder}`;
-    return [requestId, `${ticket}${ofRequest}`];
+/** The argument of `lua/settle.lua` that is its own. */
+export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]): string {
+  const waiters = askedAbout.map(({ waiter, ticket }) => {
+    const { requestId, claimNumber: number } = waiter;
+    return sayRequest(waiter, { requestId, number, ticket: `${ticket}` });
   });
+  return JSON.stringify({ ...known, waiters });
 }
 
 /** @param replicaId of the caller */

@@ -207,10 +207,7 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { claimOrId: claim, hits, holdMillis, holder, keepMillis, list } = place.waiter;
-      const maxWaitMillis = keepMillis === undefined ? undefined : place.waiter.maxWaitMillis;
-      const { ticket } = place;
-      taken.push({ claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list });
+      taken.push(place);
     }
     this.#doubted -= taken.length;
     return taken;

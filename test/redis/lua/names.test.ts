@@ -1,10 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import {
-  type BatchedCheck,
-  type CheckBatch,
-  VERDICT,
-} from '../../../src/redis/scripts/check-codec.js';
+import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
 import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
 import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
@@ -21,6 +17,7 @@ import {
   type TestReplica,
   checkBatchOf,
   useScriptHarness,
+  type TestCheck,
 } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { writeOptionalFields } from '../../support/stored-state.js';
@@ -220,7 +217,7 @@ describe('calls with many keys', () => {
   function batch(
     names: KeyNames,
     requestIds: readonly string[],
-    terms: Partial<BatchedCheck> = {},
+    terms: Partial<TestCheck> = {},
     overrides: Overrides = {},
   ): CheckBatch {
     const checks = requestIds.map((requestId) => ({ requestId, canWait: false, ...terms }));

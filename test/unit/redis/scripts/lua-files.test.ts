@@ -5,12 +5,7 @@ import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js'
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
 import { REPLY } from '../../../../src/redis/scripts/amend-codec.js';
-import {
-  HEAD,
-  VERDICT,
-  WAITS_NOT,
-  WAITS_WITHOUT_PLACE,
-} from '../../../../src/redis/scripts/check-codec.js';
+import { HEAD, VERDICT } from '../../../../src/redis/scripts/check-codec.js';
 import { keysToInspect } from '../../../../src/redis/scripts/inspect-codec.js';
 import { REPLY as REPORT_REPLY } from '../../../../src/redis/scripts/remaining-codec.js';
 import { argumentsToRenew, keysToRenew } from '../../../../src/redis/scripts/renew-codec.js';
@@ -190,8 +185,6 @@ describe('constants of lua and of the source', () => {
     ...rowsOf('amend', REPLY),
     ...rowsOf('remaining', REPORT_REPLY),
     ['settle', 'NO_SUCH_KEY', NO_SUCH_KEY],
-    ['lib/checks', 'WAITS_NOT', WAITS_NOT],
-    ['lib/checks', 'WAITS_WITHOUT_PLACE', WAITS_WITHOUT_PLACE],
     ['lib/calls', 'FIRST_OWN', shared.length + 1],
     ['lib/key-names', 'IN_WINDOW', keysInWindow(names).length],
     ['lib/key-names', 'FOR_NEW_WINDOW', keysForNewWindow(names).length],
