@@ -30,7 +30,7 @@ local function release(keys, state, call, id, is_unused)
   if is_unclaimed and released > 0 then
     known_requests.end_wait(state, request, 'withdrawn')
   elseif request and request.owner and is_unused then
-    requests.forget(keys, { id })
+    requests.forget_chosen(keys, { id })
   elseif request and request.owner and released > 0 then
     requests.remember(keys, state, call, request, requests.RELEASED)
   end

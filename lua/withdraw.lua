@@ -70,7 +70,7 @@ local function withdraw(call, keys, claims)
   local found, named = requests.find_all(keys, state, ids), {}
   local waiting, others = sort_out(ids, owners, found, named)
   if not state then
-    requests.forget(keys, named)
+    requests.forget_chosen(keys, named)
     -- If Redis has lost the state alone, the places still exist.
     requests.forget(keys, ids_of(waiting))
     return #waiting
@@ -87,7 +87,7 @@ local function withdraw(call, keys, claims)
     past_requests.remember(keys, state, call, ids_of(waiting))
     past_requests.remember(keys, state, call, others)
   end
-  requests.forget(keys, named)
+  requests.forget_chosen(keys, named)
   serving.serve(keys, state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)

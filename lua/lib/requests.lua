@@ -176,6 +176,12 @@ function requests.forget(keys, ids)
   chunks.call('HDEL', keys.records, ids)
 end
 
+-- Forgets requests whose callers have chosen their ids, and may ask with them again as with new ones.
+function requests.forget_chosen(keys, ids)
+  chunks.call('SREM', keys.requests, ids)
+  requests.forget(keys, ids)
+end
+
 -- Forgets all waiters.
 function requests.forget_waiting(keys)
   local all, gone = weight.add(redis.call('HGETALL', keys.records), 2), {}

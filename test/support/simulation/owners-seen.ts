@@ -1,7 +1,7 @@
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
 import { countsAt } from './snapshot.js';
-import { recordsFault, requestsKnown } from './stored-requests.js';
+import { memoryFault, recordsFault, requestsKnown } from './stored-requests.js';
 import { Violation } from './violation.js';
 
 /** To which of its checks each request belongs whose caller has chosen the id, over all calls. */
@@ -64,7 +64,7 @@ export class OwnersSeen {
   #checkPlaces(call: JudgedCall): void {
     const { run, stored, after, isTorn } = call;
     if (isTorn || !stored.isConsistent || !after.isConsistent || !after.state) return;
-    const fault = recordsFault(after);
+    const fault = recordsFault(after) ?? (this.world.hasLostMemory ? undefined : memoryFault(after));
     if (fault) throw fault;
     const left = withdrawnBy(call);
     const asked = [...run.waiters.values()];

@@ -110,21 +110,14 @@ export function withoutEnded(
   return { ...snapshot, records: kept };
 }
 
-/** Each record has what ends it: a place in the queue, a lapse, or an end of its memory. And no lapse is of another one. */
-export function recordsFault(snapshot: Snapshot): Violation | undefined {
-  const { records, waiting, lapses, ends, state } = snapshot;
+/** Each record has what ends it: a place in the queue, or a lapse. And no lapse is of another one. */
+export function recordsFault({ records, waiting, lapses, state }: Snapshot): Violation | undefined {
   for (const [id, record] of records) {
     if (record.state === 'waiting' && !waiting.has(id)) {
       return new Violation('a record of a waiter has its place', id);
     }
     if (countsAsHeld(record) && state?.holds && !lapses.has(id)) {
       return new Violation('what is held lapses', id);
-    }
-    if (isRemembered(record) && !ends.has(id)) {
-      return new Violation('what is remembered is forgotten some time', id);
-    }
-    if (isRemembered(record) && (state?.named ?? 0) < ends.get(id)!) {
-      return new Violation('the state says until when requests are remembered', id);
     }
   }
   const other = [...lapses.keys()].find((id) => {
@@ -133,4 +126,17 @@ export function recordsFault(snapshot: Snapshot): Violation | undefined {
   });
   if (other === undefined || !state?.holds) return undefined;
   return new Violation('what lapses is held', other);
+}
+
+/** The memory of each request that is remembered ends, and the state tells until when there is any. */
+export function memoryFault({ records, ends, state }: Snapshot): Violation | undefined {
+  for (const [id, record] of records) {
+    if (!isRemembered(record)) continue;
+    const end = ends.get(id);
+    if (end === undefined) return new Violation('what is remembered is forgotten some time', id);
+    if (end > (state?.named ?? 0)) {
+      return new Violation('the state says until when requests are remembered', id);
+    }
+  }
+  return undefined;
 }
