@@ -12,12 +12,13 @@ local change = require 'lib/change'
 local given_back = require 'lib/given-back'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
+local requests = require 'lib/requests'
 
 local function run(KEYS, ARGV)
-  local said = cjson.decode(ARGV[calls.FIRST_OWN])
   return change.apply(KEYS, ARGV, 0, function(_, state, call)
+    local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
     return given_back.note_if_less(state, call, function()
-      return key_limits.refund(state, said.hits, lists.lane_of(lists.of_request(said.list)))
+      return key_limits.refund(state, request.hits, lists.lane_of(request.list))
     end)
   end)
 end
