@@ -7,11 +7,14 @@
 --       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then per approval of all keys its request id and, after a `#`, the number of its check
--- Reply per key a list: 1 a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or
---       the request belongs to another check or was withdrawn, as a settle tells, 2 microseconds until there may be room again,
---       3 the limits in force, 4 what counts of them: see `room.used`. Only the first if there is no such key. Or the error with
---       which the key failed. The first key has a reply at least. Keys after those that take long have none, and are left to the
---       next call (lib/weight)
+-- Reply per key a JSON text:
+--         mayBeTold     for each approval whether its caller may be told; not if it has lapsed or was lost, or the request belongs to
+--                       another check or was withdrawn, as a settle tells
+--         microsToRoom  microseconds until there may be room again
+--         limits        the limits in force
+--         used          what counts of them: see `room.used`
+--       with `mayBeTold` alone if there is no such key. Or the error with which the key failed. The first key has a reply at least.
+--       Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local instance = require 'lib/instance'
 local key_claims = require 'lib/key-claims'
@@ -22,39 +25,38 @@ local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local unclaimed_approvals = require 'lib/unclaimed-approvals'
 
-local CLAIMED, NOT_CLAIMED = '1', '0'
-
--- `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
+-- Returns whether the caller may be told. `state`: nil if the key was idle for too long, or Redis has lost it, and with it the holds.
 local function confirm_one(keys, state, call, record, owner)
   if not record or record.owner ~= owner or (state and unclaimed_approvals.is_lost(keys, state, record)) then
-    return NOT_CLAIMED
+    return false
   elseif state and record.is == named_requests.GRANTED then
     unclaimed_approvals.claim(keys, state, call, record, owner)
-    return CLAIMED
+    return true
   end
   -- It is approved already if the call is sent again.
-  return record.is == named_requests.APPROVED and CLAIMED or NOT_CLAIMED
+  return record.is == named_requests.APPROVED
 end
 
 local function confirm(call, keys, claims)
   named_requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
-  local ids, owners, replies = {}, {}, {}
+  local ids, owners, may_be_told = {}, {}, {}
   for i, claim in ipairs(claims) do
     ids[i], owners[i] = key_claims.parse(call, claim)
   end
   local records = named_requests.find_all(keys, ids)
   for i, id in ipairs(ids) do
-    replies[i] = confirm_one(keys, state, call, records[id], owners[i])
+    may_be_told[i] = confirm_one(keys, state, call, records[id], owners[i])
   end
   if not state then
-    return { table.concat(replies) }
+    return cjson.encode({ mayBeTold = may_be_told })
   end
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
-  return {
-    table.concat(replies), room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call),
-  }
+  return cjson.encode({
+    mayBeTold = may_be_told, microsToRoom = room.micros_to(keys, state, call),
+    limits = limits_text.format(state), used = room.used(state, call),
+  })
 end
 
 local function run(KEYS, ARGV)

@@ -4,9 +4,10 @@
 -- KEYS  1 state, 2 holds, 3 holders
 -- ARGV  1 `0` for the first page, else the cursor that the page before has replied, 2 about how many holds a page has; the
 --       page of a small hash has all
--- Reply 1 the cursor of the next page; `0` after the last one
---       then per hold: request id, its hits, ms until it lapses, for how many ms it has been held, or -1 if its check has
---       named no holder, and the holder, or ''
+-- Reply a JSON text:
+--         next  the cursor of the next page; left out after the last one
+--         held  the holds, if there are any: `requestId`, `hits`, `lapseMillis`, the ms until it lapses, and, if its check has named
+--               a holder, `holder`, and `heldMillis`, for how many ms it has been held
 
 local chunks = require 'lib/chunks'
 local holders = require 'lib/holders'
@@ -40,22 +41,21 @@ local function run(KEYS, ARGV)
   local now_ms = math.floor(now.micros() / 1000)
   local state = stored.read(KEYS[1])
   if not state or not stored.has_holds(state) then
-    return { LAST_PAGE }
+    return cjson.encode({})
   end
   local cursor, page = read_page(KEYS[2], ARGV[1], ARGV[2])
   local of_page = read_holders(KEYS[3], page)
-  local reply = { cursor }
+  local held = {}
   for i = 1, #page, 2 do
     local lapses, millis, hits = holds.parse(page[i + 1])
     if lapses > now_ms then
       local holder, since = holders.parse(of_page[(i + 1) / 2])
-      reply[#reply + 1] = page[i]
-      reply[#reply + 1] = hits
-      -- The clock may have gone back.
-      reply[#reply + 1] = math.min(lapses - now_ms, millis)
-      reply[#reply + 1] = holder and math.max(0, now_ms - since) or -1
-      reply[#reply + 1] = holder or ''
+      held[#held + 1] = {
+        -- The clock may have gone back.
+        requestId = page[i], hits = hits, lapseMillis = math.min(lapses - now_ms, millis),
+        holder = holder, heldMillis = holder and math.max(0, now_ms - since),
+      }
     end
   end
-  return reply
+  return cjson.encode({ next = cursor ~= LAST_PAGE and cursor or nil, held = #held > 0 and held or nil })
 end

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { groupBy } from '../../common/group-by.js';
-import type { LeasedPlaces } from '../scripts/renew-codec.js';
+import type { LeasedPlaces } from '../scripts/several-keys.js';
 import { ModeTimer } from './mode-timer.js';
 import type { WaitingStore } from './waiting-store.js';
 

@@ -1,5 +1,5 @@
 import type { Waiter } from '../../limiter/waiter.js';
-import type { EndedWait } from '../scripts/claims-codec.js';
+import type { EndedWait } from '../scripts/requests-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 import { TicketOrder } from './ticket-order.js';
 

@@ -8,7 +8,7 @@ import { longestCountMillis } from '../../limiter/limits.js';
 import { backoffMillis } from '../shared/backoff.js';
 import { groupBy } from '../../common/group-by.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
-import type { KeyClaims } from '../scripts/key-claims-codec.js';
+import type { KeyClaims } from '../scripts/several-keys.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import type { WaitingStore } from './waiting-store.js';
 
