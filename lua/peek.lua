@@ -3,10 +3,13 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, 7 a JSON text: the request as lib/requests has it, with `ceilings` and `maxHolds` as for a
 --       batch of lib/checks
--- Reply 1 microseconds until there may be room, 2 the limits in force, as lib/limits-text has them, 3 what counts of them:
---       see `room.used`, 4 a verdict of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is
---       full, -4 denied because its hits are more than the maximum, -5 denied because the key is paused, 5 the fewest
---       microseconds until its turn if it joined the queue now; 0 if it would be approved
+-- Reply a JSON text:
+--         microsToRoom  microseconds until there may be room
+--         limits        the limits in force, as lib/limits-text has them
+--         used          what counts of them: see `room.used`
+--         verdict       one of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is full, -4 denied
+--                       because its hits are more than the maximum, -5 denied because the key is paused
+--         microsToTurn  the fewest microseconds until its turn if it joined the queue now; 0 if it would be approved
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
 -- does the same to the state that it has read, by the same functions where these write nothing. `call.only_looks` keeps
@@ -83,5 +86,8 @@ local function run(KEYS, ARGV)
   local verdict = decide(keys, state, call, is_next, request, list and list.id)
   local before = look_serving.count_before(keys, state, call, tally, served, list, waiting)
   local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, before, hits, list and list.id)
-  return { room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call), verdict, turn }
+  return cjson.encode({
+    microsToRoom = room.micros_to(keys, state, call), limits = limits_text.format(state), used = room.used(state, call),
+    verdict = verdict, microsToTurn = turn,
+  })
 end

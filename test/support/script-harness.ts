@@ -21,14 +21,12 @@ import {
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
-import type { ExaminedKey } from '../../src/redis/scripts/examine-codec.js';
-import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
+import type { ExaminedKey, InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
 import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
-import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
+import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
-import type { Statuses } from '../../src/redis/scripts/status-codec.js';
 import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';

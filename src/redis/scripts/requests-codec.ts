@@ -1,3 +1,4 @@
+import type { RequestIdConflict } from '../../limiter/errors.js';
 import type { CheckRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../limiter/queue-order.js';
 
@@ -57,4 +58,38 @@ export function listOfPlace(said: SaidList): QueueList | undefined {
 export function decodeListId(id: string): Pick<QueueListState, 'kind' | 'name'> {
   const [kind = '', name = ''] = id.split(':');
   return { kind: kind as QueueListState['kind'], name: decodeURIComponent(name) };
+}
+
+/** A wait that has ended without an approval, since its caller has chosen the request id. */
+export interface EndedWait {
+  readonly claim: string;
+  readonly why: Extract<RequestIdConflict, 'taken_over' | 'withdrawn'>;
+}
+
+/**
+ * A claim as Redis writes it: `<request id>`, or `<request id>#<replica id>#<number>` if its caller has chosen the id.
+ * @returns the claim on this replica; undefined if it is another replica's
+ */
+export function claimHere(text: string, replicaId: string): string | undefined {
+  // Nearly all.
+  if (!text.includes('#')) return text;
+  const [requestId = '', ...owner] = text.split('#');
+  const number = owner.pop();
+  return owner.join('#') === replicaId ? `${requestId}#${number ?? ''}` : undefined;
+}
+
+/** The waits on this replica among claims with `!<why>` after each. */
+export function endedHere(texts: readonly string[], replicaId: string): EndedWait[] {
+  return texts.flatMap((text) => {
+    const [claim = '', why] = text.split('!');
+    const here = claimHere(claim, replicaId);
+    return here === undefined ? [] : [{ claim: here, why: why as EndedWait['why'] }];
+  });
+}
+
+/** A list in JSON from a script. Lua has no other empty list than an empty object. */
+export type SaidItems<Item> = readonly Item[] | Readonly<Record<string, never>>;
+
+export function itemsIn<Item>(said: SaidItems<Item>): readonly Item[] {
+  return Array.isArray(said) ? (said as readonly Item[]) : [];
 }

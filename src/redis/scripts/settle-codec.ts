@@ -1,7 +1,13 @@
 import type { Waiter } from '../../limiter/waiter.js';
-import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
 import type { UsedOfLimits } from './limits-codec.js';
-import { sayRequest } from './requests-codec.js';
+import {
+  claimHere,
+  type EndedWait,
+  endedHere,
+  itemsIn,
+  type SaidItems,
+  sayRequest,
+} from './requests-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
@@ -60,8 +66,19 @@ export interface SettleReply {
   readonly holdsLeft: ReadonlyMap<string, number>;
 }
 
-/** The reply of `lua/settle.lua` begins with this if Redis knows no such key. */
-export const NO_SUCH_KEY = -1;
+/** What `lua/settle.lua` replies. */
+interface SettleSaid extends Pick<
+  SettleReply,
+  'wakeNumber' | 'waiting' | 'places' | 'limits' | 'used' | 'at' | 'unclaimed'
+> {
+  readonly microsToRoom?: number;
+  /** 0 if it has not to settle sooner. */
+  readonly microsToLook: number;
+  readonly putBack: SaidItems<string>;
+  readonly granted: SaidItems<string>;
+  readonly ended: SaidItems<string>;
+  readonly holdsLeft: Readonly<Record<string, number>>;
+}
 
 /** The argument of `lua/settle.lua` that is its own. */
 export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]): string {
@@ -74,48 +91,20 @@ export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]):
 
 /** @param replicaId of the caller */
 export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
-  const [micros, wakeNumber, waiting, limits, used, ...others] = reply as [
-    number,
-    number,
-    number,
-    string,
-    UsedOfLimits,
-    ...unknown[],
-  ];
-  const [microsToLook, at, places, unclaimed, missing, ...ids] = others as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    ...string[],
-  ];
-  const heard = ids.slice(missing);
-  const granted = heard
-    .filter((text) => !text.includes('!'))
-    .map((text): [string, string | undefined] => {
-      const [claim = '', left] = text.split('~');
-      return [claimHere(claim, replicaId) ?? '', left];
-    });
-  const isKnown = micros !== NO_SUCH_KEY;
+  const { microsToRoom, microsToLook, putBack, granted, ended, holdsLeft, ...said } = JSON.parse(
+    reply as string,
+  ) as SettleSaid;
+  const here = (claims: SaidItems<string>): string[] =>
+    itemsIn(claims).flatMap((claim) => claimHere(claim, replicaId) ?? []);
   return {
-    millisToRoom: isKnown ? micros / 1000 : undefined,
+    ...said,
+    millisToRoom: microsToRoom === undefined ? undefined : microsToRoom / 1000,
     millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,
-    wakeNumber,
-    waiting,
-    places,
-    limits,
-    used,
-    at,
-    unclaimed,
-    putBack: ids.slice(0, missing).flatMap((claim) => claimHere(claim, replicaId) ?? []),
-    granted: granted.map(([claim]) => claim),
-    ended: endedHere(
-      heard.filter((text) => text.includes('!')),
-      replicaId,
-    ),
+    putBack: here(putBack),
+    granted: here(granted),
+    ended: endedHere(itemsIn(ended), replicaId),
     holdsLeft: new Map(
-      granted.flatMap(([claim, left]) => (left === undefined ? [] : [[claim, Number(left)]])),
+      Object.entries(holdsLeft).map(([claim, left]) => [claimHere(claim, replicaId) ?? '', left]),
     ),
   };
 }

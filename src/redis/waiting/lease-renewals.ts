@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/renew-codec.js';
+import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Lease } from './lease.js';

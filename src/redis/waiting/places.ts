@@ -1,5 +1,5 @@
 import type { Waiter } from '../../limiter/waiter.js';
-import type { EndedWait } from '../scripts/claims-codec.js';
+import type { EndedWait } from '../scripts/requests-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 
 /** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */

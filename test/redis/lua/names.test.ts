@@ -1,9 +1,8 @@
 import type { Redis } from 'ioredis';
 
 import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
-import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
-import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
-import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
+import { keysToExamine, keysToInspect } from '../../../src/redis/scripts/looks-codec.js';
+import { keysToRenew } from '../../../src/redis/scripts/several-keys.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';

@@ -1,10 +1,13 @@
 import { claimOf } from '../../../src/limiter/claims.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
-import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
+import type {
+  Confirmed,
+  KeyClaims,
+  LeasedPlaces,
+  ThereWhileWaiting,
+} from '../../../src/redis/scripts/several-keys.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { RequestStatus } from '../../../src/limiter/limiter.js';
-import type { Confirmed } from '../../../src/redis/scripts/confirm-codec.js';
-import type { KeyClaims } from '../../../src/redis/scripts/key-claims-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
