@@ -10,39 +10,18 @@
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       8 how many batches have two names, 9 how many have five
 --       10 '' if each batch has one check and nothing of its own; else, with a space between two, what each batch has:
---       the number of its checks; if its limits are not those in 3, `=` and the limits; if it is special, `/` and a
---       `<name>=<value>;` for each of these that apply:
---         ceilings       the greatest overrides that count, `<maximum>:<maximum in the queue>:<window in ms>`, with -1
---                        for none
---         max            override of the maximum
---         queue_max      override of the queue's maximum
---         window         override of the window's length in ms, from the next window on
---         ticket         the lowest ticket of the caller's waiters for the key
---         waiter         with `ticket`: the request id of the waiter that has it
---         millis_left    with `ticket`: ms until the window ends, below 0 if it has ended, as far as the caller knows
---         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
---         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
---         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
---         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
---         takes_rest     1: a check that the limits deny takes what is left of them, in fixed windows by hits
---         holds          the length in ms of the hold of each check, or '', with a comma between two
---         max_holds      with `holds`: the most holds that the key may have
---         holders        with `holds`: who holds the approval of each check, percent-encoded, or '', with a comma between two
---         lists          the lane or the group of each check, as lists.parse in queue/lists reads it, or '', with a comma
---                        between two
---         numbers        with a comma between two, for each check whose caller has chosen its request id: the number of the
---                        check among those of the replica; '' for the others
---         keeps          with `numbers`, with a comma between two: for how many ms the place of each check is kept without its
---                        caller; '' if it ends with the check
+--       the number of its checks; if its limits are not those in 3, `=` and the limits; if it is special, `/`
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
---       then the request ids of all checks
+--       then per batch: if it is special, what it says, as lib/checks reads it; then the request ids of its checks
 -- Reply the replies to the batches, one after the other:
---       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if the window's length
---       is not the one of the caller's rules or a request has set it, the key has further limits, or a check has a place
---       in the queue; for a place, after a space each, also the number of the last wake, this call's if it publishes
---       one, and the time of this call in ms since 1970; after all that, `!` and how many unclaimed approvals have lapsed
---       since a reply told it, if any have, and a line `<number of the check in the batch>=<list>` for each check that has taken
---       a place over: in which list that is, as lists.parse reads it, or ''. 3 what counts of the limits: see `room.used`,
+--       1 microseconds until there may be room again, 2 the maximum; or a JSON text, if the limits in force are not those of the
+--       caller's rules but for the maximum, or there is more to say:
+--         limits         the limits in force
+--         wakeNumber     if a check has a place in the queue: the number of the last wake, this call's if it publishes one
+--         at             with `wakeNumber`: the time of this call in ms since 1970
+--         unclaimed      how many unclaimed approvals have lapsed since a reply told it; left out if none has
+--         places         by the numbers of the checks that have taken a place over: the list of the place, or `{}`
+--       3 what counts of the limits: see `room.used`
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
@@ -99,7 +78,7 @@ end
 -- A batch:
 --   names, first_key, names_given   the names of its key: how many there are from names[first_key] on
 --   arguments, first_id, size       the ids of its checks: how many there are from arguments[first_id] on
---   rules, special                  the caller's limits for its key, and what else is special about it, or ''
+--   rules, special                  the caller's limits for its key, and what is special about it, a JSON text, or nil
 -- All batches of all calls are read into this one: another table for each call costs Redis 4 % of a plain check.
 local kept_batch = {}
 
@@ -107,12 +86,15 @@ local kept_batch = {}
 local function read_batch(batch, call, text, first_key, first_id, names_given)
   batch.first_key, batch.first_id, batch.names_given = first_key, first_id, names_given
   if not text then
-    batch.size, batch.rules, batch.special = 1, call.default_rules, ''
+    batch.size, batch.rules, batch.special = 1, call.default_rules, nil
     return
   end
-  local size, limits, special = string.match(text, '^(%d+)=?([^/]*)/?(.*)$')
-  batch.size, batch.special = tonumber(size), special
+  local size, limits, mark = string.match(text, '^(%d+)=?([^/]*)(/?)$')
+  batch.size, batch.special = tonumber(size), nil
   batch.rules = limits == '' and call.default_rules or limits_text.parse(limits)
+  if mark ~= '' then
+    batch.special, batch.first_id = batch.arguments[first_id], first_id + 1
+  end
 end
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. Redis looks for the names in KEYS
@@ -140,7 +122,7 @@ local function decide_in_order(replies, call, batch, is_last)
   local is_fixed = own.algorithm == 'fixed_window'
   local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
   if values[2] == batch.rules.stored_text and not values[6]
-    and batch.special == '' and size <= CHUNK and not call.is_sent_again
+    and not batch.special and size <= CHUNK and not call.is_sent_again
   then
     local micros, used, granted = (is_fixed and decide_plainly or checks.decide_plainly)(call, batch, values)
     if micros then
@@ -236,7 +218,7 @@ local function run(KEYS, ARGV)
       or (number <= five_names_until and FOR_NEW_WINDOW)
       or ALL_NAMES
     read_batch(batch, call, next_text(), first_key, first_id, names_given)
-    first_key, first_id = first_key + names_given, first_id + batch.size
+    first_key, first_id = first_key + names_given, batch.first_id + batch.size
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
       succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key > last_key)

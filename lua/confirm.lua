@@ -7,11 +7,14 @@
 --       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then per approval of all keys its request id and, after a `#`, the number of its check
--- Reply per key a list: 1 a text with a digit for each approval: 1 if its caller may be told; 0 if it has lapsed or was lost, or
---       the request belongs to another check or was withdrawn, as a settle tells, 2 microseconds until there may be room again,
---       3 the limits in force, 4 what counts of them: see `room.used`. Only the first if there is no such key. Or the error with
---       which the key failed. The first key has a reply at least. Keys after those that take long have none, and are left to the
---       next call (lib/weight)
+-- Reply per key a JSON text:
+--         mayBeTold     for each approval whether its caller may be told; not if it has lapsed or was lost, or the request belongs to
+--                       another check or was withdrawn, as a settle tells
+--         microsToRoom  microseconds until there may be room again
+--         limits        the limits in force
+--         used          what counts of them: see `room.used`
+--       with `mayBeTold` alone if there is no such key. Or the error with which the key failed. The first key has a reply at least.
+--       Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
@@ -22,40 +25,38 @@ local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
-local CLAIMED, NOT_CLAIMED = '1', '0'
-
--- `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
+-- Returns whether the caller may be told. `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
 local function confirm_one(keys, state, call, request, owner)
   if not request or request.owner ~= owner or holds.is_lost(keys, request) then
-    return NOT_CLAIMED
+    return false
   elseif state and request.state == requests.UNCLAIMED then
     holds.claim(keys, state, call, request, owner)
-    return CLAIMED
+    return true
   end
   -- It is approved already if the call is sent again.
-  local is_approved = request.state == requests.APPROVED or request.state == requests.HELD
-  return is_approved and CLAIMED or NOT_CLAIMED
+  return request.state == requests.APPROVED or request.state == requests.HELD
 end
 
 local function confirm(call, keys, claims)
   requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
-  local ids, owners, replies = {}, {}, {}
+  local ids, owners, may_be_told = {}, {}, {}
   for i, claim in ipairs(claims) do
     ids[i], owners[i] = key_claims.parse(call, claim)
   end
   local found = requests.find_all(keys, state, ids)
   for i, id in ipairs(ids) do
-    replies[i] = confirm_one(keys, state, call, found[id], owners[i])
+    may_be_told[i] = confirm_one(keys, state, call, found[id], owners[i])
   end
   if not state then
-    return { table.concat(replies) }
+    return cjson.encode({ mayBeTold = may_be_told })
   end
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
-  return {
-    table.concat(replies), room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call),
-  }
+  return cjson.encode({
+    mayBeTold = may_be_told, microsToRoom = room.micros_to(keys, state, call),
+    limits = limits_text.format(state), used = room.used(state, call),
+  })
 end
 
 local function run(KEYS, ARGV)

@@ -4,9 +4,10 @@
 -- KEYS  1 state, 2 records, 3 lapses
 -- ARGV  1 `0` for the first page, else the cursor that the page before has replied, 2 about how many holds a page has; a
 --       small page has all
--- Reply 1 the cursor of the next page; `0` after the last one
---       then per hold: request id, its hits, ms until it lapses, for how many ms it has been held, or -1 if its check has
---       named no holder, and the holder, or ''
+-- Reply a JSON text:
+--         next  the cursor of the next page; left out after the last one
+--         held  the holds, if there are any: `requestId`, `hits`, `lapseMillis`, the ms until it lapses, and, if its check has named
+--               a holder, `holder`, and `heldMillis`, for how many ms it has been held
 
 local holds = require 'lib/holds'
 local now = require 'lib/now'
@@ -19,10 +20,10 @@ local function run(KEYS, ARGV)
   local keys, now_ms = { state = KEYS[1], records = KEYS[2] }, math.floor(now.micros() / 1000)
   local state = stored.read(keys.state)
   if not state or not stored.has_holds(state) then
-    return { LAST_PAGE }
+    return cjson.encode({})
   end
   local cursor, page = unpack(redis.call('ZSCAN', KEYS[3], ARGV[1], 'COUNT', ARGV[2]))
-  local ids, reply = {}, { cursor }
+  local ids, held = {}, {}
   for i = 1, #page, 2 do
     ids[#ids + 1] = page[i]
   end
@@ -31,13 +32,12 @@ local function run(KEYS, ARGV)
   for _, id in ipairs(ids) do
     local request = found[id]
     if lapses[id] and lapses[id] > now_ms then
-      reply[#reply + 1] = id
-      reply[#reply + 1] = holds.hits_of(request)
-      reply[#reply + 1] = lapses[id] - now_ms
-      -- The clock may have gone back.
-      reply[#reply + 1] = request.holder and math.max(0, now_ms - request.since) or -1
-      reply[#reply + 1] = request.holder or ''
+      held[#held + 1] = {
+        requestId = id, hits = holds.hits_of(request), lapseMillis = lapses[id] - now_ms, holder = request.holder,
+        -- The clock may have gone back.
+        heldMillis = request.holder and math.max(0, now_ms - request.since),
+      }
     end
   end
-  return reply
+  return cjson.encode({ next = cursor ~= LAST_PAGE and cursor or nil, held = #held > 0 and held or nil })
 end

@@ -3,16 +3,15 @@
 --
 -- KEYS  per key: 1 state, 2 records, 3 replicas
 -- ARGV  none
--- Reply per key, in their order, a list: empty if there is no such key, else names, each with its value after it:
---         limits      the limits in force, as lib/limits-text has them
---         used        what counts of each limit, held approvals included, and the ms until its window ends:
---                     `<used>:<ms>` for each, with a comma between two; for the window of a calendar `:<its length in ms>`
---                     after that
---         denied      the denials of the window
---         waiting     how many wait
---         held        the hits of the held approvals
---         pause_left  ms until its pause ends, or 0
---       A key that fails, such as one of a wrong type, has its error in the list's place. The first key has a reply at
+-- Reply per key, in their order, a JSON text, or '' if there is no such key:
+--         limits        the limits in force, as lib/limits-text has them
+--         counted       for each limit: `used`, what counts of it, held approvals included, `millisToWindowEnd`, and of a calendar
+--                       `windowMillis`, the length of its window
+--         denied        the denials of the window
+--         waiting       how many wait
+--         held          the hits of the held approvals
+--         pausedMillis  ms until its pause ends, or 0
+--       A key that fails, such as one of a wrong type, has its error in that place. The first key has a reply at
 --       least. Keys after those that take long to read have none, and are left to the next call (lib/weight)
 
 local errors = require 'lib/errors'
@@ -24,7 +23,7 @@ local NAMES_PER_KEY = 3
 
 local function inspect(names, now_us)
   local state, _, waiting = look.at(names, now_us)
-  return state and look.describe(state, waiting, math.floor(now_us / 1000)) or {}
+  return state and cjson.encode(look.describe(state, waiting, math.floor(now_us / 1000))) or ''
 end
 
 local function run(KEYS, ARGV)

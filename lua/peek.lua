@@ -1,13 +1,15 @@
 -- Whether a check that does not wait would be approved now, and if not, when its turn would come. Writes nothing.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them, 7 the hits of the check, 8 the length of its hold in ms, or '', 9 the most holds that
---       the key may have, 10 the greatest overrides that count, as in check.lua, or '', 11 its lane or group as lists.parse in
---       queue/lists reads it, or ''
--- Reply 1 microseconds until there may be room, 2 the limits in force, as lib/limits-text has them, 3 what counts of them:
---       see `room.used`, 4 a verdict of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is
---       full, -4 denied because its hits are more than the maximum, -5 denied because the key is paused, 5 the fewest
---       microseconds until its turn if it joined the queue now; 0 if it would be approved
+-- ARGV  1 to 6 as every call has them, 7 a JSON text: the request as lib/requests has it, with `ceilings` and `maxHolds` as for a
+--       batch of lib/checks
+-- Reply a JSON text:
+--         microsToRoom  microseconds until there may be room
+--         limits        the limits in force, as lib/limits-text has them
+--         used          what counts of them: see `room.used`
+--         verdict       one of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is full, -4 denied
+--                       because its hits are more than the maximum, -5 denied because the key is paused
+--         microsToTurn  the fewest microseconds until its turn if it joined the queue now; 0 if it would be approved
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
 -- does the same to the state that it has read, by the same functions where these write nothing. `call.only_looks` keeps
@@ -26,6 +28,7 @@ local look_serving = require 'lib/look-serving'
 local overrides = require 'lib/overrides'
 local pause = require 'lib/pause'
 local replicas = require 'queue/replicas'
+local requests = require 'lib/requests'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
 local turns = require 'lib/turns'
@@ -47,8 +50,9 @@ local function begin(keys, call)
   return state, tally
 end
 
--- The verdict on a check. `is_next`: whether nobody who waits is before it. `list`: its lane or group, or nil.
-local function decide(keys, state, call, is_next, hits, hold, list)
+-- The verdict on a check. `is_next`: whether nobody who waits is before it. `list`: the id of its lane or group, or nil.
+local function decide(keys, state, call, is_next, request, list)
+  local hits, hold = request.hits, request.holdMillis
   local fits = key_limits.fit(state, hits, list)
   local is_kept = (not hold or holds.free(state) > 0)
     and key_limits.have_free_ids(keys, state, call, hold, list)
@@ -63,9 +67,9 @@ local function decide(keys, state, call, is_next, hits, hold, list)
 end
 
 local function run(KEYS, ARGV)
-  local call, keys, own = calls.read(ARGV), key_names.read(KEYS, 1), calls.FIRST_OWN
-  local hits, hold, max_holds = tonumber(ARGV[own]), tonumber(ARGV[own + 1]), tonumber(ARGV[own + 2])
-  local ceilings, list = ARGV[own + 3] ~= '' and ARGV[own + 3] or nil, lists.parse(ARGV[own + 4])
+  local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
+  local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
+  local hits, list = request.hits, request.list
   weight.begin()
   call.only_looks = true
   calendars.require_current(call)
@@ -73,14 +77,17 @@ local function run(KEYS, ARGV)
   if not state then
     state, tally = begin(keys, call)
   end
-  if ceilings or state.limits_text ~= call.rules.text then
-    overrides.configure(keys, state, call, { ceilings = ceilings }, state.is_new)
+  if request.ceilings or state.limits_text ~= call.rules.text then
+    overrides.configure(keys, state, call, request, state.is_new)
   end
-  state.max_holds = hold and max_holds or state.max_holds
+  state.max_holds = request.holdMillis and request.maxHolds or state.max_holds
   local waiting, served = look_serving.serve(keys, state, call, tally)
   local is_next = waiting == 0 or look_serving.is_next(keys, state, call, tally, served, list, hits)
-  local verdict = decide(keys, state, call, is_next, hits, hold, list and list.id)
+  local verdict = decide(keys, state, call, is_next, request, list and list.id)
   local before = look_serving.count_before(keys, state, call, tally, served, list, waiting)
   local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, before, hits, list and list.id)
-  return { room.micros_to(keys, state, call), limits_text.format(state), room.used(state, call), verdict, turn }
+  return cjson.encode({
+    microsToRoom = room.micros_to(keys, state, call), limits = limits_text.format(state), used = room.used(state, call),
+    verdict = verdict, microsToTurn = turn,
+  })
 end

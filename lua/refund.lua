@@ -3,7 +3,7 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 how many hits at most, 8 the lane or group of the caller as lists.parse in queue/lists reads it, or '': a limit that
+--       7 a JSON text: `hits`, how many at most, and `list`, the lane or group of the caller, as lib/requests has it: a limit that
 --       does not count it gives nothing back
 -- Reply how many hits the own limit has given back: no more than are approved and not held
 
@@ -12,12 +12,13 @@ local change = require 'lib/change'
 local given_back = require 'lib/given-back'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
+local requests = require 'lib/requests'
 
 local function run(KEYS, ARGV)
-  local hits, list = tonumber(ARGV[calls.FIRST_OWN]), lists.parse(ARGV[calls.FIRST_OWN + 1])
   return change.apply(KEYS, ARGV, 0, function(_, state, call)
+    local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
     return given_back.note_if_less(state, call, function()
-      return key_limits.refund(state, hits, lists.lane_of(list))
+      return key_limits.refund(state, request.hits, lists.lane_of(request.list))
     end)
   end)
 end

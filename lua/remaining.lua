@@ -6,8 +6,9 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the name of a further limit, or '' for the own one, 8 how much remains
 --       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
--- Reply a list: what is left of the limit now; or -1 and the names of the key's further limits: it has no such limit; or
---       -2 and the limit's algorithm: it has no windows. Nothing counts then, and no key begins
+-- Reply a JSON text: `remaining`, what is left of the limit now; or, if nothing counts and no key begins, `rejected`: `limit` if
+--       there is no such limit, with `further`, the names of the key's further limits, if there are any; or `algorithm` if the
+--       limit has no windows, with its `algorithm`
 
 local calls = require 'lib/calls'
 local digits = require 'lib/digits'
@@ -19,19 +20,17 @@ local key_names = require 'lib/key-names'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
-local REPLY = { NO_SUCH_LIMIT = -1, NO_FIXED_WINDOW = -2 }
-
 -- The reply if the limit takes no reports. `limits`: of a state or of rules.
 local function rejection_of(limits, name)
   local limit = key_limits.named(limits, name)
   if not limit then
-    local reply = { REPLY.NO_SUCH_LIMIT }
+    local names = {}
     for i = 2, #limits do
-      reply[i] = limits[i].name
+      names[i - 1] = limits[i].name
     end
-    return reply
+    return { rejected = 'limit', further = #names > 0 and names or nil }
   end
-  return not kinds.has_boundary(limit) and { REPLY.NO_FIXED_WINDOW, limit.algorithm } or nil
+  return not kinds.has_boundary(limit) and { rejected = 'algorithm', algorithm = limit.algorithm } or nil
 end
 
 local function report(keys, state, call, limit, remaining, millis)
@@ -54,7 +53,7 @@ local function run(KEYS, ARGV)
   end
   local rejection = rejection_of(state and state.limits or call.rules.limits, name)
   if rejection and not state then
-    return rejection
+    return cjson.encode(rejection)
   end
   state = state or instance.new(keys, call, idle)
   local limit = key_limits.named(state.limits, name)
@@ -63,5 +62,5 @@ local function run(KEYS, ARGV)
   end
   serving.serve(keys, state, call)
   instance.close(keys, state, call)
-  return rejection or { math.max(0, limit.max - limit.used) }
+  return cjson.encode(rejection or { remaining = math.max(0, limit.max - limit.used) })
 end

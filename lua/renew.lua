@@ -5,8 +5,8 @@
 -- KEYS  per key: 1 replicas, 2 state, 3 another name that exists as long as anybody waits
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 6 do not matter here
---       then per key: how many places the replica has in the queue, with `+` after it if it keeps any of them for their callers,
---       and the number of the last wake, as far as it knows; a number that no wake has if it knows none
+--       7 a JSON text: for each key, `places`, how many places the replica has in the queue, `keepsAny` if it keeps any of them for
+--       their callers, and `wakeNumber`, the number of the last wake, as far as it knows; left out if it knows none
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 
 local calls = require 'lib/calls'
@@ -16,7 +16,6 @@ local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
 
 local NAMES_PER_KEY = 3
-local ARGUMENTS_PER_KEY = 2
 
 -- The places of the caller, by the ids under which they count. `keeps_any`: whether there may be several ids.
 local function read_places(call, name, keeps_any)
@@ -43,13 +42,12 @@ end
 
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
-local function renew(call, name, state, other, known, known_wake)
-  local known_places, keeps_any = string.match(known, '^(%d+)(%+?)$')
-  local found = read_places(call, name, keeps_any ~= '')
-  if not are_current(call, found, tonumber(known_places)) then
+local function renew(call, name, state, other, known)
+  local found = read_places(call, name, known.keepsAny)
+  if not are_current(call, found, known.places) then
     return false
   end
-  if stored.last_wake(state) ~= known_wake then
+  if stored.last_wake(state) ~= known.wakeNumber then
     return false
   end
   if redis.call('EXISTS', other) == 0 then
@@ -65,11 +63,9 @@ end
 
 local function run(KEYS, ARGV)
   local call, left = calls.read(ARGV), {}
-  for i = 1, #KEYS / NAMES_PER_KEY do
+  for i, known in ipairs(cjson.decode(ARGV[calls.FIRST_OWN])) do
     local key = (i - 1) * NAMES_PER_KEY
-    local own = calls.FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
-    local known, known_wake = ARGV[own], tonumber(ARGV[own + 1])
-    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], known, known_wake)
+    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], known)
     -- The settle of a key that fails meets its error again.
     if not (succeeded and is_renewed) then
       left[#left + 1] = i

@@ -5,32 +5,35 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
---       for a key that Redis has lost
---       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, `~<ms>` if
---       its approval will be held, `+<ms>` if its place is kept for its caller, `^<ms>` if it then waits no longer than that, `#<number>` of its check if the caller has
---       chosen its id, `|` and its lane or group as lists.parse in queue/lists reads it, and `@` and the holder if its check
---       has named one
--- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
---       now, and another call can serve more. -1: there is no such key
---       2 the number of the last wake, this call's if it publishes one; 0 if there was none, 3 how many wait, 4 the
---       limits in force, 5 what counts of them: see `room.used`, 6 microseconds until the caller has to settle again,
---       sooner than there may be room, because of a recovery; 0 if it has not, 7 the time of this call in ms since 1970,
---       8 how many places the caller has, 9 how many unclaimed approvals have lapsed since a reply told it, 10 how many
---       waiters were put back, then their claims (lib/named-requests)
---       then the claims of the waiters that are approved by this call, and of the waiters
---       asked about that were approved before, with `~<ms>` after each of the latter that is held: until its hold lapses; or
---       with `!` and the reason after a claim whose wait has ended otherwise: `taken_over` or `withdrawn`
+--       7 a JSON text:
+--         millisLeft  ms until the window ends, below 0 if it has ended, as far as the caller knows, for a key that Redis has lost
+--         limits      the limits in force or '', likewise
+--         waiters     those that it asks about: a list of requests as lib/requests has them, with `requestId` and `ticket`; a place
+--                     that is not kept needs no `maxWaitMillis`
+-- Reply a JSON text:
+--         microsToRoom  microseconds until there may be room again: until the window ends, or sooner. 0: there is room now, and
+--                       another call can serve more. Left out if there is no such key
+--         microsToLook  microseconds until the caller has to settle again, sooner than there may be room, because of a recovery;
+--                       0 if it has not
+--         wakeNumber    the number of the last wake, this call's if it publishes one; 0 if there was none
+--         waiting       how many wait
+--         places        how many places the caller has
+--         limits        the limits in force
+--         used          what counts of them: see `room.used`
+--         at            the time of this call in ms since 1970
+--         unclaimed     how many unclaimed approvals have lapsed since a reply told it
+--         putBack       the claims (lib/named-requests) of the waiters that were put back
+--         granted       the claims of the waiters that are approved by this call, and of those asked about that were approved before
+--         holdsLeft     by the claims of the latter that are held: ms until the hold lapses
+--         ended         the claims asked about whose wait has ended otherwise, with `!` and the reason: `taken_over` or `withdrawn`
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
-local digits = require 'lib/digits'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
-local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
@@ -39,16 +42,6 @@ local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
-
-local FIRST_WAITER = calls.FIRST_OWN + 2
-local NO_SUCH_KEY = -1
-
-local function append(list, more)
-  for _, value in ipairs(more) do
-    list[#list + 1] = value
-  end
-  return list
-end
 
 -- Whether a check takes an undecided request from an earlier one of its replica, for which the place was put back while the
 -- later check took it over. `newest`: the number of the newest check asked about with the id.
@@ -93,12 +86,6 @@ local function is_lost(state, waiter, record, lapses)
   return not state or (lapses ~= math.huge and not stored.has_holds(state))
 end
 
--- The claim of a waiter that was approved before, with how long its approval is held. `lapses`: from `approvals.find`.
-local function approved_claim(call, waiter, lapses)
-  local claim = requests.claim(waiter.requestId, waiter.owner)
-  return lapses == math.huge and claim or claim .. '~' .. digits(lapses - call.now_ms)
-end
-
 -- Gives requests their older places, if these are from before Redis lost the key: otherwise a release has withdrawn the earlier
 -- request. `waiters`: with these, as asked about.
 local function move_to_older_places(keys, state, call, waiters)
@@ -127,28 +114,28 @@ end
 local function run(KEYS, ARGV)
   local call = calls.read(ARGV)
   local keys = key_names.read(KEYS, 1)
-  local millis_left, known_limits = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1]
-  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0, call.now_ms, 0, 0, 0 }
+  local said = cjson.decode(ARGV[calls.FIRST_OWN])
+  local waiters = said.waiters
+  local granted, put_back, ended, holds_left = {}, {}, {}, {}
+  local reply = {
+    microsToLook = 0, wakeNumber = 0, waiting = 0, places = 0, limits = '', used = 0, at = call.now_ms, unclaimed = 0,
+    granted = granted, putBack = put_back, ended = ended, holdsLeft = holds_left,
+  }
 
-  local ids, waiters, newest = {}, {}, {}
-  for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits, hold, keep, max_wait, number, list, holder =
-      string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)%+?(%d*)%^?(%d*)#?(%d*)|?([^@]*)@?(.*)$')
-    ids[#ids + 1] = ARGV[i]
-    waiters[#waiters + 1] = {
-      requestId = ARGV[i], ticket = ticket, hits = tonumber(hits) or 1, holdMillis = tonumber(hold), keepMillis = tonumber(keep),
-      maxWaitMillis = tonumber(max_wait), holder = holder ~= '' and holder or nil,
-      list = lists.parse(list), number = tonumber(number), owner = number ~= '' and call.replica .. '#' .. number or nil,
-    }
-    if number ~= '' then
-      newest[ARGV[i]] = math.max(newest[ARGV[i]] or 0, tonumber(number))
+  local ids, newest = {}, {}
+  for i, waiter in ipairs(waiters) do
+    local id = waiter.requestId
+    requests.complete(call, waiter)
+    ids[i] = id
+    if waiter.owner then
+      newest[id] = math.max(newest[id] or 0, waiter.number)
     end
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local records = requests.find_all(keys, nil, ids)
   local approved = approvals.find(keys, ids, records, call.now_ms)
-  local heard, unheard, approved_before, unrecorded, later, older = {}, {}, {}, {}, {}, {}
+  local unheard, approved_before, unrecorded, later, older = {}, {}, {}, {}, {}
   for _, waiter in ipairs(waiters) do
     local id = waiter.requestId
     local lapses, record = approved[id], waiter.owner and records[id]
@@ -156,7 +143,7 @@ local function run(KEYS, ARGV)
     local reason = waiter.owner and not is_later and reason_of_end(keys, waiter, record, lapses, newest[id])
     later[#later + 1] = is_later and waiter or nil
     if reason then
-      heard[#heard + 1] = requests.claim(id, waiter.owner) .. '!' .. reason
+      ended[#ended + 1] = requests.claim(id, waiter.owner) .. '!' .. reason
       older[#older + 1] = is_older(record, waiter) and waiter or nil
     elseif lapses and not (record and record.state == requests.WAITING) then
       approved_before[#approved_before + 1] = waiter
@@ -173,22 +160,24 @@ local function run(KEYS, ARGV)
     if is_lost(state, waiter, record, lapses) then
       unheard[#unheard + 1] = waiter
     else
-      heard[#heard + 1] = approved_claim(call, waiter, lapses)
+      local claim = requests.claim(waiter.requestId, waiter.owner)
+      granted[#granted + 1] = claim
+      holds_left[claim] = lapses ~= math.huge and lapses - call.now_ms or nil
       unrecorded[#unrecorded + 1] = waiter.owner and not record and waiter or nil
     end
   end
   if not state then
     if #unheard == 0 then
-      return append(reply, heard)
+      return cjson.encode(reply)
     end
-    state = was_lost and lost_key.restore(keys, call, known_limits, millis_left) or instance.new(keys, call, idle)
+    state = was_lost and lost_key.restore(keys, call, said.limits, said.millisLeft) or instance.new(keys, call, idle)
   end
 
   local tally = queue.read(keys, state, call)
   local missing = queue.without_place(keys, state, unheard)
   if was_lost or (#missing > 0 and recovery.is_older_than_key(keys, state, missing[1].ticket)) then
     recovery.begin_after_loss(keys, state, call, not idle)
-    lost_key.restore_overrides(state, known_limits)
+    lost_key.restore_overrides(state, said.limits)
   end
   if tally.places > 0 then
     -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them
@@ -211,19 +200,19 @@ local function run(KEYS, ARGV)
     state.changed = true
   end
   serving.serve(keys, state, call)
-  reply[9] = holds.take_lapsed_unclaimed(state)
+  reply.unclaimed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
 
-  reply[1] = room.micros_to(keys, state, call)
-  reply[2] = state.wake
-  reply[3] = queue.count_waiting(keys, state, call)
-  reply[4] = limits_text.format(state)
-  reply[5] = room.used(state, call)
-  reply[6] = recovery.micros_to_look(state, call, reply[1])
-  reply[8] = replicas.places_of_caller(tally, call)
-  reply[10] = #missing
-  for _, waiter in ipairs(missing) do
-    reply[#reply + 1] = requests.claim(waiter.requestId, waiter.owner)
+  reply.microsToRoom = room.micros_to(keys, state, call)
+  reply.microsToLook = recovery.micros_to_look(state, call, reply.microsToRoom)
+  reply.wakeNumber, reply.waiting = state.wake, queue.count_waiting(keys, state, call)
+  reply.limits, reply.used = limits_text.format(state), room.used(state, call)
+  reply.places = replicas.places_of_caller(tally, call)
+  for i, waiter in ipairs(missing) do
+    put_back[i] = requests.claim(waiter.requestId, waiter.owner)
   end
-  return append(append(reply, heard), state.granted or {})
+  for _, claim in ipairs(state.granted or {}) do
+    granted[#granted + 1] = claim
+  end
+  return cjson.encode(reply)
 end

@@ -3,9 +3,12 @@
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them, then per request its id
--- Reply per request a list: empty if the request is unknown or was released, or its approval is over; 1 `waiting`, 2 its
---       position, as queue/position has it, 3 the fewest microseconds until its turn; or 1 `approved`, and, if the approval is
---       held, 2 the ms until its hold lapses
+-- Reply a JSON text: a list with an object for each request, which is empty if the request is unknown or was released, or its
+--       approval is over; else
+--         status        `waiting` or `approved`
+--         position      of one that waits: as queue/position has it
+--         microsToTurn  of one that waits: the fewest microseconds until its turn
+--         holdMillis    of an approval that is held: ms until its hold lapses
 --
 -- Only a request whose caller has chosen its id has a record while it waits: nobody knows the ids of the others yet. Its
 -- place is as it is stored, and its turn as a settle would leave it: windows end, and who has room is served first.
@@ -35,7 +38,7 @@ local function describe_places(keys, state, call, tally, waiters)
     local list = waiters[i].list and waiters[i].list.id
     local unserved = before - (served.by_list[list or lists.FIFO] or 0)
     local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, waiters[i].hits, list)
-    replies[i] = { 'waiting', before + 1, micros }
+    replies[i] = { status = 'waiting', position = before + 1, microsToTurn = micros }
   end
   return replies
 end
@@ -44,11 +47,11 @@ end
 -- lapses; nil if it is not held.
 local function describe_approval(keys, state, call, id, request, lapses)
   if lapses then
-    return lapses > call.now_ms and { 'approved', lapses - call.now_ms } or {}
+    return lapses > call.now_ms and { status = 'approved', holdMillis = lapses - call.now_ms } or {}
   elseif request then
-    return request.state == requests.APPROVED and { 'approved' } or {}
+    return request.state == requests.APPROVED and { status = 'approved' } or {}
   end
-  return state and key_limits.taken_by(keys, state, id) and { 'approved' } or {}
+  return state and key_limits.taken_by(keys, state, id) and { status = 'approved' } or {}
 end
 
 local function run(KEYS, ARGV)
@@ -80,5 +83,5 @@ local function run(KEYS, ARGV)
       replies[places[i]] = reply
     end
   end
-  return replies
+  return cjson.encode(replies)
 end

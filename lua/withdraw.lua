@@ -7,12 +7,11 @@
 --       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then the request ids of all keys; after an id that the caller of a check has chosen, `#<number>` of the check
--- Reply per key how many were withdrawn or released, with `!` after it and how many unclaimed approvals have lapsed since a
---       reply told it, if any have; or the error with which the key failed. The first key has a reply at
+-- Reply per key a JSON text: `gone`, how many were withdrawn or released, and `unclaimed`, how many unclaimed approvals have
+--       lapsed since a reply told it; or the error with which the key failed. The first key has a reply at
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
 
 local approvals = require 'lib/approvals'
-local digits = require 'lib/digits'
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_claims = require 'lib/key-claims'
@@ -73,7 +72,7 @@ local function withdraw(call, keys, claims)
     requests.forget_chosen(keys, named)
     -- If Redis has lost the state alone, the places still exist.
     requests.forget(keys, ids_of(waiting))
-    return #waiting
+    return cjson.encode({ gone = #waiting, unclaimed = 0 })
   end
   for _, id in ipairs(others) do
     if found[id] and found[id].state == requests.UNCLAIMED then
@@ -91,7 +90,7 @@ local function withdraw(call, keys, claims)
   serving.serve(keys, state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
-  return lapsed > 0 and digits(gone) .. '!' .. digits(lapsed) or gone
+  return cjson.encode({ gone = gone, unclaimed = lapsed })
 end
 
 local function run(KEYS, ARGV)

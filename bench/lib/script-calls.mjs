@@ -43,7 +43,7 @@ export async function approvedAlone(scripts, key, { hits, holdMillis } = {}) {
     {
       names: naming.namesOf(key),
       overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-      checks: [{ requestId: randomUUID(), canWait: false, hits, holdMillis }],
+      checks: [{ requestId: randomUUID(), request: { canWait: false, hits, holdMillis } }],
     },
   ]);
   if (reply instanceof Error) throw reply;

@@ -59,15 +59,15 @@ async function measure({ listOf }, redisProgram) {
     if (reply instanceof Error) throw reply;
     return reply.verdicts;
   };
-  const approveUpTo = (maximum) => check([{ requestId: randomUUID(), canWait: false }], maximum);
+  const approveUpTo = (maximum) =>
+    check([{ requestId: randomUUID(), request: { canWait: false } }], maximum);
   await approveUpTo(1);
 
   const empty = { micros: await redis.cpuMicros(), bytes: await redis.usedBytes() };
   for (let joined = 0; joined < WAITERS; joined += JOINING_AT_ONCE) {
     const joining = Array.from({ length: JOINING_AT_ONCE }, (_, i) => ({
       requestId: randomUUID(),
-      canWait: true,
-      list: listOf(joined + i),
+      request: { canWait: true, list: listOf(joined + i) },
     }));
     const verdicts = await check(joining);
     if (verdicts.some((verdict) => verdict < 2)) throw new Error('a check does not wait');

@@ -62,7 +62,7 @@ export async function fill(redis, name, count) {
       Array.from({ length }, (_, i) => ({
         names: naming.namesOf(`${name}-${first + i}`),
         overrides,
-        checks: [{ requestId: randomUUID(), canWait: false }],
+        checks: [{ requestId: randomUUID(), request: { canWait: false } }],
       })),
     );
   };

@@ -45,7 +45,7 @@ function commandOf(script, keys, checks) {
     overrides: {},
     checks: Array.from({ length: checks }, (_each, i) => ({
       requestId: `33ae0015-5d23-4b92-${i}-__rand_int__`,
-      canWait: false,
+      request: { canWait: false },
     })),
   }));
   return checkCommand(script, batches, LIMITS);

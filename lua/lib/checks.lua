@@ -1,9 +1,19 @@
 -- Decides any checks.
+--
+-- A batch that is special says by a JSON text, each field left out where it says nothing:
+--   ceilings                                       the greatest overrides that count, by the names of the overrides, with -1 for none
+--   maxRequests, maxRequestsInQueue, windowMillis  overrides: of the maximum, of the queue's maximum, and of the window's length
+--                                                  in ms, from the next window on
+--   waiting                                        what the caller knows of its waiters for the key:
+--     lowestTicket, requestId                        of the waiter with the lowest ticket
+--     millisToWindowEnd                              below 0 if the window has ended
+--     limits                                         the limits in force, or '' if it does not know them
+--   maxHolds                                       with holds: the most that the key may have
+--   requests                                       what its checks ask for, see lib/requests: a list, or one for all of them
 
 local approvals = require 'lib/approvals'
 local chunks = require 'lib/chunks'
 local dead_waiters = require 'queue/dead-waiters'
-local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
@@ -30,9 +40,6 @@ local verdicts = require 'lib/verdicts'
 
 -- check.lua calls `decide_plainly` by this fragment, since an EVALSHA defines neither before it is called.
 local checks = { decide_plainly = plain_checks_in_period.decide }
-
-local WAITS_NOT = '0'
-local WAITS_WITHOUT_PLACE = '2'
 
 -- The earlier replies to checks that are sent again: request id -> reply.
 local function find_decided(keys, call, batch)
@@ -73,33 +80,10 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
--- The owner that a check makes of itself; nil if its caller has not chosen its request id.
-local function owner_of(call, batch, i)
-  local number = batch.terms.numbers and batch.terms.numbers[i]
-  return number and call.replica .. '#' .. digits(number) or nil
-end
-
--- The hits of a check, the length of its hold in ms if its approval is to be held, and who holds it then, if it says so.
-local function terms_of(batch, i)
-  local terms = batch.terms
-  return terms.hits and terms.hits[i] or 1, terms.holds and terms.holds[i] or nil,
-    terms.holders and terms.holders[i] or nil
-end
-
--- The lane or the group of a check (queue/lists); nil if its key has neither.
-local function list_of(batch, i)
-  return batch.terms.lists and batch.terms.lists[i] or nil
-end
-
--- For how many ms the place of a check is kept without its caller; nil if it ends with the check.
-local function keep_of(batch, i)
-  return batch.terms.keeps and batch.terms.keeps[i] or nil
-end
-
 -- Whether one more approval is kept: among the held ones, and in each limit.
-local function is_kept(keys, state, call, hold, list)
-  return (not hold or holds.free(state) > 0)
-    and key_limits.have_free_ids(keys, state, call, hold, list and list.id)
+local function is_kept(keys, state, call, request)
+  return (not request.holdMillis or holds.free(state) > 0)
+    and key_limits.have_free_ids(keys, state, call, request.holdMillis, request.list and request.list.id)
 end
 
 -- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: the checks that join before it.
@@ -123,12 +107,13 @@ end
 
 -- The reply to a check whose turn would come later than it can wait, else nil. `joining`: the checks that join before it. Where
 -- a release can be expected, the check waits until its time is over.
-local function reply_too_late(keys, state, call, joining, hits, longest_wait, list)
+local function reply_too_late(keys, state, call, joining, request)
+  local longest_wait, list = request.maxWaitMillis, request.list
   if not longest_wait then
     return nil
   end
   local before = count_before(keys, state, call, list, joining)
-  local micros = room.micros_to_turn(keys, state, call, before, hits, list and list.id)
+  local micros = room.micros_to_turn(keys, state, call, before, request.hits, list and list.id)
   if micros <= longest_wait * 1000 then
     return nil
   elseif longest_wait > 0 and given_back.is_expected(keys, state, call) then
@@ -137,51 +122,40 @@ local function reply_too_late(keys, state, call, joining, hits, longest_wait, li
   return verdicts.TURN_TOO_LATE - micros
 end
 
--- How a check can wait.
-local function waits_of(batch, i)
-  local waits = batch.terms.waits
-  return waits and string.sub(waits, i, i) or WAITS_NOT
-end
-
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
-  local terms = batch.terms
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local id, hits, hold, holder = batch.ids[i], terms_of(batch, i)
-    local waits, list = waits_of(batch, i), list_of(batch, i)
-    local list_id = list and list.id
+    local request = batch.requests[i]
+    local id, hits = request.requestId, request.hits
+    local list_id = request.list and request.list.id
     local reply
     if decided[id] then
       reply = decided[id]
     elseif hits > 1 and key_limits.is_any_below(state, hits, list_id) then
       reply = verdicts.TOO_MANY_HITS
-    elseif waits == WAITS_NOT and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, hold, list) then
+    elseif not request.canWait and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, request) then
       reply = verdicts.KEY_FULL
-    elseif waits == WAITS_NOT then
+    elseif not request.canWait then
       reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
-      local longest_wait = terms.longest_waits and terms.longest_waits[i]
       reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
-        or is_group_full(keys, state, call, list) and verdicts.QUEUE_FULL_OF_GROUP
-        or reply_too_late(keys, state, call, joining, hits, longest_wait, list)
-        or waits == WAITS_WITHOUT_PLACE and verdicts.NO_PLACE
+        or is_group_full(keys, state, call, request.list) and verdicts.QUEUE_FULL_OF_GROUP
+        or reply_too_late(keys, state, call, joining, request)
+        or request.noPlace and verdicts.NO_PLACE
         or call.is_over_full and verdicts.STORE_FULL
         or queue.next_ticket(keys, state, call)
       if reply > verdicts.APPROVED then
-        local owner = owner_of(call, batch, i)
-        joining[#joining + 1] = {
-          requestId = id, ticket = entries.format_ticket(reply), hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i), owner = owner,
-          list = list, maxWaitMillis = longest_wait,
-        }
-        if owner then
+        request.ticket = entries.format_ticket(reply)
+        joining[#joining + 1] = request
+        if request.owner then
           known_requests.begin(keys, id)
         end
       end
     end
-    if terms.takes_rest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
+    if request.takesRest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
       key_limits.take_rest(state, call, hits, list_id)
     end
     replies[i + verdicts.HEAD] = reply
@@ -208,32 +182,15 @@ local function has_ticket(batch, replies)
   return false
 end
 
--- A check whose caller has chosen its request id; nil for others.
-local function named_check(call, batch, i)
-  local owner = owner_of(call, batch, i)
-  if not owner then
-    return nil
-  end
-  local hits, hold, holder = terms_of(batch, i)
-  local waits, longest_waits = waits_of(batch, i), batch.terms.longest_waits
-  local longest_wait = longest_waits and longest_waits[i]
-  return {
-    requestId = batch.ids[i], owner = owner, hits = hits, holdMillis = hold, holder = holder, keepMillis = keep_of(batch, i),
-    maxWaitMillis = longest_wait, can_wait = waits ~= WAITS_NOT and longest_wait ~= 0,
-    has_no_place = waits == WAITS_WITHOUT_PLACE,
-  }
-end
-
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
-  for i = 1, batch.size do
-    local id, hits, hold, holder = batch.ids[i], terms_of(batch, i)
-    local named = named_check(call, batch, i)
-    if named then
-      decided[id] = known_requests.answer(keys, state, call, named)
-      if named.place then
-        state.told_lists = state.told_lists or {}
-        table.insert(state.told_lists, digits(i) .. '=' .. lists.describe(named.place.list))
+  for i, request in ipairs(batch.requests) do
+    local id, hits, list = request.requestId, request.hits, request.list
+    if request.owner then
+      decided[id] = known_requests.answer(keys, state, call, request)
+      if request.place then
+        state.told_places = state.told_places or {}
+        state.told_places[tostring(i)] = request.place.list or {}
       end
     end
     if decided[id] == verdicts.WAIT_EXPIRED then
@@ -241,16 +198,12 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
       serving.serve(keys, state, call)
       state.dead_waiters = nil
     end
-    local list = list_of(batch, i)
     local is_approved = not decided[id] and key_limits.fit(state, hits, list and list.id)
-      and serving.is_next(keys, state, call, list, hits) and is_kept(keys, state, call, hold, list)
+      and serving.is_next(keys, state, call, list, hits) and is_kept(keys, state, call, request)
     if is_approved and call.is_over_full then
       replies[i + verdicts.HEAD] = verdicts.STORE_FULL
     elseif is_approved then
-      local owner = owner_of(call, batch, i)
-      approvals.add(keys, state, call, {
-        { requestId = id, hits = hits, holdMillis = hold, holder = holder, list = list, owner = owner },
-      })
+      approvals.add(keys, state, call, { request })
       lists.approve_at_once(state, list, hits)
       if state.stopped_heads and not key_limits.fit(state, 1) then
         -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
@@ -263,66 +216,17 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
   end
 end
 
--- A number for each check of a batch; false for a check without one.
-local function read_numbers(text)
-  local numbers = {}
-  for number in string.gmatch(text .. ',', '([^,]*),') do
-    numbers[#numbers + 1] = tonumber(number) or false
+-- Reads the requests of a batch, and what any of them has. `said`: what the batch says.
+local function read_requests(call, batch, said)
+  batch.requests = requests.of_checks(call, batch.ids, said.requests)
+  batch.can_wait, batch.has_terms, batch.has_owners, batch.has_lists = false, false, false, false
+  for _, request in ipairs(batch.requests) do
+    batch.can_wait = batch.can_wait or request.canWait
+    batch.has_owners = batch.has_owners or request.owner ~= nil
+    batch.has_lists = batch.has_lists or request.list ~= nil
+    batch.has_terms = batch.has_terms or request.hits > 1 or request.holdMillis ~= nil
   end
-  return numbers
-end
-
--- A text for each check of a batch, which is percent-encoded; false for a check without one.
-local function read_texts(text)
-  local texts = {}
-  for encoded in string.gmatch(text .. ',', '([^,]*),') do
-    local decoded = string.gsub(encoded, '%%(%x%x)', function(hex)
-      return string.char(tonumber(hex, 16))
-    end)
-    texts[#texts + 1] = decoded ~= '' and decoded
-  end
-  return texts
-end
-
--- The list of each check of a batch; false for a check without one.
-local function read_lists(text)
-  local read = {}
-  for list in string.gmatch(text .. ',', '([^,]*),') do
-    read[#read + 1] = lists.parse(list) or false
-  end
-  return read
-end
-
--- The values of a text of `<name>=<value>;`, by their names.
-local function read_values_by_name(text)
-  local values = {}
-  for name, value in string.gmatch(text, '([%a_]+)=([^;]*);') do
-    values[name] = value
-  end
-  return values
-end
-
-local NO_TERMS = {}
-
--- What a batch says beside the ids of its checks: check.lua has the names of all that it may say.
-local function read_terms(special)
-  if special == '' then
-    return NO_TERMS
-  end
-  local said = read_values_by_name(special)
-  return {
-    ceilings = said.ceilings, known_limits = said.known_limits, waits = said.waits,
-    longest_waits = said.longest_waits and read_numbers(said.longest_waits),
-    hits = said.hits and read_numbers(said.hits),
-    numbers = said.numbers and read_numbers(said.numbers), keeps = said.keeps and read_numbers(said.keeps),
-    holders = said.holders and read_texts(said.holders), lists = said.lists and read_lists(said.lists),
-    holds = said.holds and read_numbers(said.holds), max_holds = tonumber(said.max_holds),
-    max = tonumber(said.max), queue_max = tonumber(said.queue_max), window = tonumber(said.window),
-    ticket = tonumber(said.ticket), millis_left = tonumber(said.millis_left),
-    takes_rest = said.takes_rest,
-    -- Earlier versions do not send it.
-    waiter = said.waiter or '',
-  }
+  batch.has_terms = batch.has_terms or batch.has_owners or batch.has_lists
 end
 
 local function ids_of(batch)
@@ -333,47 +237,63 @@ local function ids_of(batch)
   return ids
 end
 
-local NOTHING_DECIDED = {}
+local NOTHING, NOTHING_DECIDED = {}, {}
+
+-- The maximum, or what check.lua replies in its place. `has_place`: whether a check of the batch has a place in the queue.
+-- `lapsed`: how many unclaimed approvals have.
+local function describe_limits(state, call, has_place, lapsed)
+  local is_by_rules = kinds.is_as_declared(state.own, call.rules.own) and not state.window_is_set and #state.limits == 1
+  if is_by_rules and not has_place and lapsed == 0 and not state.told_places then
+    return state.own.max
+  end
+  return cjson.encode({
+    -- All limits instead of the maximum alone, so that a caller with a place can restore them if Redis loses the key.
+    limits = limits_text.format(state), wakeNumber = has_place and state.wake or nil, at = has_place and call.now_ms or nil,
+    unclaimed = lapsed > 0 and lapsed or nil, places = state.told_places,
+  })
+end
 
 -- Decides a batch that check.lua has read, and returns its reply. `values`: of its key, from `state_values.read`.
 function checks.decide(call, batch, values)
-  local terms = read_terms(batch.special)
-  batch.ids, batch.terms = ids_of(batch), terms
+  local said = batch.special and cjson.decode(batch.special) or NOTHING
+  local waiting = said.waiting
+  batch.ids = ids_of(batch)
+  read_requests(call, batch, said)
   local keys = key_names.read(batch.names, batch.first_key)
-  if terms.numbers then
+  if batch.has_owners then
     requests.require_names(keys)
   end
   call.rules = batch.rules
-  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), terms)
+  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), batch)
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end
-  if not state and not idle and terms.ticket then
-    state = lost_key.restore(keys, call, terms.known_limits, terms.millis_left)
+  if not state and not idle and waiting then
+    state = lost_key.restore(keys, call, waiting.limits, waiting.millisToWindowEnd)
   end
   batch.begins_key = not state
   state = state or instance.new(keys, call, idle)
-  if terms.ticket and recovery.is_older_than_key(keys, state, terms.ticket) then
+  if waiting and recovery.is_older_than_key(keys, state, waiting.lowestTicket) then
     local has_places = #replicas.of_caller(queue.read(keys, state, call), call) > 0
-    if has_places or not was_approved(keys, call, terms.waiter) then
+    if has_places or not was_approved(keys, call, waiting.requestId) then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end
-    lost_key.restore_overrides(state, terms.known_limits)
+    lost_key.restore_overrides(state, waiting.limits)
   end
-  if batch.special ~= '' or state.limits_text ~= call.rules.text then
-    overrides.configure(keys, state, call, terms, batch.begins_key)
+  if batch.special or state.limits_text ~= call.rules.text then
+    overrides.configure(keys, state, call, said, batch.begins_key)
   end
   state.expires = stored.idle_time(state)
-  state.max_holds = terms.max_holds or state.max_holds
+  state.max_holds = said.maxHolds or state.max_holds
   serving.serve(keys, state, call)
-  if terms.waits and state.has_more and queue.read(keys, state, call).places > 0 then
+  if batch.can_wait and state.has_more and queue.read(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.own.max, 0, verdicts.DENIED }
-  local decided = call.is_sent_again and find_decided(keys, call, batch) or terms.numbers and {} or NOTHING_DECIDED
-  if terms.numbers or terms.hits or terms.holds or terms.lists or #state.limits > 1 or not own_ids.have_one_each(state) then
+  local decided = call.is_sent_again and find_decided(keys, call, batch) or batch.has_owners and {} or NOTHING_DECIDED
+  if batch.has_terms or #state.limits > 1 or not own_ids.have_one_each(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
@@ -389,18 +309,7 @@ function checks.decide(call, batch, values)
   replies[verdicts.HEAD] = room.used(state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
-  if terms.waits and has_ticket(batch, replies) then
-    -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
-    replies[2] = string.format('%s %.0f %.0f', limits_text.format(state), state.wake, call.now_ms)
-  elseif not kinds.is_as_declared(state.own, call.rules.own) or state.window_is_set or #state.limits > 1 or lapsed > 0 then
-    replies[2] = limits_text.format(state)
-  end
-  if lapsed > 0 then
-    replies[2] = replies[2] .. '!' .. digits(lapsed)
-  end
-  if state.told_lists then
-    replies[2] = replies[2] .. '\n' .. table.concat(state.told_lists, '\n')
-  end
+  replies[2] = describe_limits(state, call, batch.can_wait and has_ticket(batch, replies), lapsed)
   return replies
 end
 

@@ -31,10 +31,10 @@ end
 local function take_place(keys, state, call, check, request)
   -- The same owner: the call is sent again.
   if request.owner ~= check.owner then
-    if not check.can_wait or has_waited_too_long(call, check, request) then
+    if not check.canWait or check.maxWaitMillis == 0 or has_waited_too_long(call, check, request) then
       known_requests.withdraw(keys, state, call, request, 'taken_over')
       return verdicts.WAIT_EXPIRED
-    elseif check.has_no_place then
+    elseif check.noPlace then
       return verdicts.NO_PLACE
     end
     known_requests.end_wait(state, request, 'taken_over')
@@ -93,7 +93,7 @@ local function find_without_record(keys, check)
 end
 
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, holder,
--- keepMillis, owner, maxWaitMillis, can_wait and has_no_place. It gets `place`, the request whose place it has.
+-- keepMillis, owner, maxWaitMillis, canWait and noPlace. It gets `place`, the request whose place it has.
 function known_requests.answer(keys, state, call, check)
   local request = find(keys, state, call, check.requestId) or find_without_record(keys, check)
   if not request then

@@ -3,7 +3,6 @@
 local clock_step = require 'lib/clock-step'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
-local kinds = require 'limits/kinds'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
 local pause = require 'lib/pause'
@@ -70,15 +69,18 @@ function look.at(keys, now_us, call)
   return state, tally, recovery.count_waiting(state, tally)
 end
 
--- What the scripts reply of a key: names, each with its value after it. inspect.lua says what they are.
+-- What the scripts reply of a key. inspect.lua says what it is.
 function look.describe(state, waiting, now_ms)
-  local used = {}
+  local counted = {}
   for i, limit in ipairs(state.limits) do
-    used[i] = string.format('%.0f:%.0f', limit.used, limit:ends() - now_ms) .. kinds.format_length(limit)
+    counted[i] = {
+      used = limit.used, millisToWindowEnd = limit:ends() - now_ms,
+      windowMillis = limit.algorithm == 'calendar' and limit:length() or nil,
+    }
   end
   return {
-    'limits', limits_text.format(state), 'used', table.concat(used, ','), 'denied', state.denied, 'waiting', waiting,
-    'held', state.held, 'pause_left', math.max(0, state.paused_until - now_ms),
+    limits = limits_text.format(state), counted = counted, denied = state.denied, waiting = waiting, held = state.held,
+    pausedMillis = math.max(0, state.paused_until - now_ms),
   }
 end
 

@@ -8,15 +8,6 @@ local more = require 'lib/more'
 
 local overrides = {}
 
--- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
-local function read_ceilings(ceilings)
-  if not ceilings then
-    return math.huge, math.huge, math.huge
-  end
-  local max, queue_max, length = string.match(ceilings, '^(-?%d+):(-?%d+):(-?%d+)$')
-  return tonumber(max), tonumber(queue_max), tonumber(length)
-end
-
 -- The maximum if no request sets one from now on: the one of the rules, if it may come into force in mid-window, else
 -- the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current one.
 local function base_maximum(keys, state, call, of_window, current, of_rules, lapses)
@@ -29,13 +20,12 @@ local function base_maximum(keys, state, call, of_window, current, of_rules, lap
 end
 
 -- Sets the length of the next window, or of the first one of a key that begins with these checks, or drops a length that
--- the rules no longer allow. `ceiling`: the longest.
-local function configure_window(state, terms, begins_key, ceiling)
+-- the rules no longer allow. `length`: nil if the checks set none. `ceiling`: the longest.
+local function configure_window(state, length, begins_key, ceiling)
   if math.max(state.next_window, state.window_is_set and state.own.window or 0) > ceiling then
     more.set(state, 'next_window', 0)
     state.window_is_set = false
   end
-  local length = terms.window
   if not length or state.own.algorithm ~= 'fixed_window' then
     return
   elseif begins_key then
@@ -46,21 +36,22 @@ local function configure_window(state, terms, begins_key, ceiling)
   end
 end
 
--- Takes what checks set, and what the rules allow of what was set before. `terms`: what the checks say. `begins_key`: the
+-- Takes what checks set, and what the rules allow of what was set before. `said`: what the checks say. `begins_key`: the
 -- key begins with them.
-function overrides.configure(keys, state, call, terms, begins_key)
+function overrides.configure(keys, state, call, said, begins_key)
   in_force.take_without_boundary(keys, state, call)
   local own, rules = state.own, call.rules
-  local max, queue_max = terms.max, terms.queue_max
+  local max, queue_max = said.maxRequests, said.maxRequestsInQueue
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
   local of_window = in_force.has_window_of_rules(state, call)
-  if max_was_set or queue_max_was_set or terms.window or in_force.sets_window(state) then
-    local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and terms.ceilings)
-    configure_window(state, terms, begins_key, longest)
+  if max_was_set or queue_max_was_set or said.windowMillis or in_force.sets_window(state) then
+    -- None of a window by other rules, and none if every override counts.
+    local ceilings = of_window and said.ceilings or {}
+    configure_window(state, said.windowMillis, begins_key, ceilings.windowMillis or math.huge)
     -- A request may have set the length that the window has already.
     of_window = of_window or in_force.has_window_of_rules(state, call)
-    max = max or (max_was_set and own.max <= max_ceiling and own.max)
-    queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
+    max = max or (max_was_set and own.max <= (ceilings.maxRequests or math.huge) and own.max)
+    queue_max = queue_max or (queue_max_was_set and state.queue_max <= (ceilings.maxRequestsInQueue or math.huge) and state.queue_max)
   end
   state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
   max = max or base_maximum(keys, state, call, of_window, own.max, rules.own.max, max_was_set)

@@ -51,7 +51,7 @@ local KEPT = {
 local PLAIN_WAITER, END_OF_PLAIN = '{"state":"waiting","ticket":"', '"}'
 
 local function format_list(list)
-  local parameter = list.kind == 'lane' and 'headStartMillis' or 'weight'
+  local parameter = list.headStartMillis and 'headStartMillis' or 'weight'
   return string.format('{"kind":"%s","name":%s,"%s":%s}', list.kind, cjson.encode(list.name), parameter, digits(list.parameter))
 end
 
@@ -74,10 +74,9 @@ local function format(request)
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
--- Gives a list as callers say it, of a lane or a group, what queue/lists calls it.
-function requests.complete_list(list)
-  list.id, list.parameter = list.kind .. ':' .. list.name, list.headStartMillis or list.weight
-  return list
+-- Gives the lane or group of a request what queue/lists asks of it: its id, its parameter, and the most that may wait in it.
+local function complete_list(list)
+  list.id, list.parameter, list.most = list.kind .. ':' .. list.name, list.headStartMillis or list.weight, list.maxRequests
 end
 
 -- The id under which the place of an owner counts that is kept for `keep` ms: see queue/replicas.
@@ -95,12 +94,42 @@ local function parse(id, text)
   end
   request.requestId, request.hits = id, request.hits or 1
   if request.list then
-    requests.complete_list(request.list)
+    complete_list(request.list)
   end
   if request.owner then
     request.replica_id = replica_of(request.owner, request.keepMillis)
   end
   return request
+end
+
+-- Completes what a caller says of a request, with the names of KEPT and, each left out where it says nothing, `canWait`, `noPlace`
+-- and `takesRest`; and `number`, of the check among those of its replica, if its caller has chosen the id.
+function requests.complete(call, request)
+  request.hits = request.hits or 1
+  if request.list then
+    complete_list(request.list)
+  end
+  request.owner = request.number and call.replica .. '#' .. digits(request.number) or nil
+  return request
+end
+
+local function copy_of(request)
+  local copy = {}
+  for name, value in pairs(request) do
+    copy[name] = value
+  end
+  return copy
+end
+
+-- The requests of checks, by their ids. `said`: a list with what each says, one for all of them, or nil for plain ones.
+function requests.of_checks(call, ids, said)
+  local all = {}
+  for i, id in ipairs(ids) do
+    local request = said and (said[i] or copy_of(said)) or {}
+    request.requestId = id
+    all[i] = requests.complete(call, request)
+  end
+  return all
 end
 
 -- The requests with these ids, by the ids. Those whose holds Redis has lost with a state before are none: nothing counts them.

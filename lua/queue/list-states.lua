@@ -62,8 +62,8 @@ local function sort(states)
   end)
 end
 
--- Returns the longest lists, at most this number: of each its id, how many wait in it, and when its first waiter came, in ms
--- since 1970, one after the other; and how many lists have waiters.
+-- Returns the longest lists, at most this number, of each its `id`, how many are `waiting` in it, and `oldestMillis`, for how many ms
+-- its first waiter has waited; and how many lists have waiters.
 function list_states.longest(keys, state, tally, now_ms, most)
   local ids, count = find(keys, state)
   local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
@@ -84,12 +84,12 @@ function list_states.longest(keys, state, tally, now_ms, most)
     end
   end
   sort(longest)
-  local values = {}
-  for _, list in ipairs(longest) do
-    values[#values + 1], values[#values + 2] = list.id, list.waiting
-    values[#values + 1] = math.floor(tonumber(list.ticket) / 1000)
+  local described = {}
+  for i, list in ipairs(longest) do
+    local oldest = math.max(0, now_ms - math.floor(tonumber(list.ticket) / 1000))
+    described[i] = { id = list.id, waiting = list.waiting, oldestMillis = oldest }
   end
-  return values, count
+  return described, count
 end
 
 return list_states

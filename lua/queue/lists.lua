@@ -21,10 +21,8 @@
 -- last, as in start-time fair queueing.
 
 local chunks = require 'lib/chunks'
-local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local more = require 'lib/more'
-local requests = require 'lib/requests'
 local weight = require 'lib/weight'
 
 local lists = {
@@ -47,20 +45,6 @@ end
 -- The id of a list if it is a lane, else nil. `list`: nil for none.
 function lists.lane_of(list)
   return list and lists.kind_of(list.id) == 'lane' and list.id or nil
-end
-
--- Parses the list of a check or of a waiter that is put back: `<kind>:<name>:<head start in ms, or weight>`, and for a group
--- `:<the most that may wait>` after that if it has such a bound. nil for ''.
-function lists.parse(text)
-  local kind, name, parameter, most = string.match(text, '^(%l+):([^:]*):(%d+):?(%d*)$')
-  if kind then
-    return { kind = kind, name = name, id = kind .. ':' .. name, parameter = tonumber(parameter), most = tonumber(most) }
-  end
-end
-
--- What a replica has to know of the list in which a place is, to put it back there: what `lists.parse` reads.
-function lists.describe(list)
-  return list and list.id .. ':' .. digits(list.parameter) or ''
 end
 
 -- Order keys are read back as they were.

@@ -46,7 +46,7 @@ import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { type OwnReports, ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
-import { FIRST_PAGE, type PageOfHolds } from './scripts/holders-codec.js';
+import { FIRST_PAGE, type PageOfHolds } from './scripts/looks-codec.js';
 import type { Replacements } from './scripts/script-loader.js';
 import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './shared/store-observer.js';

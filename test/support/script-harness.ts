@@ -10,6 +10,7 @@ import type {
   RemainingReport,
   RequestStatus,
 } from '../../src/limiter/limiter.js';
+import { parseClaim } from '../../src/limiter/claims.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
 import type { QueueList } from '../../src/limiter/queue-order.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
@@ -20,13 +21,12 @@ import {
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
-import type { ExaminedKey } from '../../src/redis/scripts/examine-codec.js';
-import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
-import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
+import type { ExaminedKey, InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
+import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
+import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
-import type { Statuses } from '../../src/redis/scripts/status-codec.js';
 import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
@@ -139,6 +139,15 @@ export interface TermsOfWaiter {
   readonly list?: QueueList;
 }
 
+const NO_TERMS = {
+  hits: 1,
+  holdMillis: undefined,
+  holder: undefined,
+  keepMillis: undefined,
+  maxWaitMillis: undefined,
+  list: undefined,
+};
+
 /** After anything that a test does. */
 const LONG_AFTER_MILLIS = 1e12;
 const naming = new KeyNaming('sluice:');
@@ -149,17 +158,25 @@ const NOT_THERE = -2;
 export type NameInRedis =
   'state' | 'requests' | 'queue' | 'records' | 'replicas' | 'lapses' | 'ends';
 
+/** A check as tests name one. */
+export type TestCheck = AskedRequest & Pick<BatchedCheck, 'requestId' | 'number'>;
+
+/** A check as the scripts take it. */
+export function checkOf({ requestId, number, ...request }: TestCheck): BatchedCheck {
+  return { request, requestId, number };
+}
+
 /** Checks of one key as the scripts take them. */
 export function checkBatchOf(
   names: KeyNames,
-  checks: readonly BatchedCheck[],
+  checks: readonly TestCheck[],
   { overrides, ...more }: Partial<Omit<CheckBatch, 'overrides'>> & { overrides?: Overrides } = {},
 ): CheckBatch {
   return {
     names,
     overrides: { maxRequests: undefined, maxRequestsInQueue: undefined, ...overrides },
     waiting: undefined,
-    checks,
+    checks: checks.map(checkOf),
     ...more,
   };
 }
@@ -538,7 +555,7 @@ export class TestReplica {
   async checkHold(
     requestId: string,
     holdMillis: number,
-    more: Partial<BatchedCheck> = {},
+    more: Partial<TestCheck> = {},
   ): Promise<Verdict> {
     const check = { requestId, canWait: false, holdMillis, ...more };
     const [verdict] = await this.checkBatch([check]);
@@ -557,7 +574,7 @@ export class TestReplica {
 
   /** @param waiting what the replica knows of its waiters, the ticket relative to the start */
   async checkBatch(
-    checks: readonly BatchedCheck[],
+    checks: readonly TestCheck[],
     overrides?: Overrides,
     waiting?: Omit<KnownWaiting, 'limits' | 'requestId'> & Partial<KnownWaiting>,
   ): Promise<Verdict[]> {
@@ -574,7 +591,7 @@ export class TestReplica {
 
   /** The whole reply to a batch of checks. */
   async checkReply(
-    checks: readonly BatchedCheck[],
+    checks: readonly TestCheck[],
     overrides: Overrides = {},
     more: Partial<CheckBatch> = {},
   ): Promise<CheckBatchReply> {
@@ -599,15 +616,13 @@ export class TestReplica {
     const reply = await this.scripts.settle(
       this.harness.names,
       { millisLeft, limits },
-      Object.entries(tickets).map(([claim, ticket]) => ({
-        claim,
-        ticket: this.harness.absoluteTicket(ticket),
-        hits: terms[claim]?.hits ?? 1,
-        holdMillis: terms[claim]?.holdMillis,
-        holder: terms[claim]?.holder,
-        keepMillis: terms[claim]?.keepMillis,
-        list: terms[claim]?.list,
-      })),
+      Object.entries(tickets).map(([claim, ticket]) => {
+        const { requestId, number: claimNumber } = parseClaim(claim);
+        return {
+          ticket: this.harness.absoluteTicket(ticket),
+          waiter: { ...NO_TERMS, ...terms[claim], requestId, claimNumber },
+        };
+      }),
     );
     await this.harness.expiry();
     return { ...reply, at: reply.at - this.harness.startMillis };

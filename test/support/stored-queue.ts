@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 
 import type { QueueList } from '../../src/limiter/queue-order.js';
-import { decodeListId } from '../../src/redis/scripts/lists-codec.js';
+import { decodeListId } from '../../src/redis/scripts/requests-codec.js';
 import type { KeyNames } from '../../src/redis/shared/key-names.js';
 
 /** The contents of the three keys of a queue. */

@@ -106,33 +106,7 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
     number?: number,
   ): void {
-    const {
-      canWait,
-      noPlace = false,
-      maxWaitMillis,
-      hits,
-      holdMillis,
-      holder,
-      list,
-      keepMillis,
-      takesRest,
-    } = request;
-    // A spread takes longer.
-    this.#add(request, {
-      requestId,
-      number,
-      canWait,
-      noPlace,
-      maxWaitMillis,
-      hits,
-      holdMillis,
-      holder,
-      list,
-      keepMillis,
-      takesRest,
-      onReply,
-      onFailed,
-    });
+    this.#add(request, { request, requestId, number, onReply, onFailed });
   }
 
   #add(request: CheckRequest, check: PendingCheck): void {
@@ -300,7 +274,7 @@ function takes({ overrides }: PendingBatch, request: CheckRequest): boolean {
 }
 
 function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck): void {
-  if (check.canWait || hasTerms(check)) batch.isPlain = false;
+  if (request.canWait || hasTerms(check)) batch.isPlain = false;
   if (request.order) (batch.orders ??= new Set()).add(request.order);
   if (request.trace) (batch.traces ??= []).push(request.trace);
   batch.checks.push(check);

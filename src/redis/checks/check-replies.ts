@@ -71,7 +71,7 @@ export function answerBatch(
   let approvalsLeft = 0;
   for (let i = 0; i < checks.length; i += 1) {
     if (verdicts[i] !== VERDICT.approved) continue;
-    hitsLeft += checks[i]?.hits ?? 1;
+    hitsLeft += checks[i]?.request.hits ?? 1;
     approvalsLeft += 1;
   }
   // One object for all checks with the same quota, so that their headers are built once.
@@ -87,13 +87,13 @@ export function answerBatch(
       continue;
     }
     if (verdict === VERDICT.approved) {
-      hitsLeft -= checks[i]?.hits ?? 1;
+      hitsLeft -= checks[i]?.request.hits ?? 1;
       approvalsLeft -= 1;
       quota = undefined;
     }
     quota ??= before(quotaAfter, hitsLeft, approvalsLeft);
     const check = checks[i];
-    if (verdict === VERDICT.approved && check && mayHaveLapsed(check, tookMillis)) {
+    if (verdict === VERDICT.approved && check && mayHaveLapsed(check.request, tookMillis)) {
       check.onFailed(lapsedBeforeAnswer());
       continue;
     }

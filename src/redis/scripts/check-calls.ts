@@ -11,11 +11,10 @@ import {
   encodeChecks,
   NEEDS_ALL_NAMES,
 } from './check-codec.js';
-import { replyForEach } from './reply-for-each.js';
+import { replyForEach } from './several-keys.js';
 import type { ScriptClient, ScriptClientParts } from './script-client.js';
 import type { Script } from './script-loader.js';
-import type { CallerSettings } from './shared-arguments.js';
-import { timeOfStaleCall } from './stale-calendars.js';
+import { type CallerSettings, timeOfStaleCall } from './shared-arguments.js';
 
 /** How long checks assume that Redis may have no memory left after it has refused one for that reason. */
 const FULL_MILLIS = 1000;

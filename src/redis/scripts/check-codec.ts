@@ -1,15 +1,9 @@
-import type {
-  KeyLimits,
-  LimitsOf,
-  OverrideCeilings,
-  Quota,
-  RequestTrace,
-} from '../../limiter/limiter.js';
+import type { KeyLimits, LimitsOf, Quota, RequestTrace } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
-import { decodeListOfPlace, encodeList } from './lists-codec.js';
+import { type AskedRequest, listOfPlace, type SaidList, sayRequest } from './requests-codec.js';
 import {
   type CallerSettings,
   keysForNewWindow,
@@ -45,26 +39,10 @@ export const VERDICT = {
 } as const;
 
 export interface BatchedCheck {
+  readonly request: AskedRequest;
   readonly requestId: string;
   /** Of the check among those of this replica, if its caller has chosen the request id. */
   readonly number?: number | undefined;
-  readonly canWait: boolean;
-  /** With `canWait`: there is no place left in which the check could wait. */
-  readonly noPlace?: boolean;
-  /** With `canWait`: its longest wait. */
-  readonly maxWaitMillis?: number | undefined;
-  /** Default: 1. */
-  readonly hits?: number | undefined;
-  /** Undefined if the approval is not held. */
-  readonly holdMillis?: number | undefined;
-  /** With `holdMillis`: who holds the approval. */
-  readonly holder?: string | undefined;
-  /** Undefined if its key has one list. */
-  readonly list?: QueueList | undefined;
-  /** With `number`: for how long its place is kept without its caller. Undefined if the place ends with the check. */
-  readonly keepMillis?: number | undefined;
-  /** With several hits: it takes what is left of the limits that deny it. */
-  readonly takesRest?: boolean | undefined;
 }
 
 export interface Overrides {
@@ -139,11 +117,6 @@ export interface CheckBatchReply {
   readonly neededAllNames?: boolean;
 }
 
-/** How a check can wait. */
-export const WAITS_NOT = '0';
-const WAITS = '1';
-export const WAITS_WITHOUT_PLACE = '2';
-
 const NAMES_FOR = {
   inWindow: keysInWindow,
   newWindow: keysForNewWindow,
@@ -174,136 +147,64 @@ export function encodeChecks(
   const [first] = limits;
   const [{ names } = {}] = batches;
   if (!first || !names) throw new Error('a call without a batch');
-  const args = [
-    ...sharedArguments(settings, names, first, time),
-    (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
-    counts.inWindow,
-    counts.newWindow,
-    encodeShapes(batches, assumptions, limits, first, settings.maxHoldsPerKey, time),
-  ];
-  if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
-  for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
-  return { keys, args };
-}
-
-/** What each batch has. Most calls have one plain check for each key, for which the text is ''. */
-function encodeShapes(
-  batches: readonly CheckBatch[],
-  assumptions: readonly KeyAssumption[],
-  limits: readonly KeyLimits[],
-  ofCall: KeyLimits,
-  maxHoldsPerKey: number,
-  time: number,
-): string {
+  const shared = sharedArguments(settings, names, first, time);
+  const flags = (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0);
+  const ofKeys = hasSeveralSlots ? [keys.length, ...keys.splice(0)] : [];
+  const ofBatches: string[] = [];
   let shapes = '';
   let areSingle = true;
   for (const [i, batch] of batches.entries()) {
-    const ofKey = limits[i] ?? ofCall;
-    const special = encodeSpecial(batch, assumptions[i] === 'unknown', ofKey, maxHoldsPerKey);
-    const ownLimits = ofKey === ofCall ? '' : `=${encodeRules(ofKey, time)}`;
+    const ofKey = limits[i] ?? first;
+    const special = encodeSpecial(batch, assumptions[i] === 'unknown', ofKey, settings);
+    const ownLimits = ofKey === first ? '' : `=${encodeRules(ofKey, time)}`;
     areSingle &&= batch.checks.length === 1 && ownLimits === '' && special === '';
-    shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && `/${special}`}`;
+    shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && '/'}`;
+    if (special) ofBatches.push(special);
+    for (const { requestId } of batch.checks) ofBatches.push(requestId);
   }
-  return areSingle ? '' : shapes;
+  // Most calls have one plain check for each key.
+  const { inWindow, newWindow } = counts;
+  const own = [flags, inWindow, newWindow, areSingle ? '' : shapes];
+  const args = [...shared, ...own, ...ofKeys, ...ofBatches];
+  return { keys, args };
 }
 
 /**
- * The text that `read_terms` in `lua/lib/checks.lua` reads; '' for a batch of plain checks.
+ * What `lua/lib/checks.lua` reads of a batch; '' for a batch of plain checks.
  * @param mayHaveWaiters nothing is assumed of the key
  */
 function encodeSpecial(
   { overrides, waiting, checks }: CheckBatch,
   mayHaveWaiters: boolean,
   { ceilings }: KeyLimits,
-  maxHoldsPerKey: number,
+  { maxHoldsPerKey }: CallerSettings,
 ): string {
+  const isPlain = (check: BatchedCheck): boolean =>
+    !check.request.canWait && !hasTerms(check) && !(mayHaveWaiters && check.request.list);
   const { maxRequests, maxRequestsInQueue, windowMillis } = overrides;
-  const canWait = checks.some((check) => check.canWait);
-  let special = '';
-  const say = (name: string, value: string | number): void => {
-    special += `${name}=${value};`;
-  };
-  if (ceilings) say('ceilings', encodeCeilings(ceilings));
-  if (maxRequests !== undefined) say('max', maxRequests);
-  if (maxRequestsInQueue !== undefined) say('queue_max', maxRequestsInQueue);
-  if (windowMillis !== undefined) say('window', windowMillis);
-  if (waiting) {
-    say('ticket', waiting.lowestTicket);
-    say('waiter', waiting.requestId);
-    say('millis_left', waiting.millisToWindowEnd);
-    say('known_limits', waiting.limits);
-  }
-  if (canWait) {
-    say('waits', checks.map(encodeWait).join(''));
-    if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
-  }
-  if (checks.some(hasNumber)) say('numbers', checks.map(({ number = '' }) => number).join(','));
-  if (checks.some(isKept)) say('keeps', checks.map(({ keepMillis = '' }) => keepMillis).join(','));
-  if (checks.some((check) => hasList(check) || (mayHaveWaiters && check.list))) {
-    say('lists', checks.map(({ list }) => encodeList(list)).join(','));
-  }
-  if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
-  if (checks.some((check) => check.takesRest && hasHits(check))) say('takes_rest', 1);
-  if (checks.some(isHeld)) {
-    say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
-    say('max_holds', maxHoldsPerKey);
-    if (checks.some(hasHolder)) say('holders', checks.map(encodeHolder).join(','));
-  }
-  return special;
-}
-
-/** The greatest overrides, as scripts read them. */
-export function encodeCeilings(ceilings: OverrideCeilings): string {
-  return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
+  const isOverride = (maxRequests ?? maxRequestsInQueue ?? windowMillis) !== undefined;
+  const arePlain = checks.every(isPlain);
+  if (arePlain && !ceilings && !waiting && !isOverride) return '';
+  const maxHolds = checks.some(isHeld) ? maxHoldsPerKey : undefined;
+  const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
+  if (arePlain) return ofBatch;
+  const said = checks.map((check) =>
+    isPlain(check) ? '{}' : JSON.stringify(sayRequest(check.request, { number: check.number })),
+  );
+  const requests = said.every((each) => each === said[0]) ? said[0] : `[${said.join(',')}]`;
+  return `${ofBatch.slice(0, -1)}${ofBatch === '{}' ? '' : ','}"requests":${requests}}`;
 }
 
 /** Whether a check has more than a plain one: several hits, a hold, a lane or a group, or a request id of its caller's choice. */
 export function hasTerms(check: BatchedCheck): boolean {
-  return hasHits(check) || isHeld(check) || hasNumber(check) || hasList(check);
+  const { hits = 1, list, canWait } = check.request;
+  // No limit counts a group apart, so that a check that can't wait need not say its group if nobody else waits.
+  const hasList = list !== undefined && (canWait || list.kind === 'lane');
+  return hits > 1 || isHeld(check) || check.number !== undefined || hasList;
 }
 
-/** No limit counts a group apart, so that a check that can't wait need not say its group if nobody else waits. */
-function hasList({ list, canWait }: BatchedCheck): boolean {
-  return list !== undefined && (canWait || list.kind === 'lane');
-}
-
-function hasNumber({ number }: BatchedCheck): boolean {
-  return number !== undefined;
-}
-
-/** Whether its approval takes more than one hit of its window. */
-function hasHits({ hits = 1 }: BatchedCheck): boolean {
-  return hits > 1;
-}
-
-function isKept({ keepMillis }: BatchedCheck): boolean {
-  return keepMillis !== undefined;
-}
-
-function isHeld({ holdMillis }: BatchedCheck): boolean {
-  return holdMillis !== undefined;
-}
-
-function hasHolder({ holder }: BatchedCheck): boolean {
-  return holder !== undefined;
-}
-
-/** The script reads texts without spaces and separators. */
-function encodeHolder({ holder = '' }: BatchedCheck): string {
-  return encodeURIComponent(holder);
-}
-
-function encodeWait({ canWait, noPlace }: BatchedCheck): string {
-  if (!canWait) return WAITS_NOT;
-  return noPlace ? WAITS_WITHOUT_PLACE : WAITS;
-}
-
-function isLimitedWait({ canWait, maxWaitMillis }: BatchedCheck): boolean {
-  return canWait && maxWaitMillis !== undefined;
-}
-
-function encodeLongestWait(check: BatchedCheck): number | '' {
-  return isLimitedWait(check) ? (check.maxWaitMillis ?? '') : '';
+function isHeld({ request }: BatchedCheck): boolean {
+  return request.holdMillis !== undefined;
 }
 
 /** The reply for a batch that needs all names. */
@@ -312,10 +213,11 @@ export const NEEDS_ALL_NAMES = null;
 /** What `lua/check.lua` replies. */
 export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_NAMES)[];
 
-/** @param line `<number of a check>=<list>`: scripts count from 1 */
-function decodeLine(line: string): [number, QueueList | undefined] {
-  const end = line.indexOf('=');
-  return [Number(line.slice(0, end)) - 1, decodeListOfPlace(line.slice(end + 1))];
+/** What a batch's reply has in place of the maximum. */
+interface LimitsSaid extends Partial<Omit<QueueNews, 'limits'>>, Pick<QueueNews, 'limits'> {
+  readonly unclaimed?: number;
+  /** By the numbers of the checks, which scripts count from 1. */
+  readonly places?: Readonly<Record<string, SaidList>>;
 }
 
 /**
@@ -349,15 +251,14 @@ export function decodeCheckReplies(
       const quota = quotaIn([ownLimit(windowMillis, max, algorithm)], used, millisToRoom);
       return { millisToRoom, quota, verdicts };
     }
-    const [first = '', ...lines] = max.split('\n');
-    const [inForce = '', unclaimed] = first.split('!');
-    if (unclaimed !== undefined) onUnclaimed(Number(unclaimed));
-    const [limits = '', ...numbers] = inForce.split(' ');
-    const [wakeNumber, at] = numbers.map(Number);
+    const { limits, wakeNumber, at, unclaimed, places } = JSON.parse(max) as LimitsSaid;
+    if (unclaimed !== undefined) onUnclaimed(unclaimed);
     const queueNews =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
     const quota = quotaIn(limitsIn(limits).limits, used, millisToRoom);
-    const listsOfPlaces = lines.length === 0 ? undefined : new Map(lines.map(decodeLine));
+    const listsOfPlaces =
+      places &&
+      new Map(Object.entries(places).map(([i, list]) => [Number(i) - 1, listOfPlace(list)]));
     return { millisToRoom, quota, queueNews, verdicts, listsOfPlaces };
   });
 }

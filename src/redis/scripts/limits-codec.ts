@@ -10,7 +10,6 @@ import {
   type Limit,
   type LimitInForce,
   type NamedAlgorithm,
-  type LimitState,
   ownLimit,
 } from '../../limiter/limits.js';
 
@@ -158,23 +157,6 @@ export function quotaIn(
       };
     }),
   };
-}
-
-/**
- * Returns the states of limits.
- * @param used `<used>:<ms until the window ends>` for each, with a comma between two; for the window of a calendar its length
- *   after a colon
- */
-export function limitStatesIn(
-  limits: ForEachLimit<LimitInForce>,
-  used: string,
-): ForEachLimit<LimitState> {
-  const numbers = numbersIn(used);
-  return forEachLimit(limits, (limit, i) => {
-    const [ofLimit = 0, millisToWindowEnd = 0, windowMillis = limit.windowMillis] =
-      numbers[i] ?? [];
-    return { ...limit, windowMillis, used: ofLimit, millisToWindowEnd };
-  });
 }
 
 /** The numbers of each limit in a text with a comma between two limits. The name of a limit may come before them. */

@@ -12,44 +12,54 @@ import type {
   RemainingReport,
   RequestTrace,
 } from '../../limiter/limiter.js';
-import { decodeAmended, encodeAmendment } from './amend-codec.js';
+import { decodeAmended, decodeReported, encodeAmendment, encodeReport } from './changes-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
-import { type Confirmed, decodeConfirmed } from './confirm-codec.js';
 import {
-  decodeInstances,
-  type InspectReplies,
-  type InspectReply,
-  keysToInspect,
-} from './inspect-codec.js';
-import { decodeHolders, keysOfHolders, type PageOfHolds } from './holders-codec.js';
-import { decodeExamined, encodeExamination, type ExaminedKey } from './examine-codec.js';
-import {
-  argumentsToRenew,
+  type Confirmed,
+  decodeConfirmed,
   decodeNotRenewed,
+  decodeWithdrawn,
+  encodeKeyClaims,
+  encodeRenewal,
+  inSeveralCalls,
+  type KeyClaims,
   keysToRenew,
   type LeasedPlaces,
-} from './renew-codec.js';
-import { encodeKeyClaims, type KeyClaims } from './key-claims-codec.js';
-import { inSeveralCalls } from './in-several-calls.js';
-import { decodePeek, encodePeek } from './peek-codec.js';
-import { encodeList } from './lists-codec.js';
-import { decodeReported, encodeReport } from './remaining-codec.js';
-import { replyForEach } from './reply-for-each.js';
+  replyForEach,
+} from './several-keys.js';
+import {
+  decodeExamined,
+  decodeHolders,
+  decodeInstances,
+  decodePeek,
+  decodeStatuses,
+  encodeExamination,
+  encodePeek,
+  type ExaminedKey,
+  type InspectReply,
+  keysOfHolders,
+  keysToInspect,
+  type PageOfHolds,
+  type Statuses,
+} from './looks-codec.js';
+import { sayList } from './requests-codec.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
 import { type FunctionFlag, loadScript, type Replacements, type Script } from './script-loader.js';
 import {
   decodeSettleReply,
-  encodeTickets,
+  encodeSettle,
   type KnownWindow,
   type SettleReply,
   type Ticket,
 } from './settle-codec.js';
-import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
-import { decodeStatuses, type Statuses } from './status-codec.js';
-import { sendWithCalendars } from './stale-calendars.js';
-import { decodeWithdrawn } from './withdraw-codec.js';
+import {
+  type CallerSettings,
+  keysOf,
+  sendWithCalendars,
+  sharedArguments,
+} from './shared-arguments.js';
 
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments instead of files, see {@link loadScript}. */
@@ -136,7 +146,7 @@ export class Scripts {
     known: KnownWindow,
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
-    const args = [known.millisLeft, known.limits, ...encodeTickets(askedAbout)];
+    const args = [encodeSettle(known, askedAbout)];
     const { replicaId, observer } = this.settings;
     const reply = decodeSettleReply(await this.#run(this.#settle, names, args), replicaId);
     if (reply.unclaimed > 0) observer.unclaimed(reply.unclaimed);
@@ -156,7 +166,7 @@ export class Scripts {
     const call = {
       script: this.#renew,
       keys: leased.flatMap(keysToRenew),
-      args: [...shared, ...leased.flatMap(argumentsToRenew)],
+      args: [...shared, encodeRenewal(leased)],
     };
     return this.guard.run({
       script: this.#renew.name,
@@ -207,13 +217,13 @@ export class Scripts {
 
   /** A call that may have run is not sent again: it would refund more. */
   async refund(names: KeyNames, { hits, list }: RefundRequest): Promise<number> {
-    const args = [hits, encodeList(list)];
+    const args = [JSON.stringify({ hits, list: list && sayList(list) })];
     return (await this.#run(this.#refund, names, args, { isRepeatable: false })) as number;
   }
 
   /** @throws UnavailableError if a check could not be decided */
   async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
-    const args = encodePeek(request, this.settings);
+    const args = [encodePeek(request, this.settings)];
     return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
   }
 
@@ -256,8 +266,7 @@ export class Scripts {
         size: rest.length,
         isWrite: false,
         isRepeatable: true,
-        send: (_attempt, isWanted) =>
-          this.#sendForEach(call, isWanted, (reply) => decodeInstances(reply as InspectReplies)),
+        send: (_attempt, isWanted) => this.#sendForEach(call, isWanted, decodeInstances),
       });
     });
   }

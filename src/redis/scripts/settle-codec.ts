@@ -1,22 +1,28 @@
-import { parseClaim } from '../../limiter/claims.js';
-import { claimHere, endedHere, type EndedWait } from './claims-codec.js';
-import type { QueueList } from '../../limiter/queue-order.js';
+import type { Waiter } from '../../limiter/waiter.js';
 import type { UsedOfLimits } from './limits-codec.js';
-import { encodeList } from './lists-codec.js';
+import {
+  claimHere,
+  type EndedWait,
+  endedHere,
+  itemsIn,
+  type SaidItems,
+  sayRequest,
+} from './requests-codec.js';
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly claim: string;
+  readonly waiter: Pick<
+    Waiter,
+    | 'requestId'
+    | 'claimNumber'
+    | 'hits'
+    | 'holdMillis'
+    | 'holder'
+    | 'list'
+    | 'keepMillis'
+    | 'maxWaitMillis'
+  >;
   readonly ticket: number;
-  readonly hits: number;
-  readonly holdMillis: number | undefined;
-  readonly holder: string | undefined;
-  /** Undefined if its key has one list. */
-  readonly list?: QueueList | undefined;
-  /** Undefined if its place ends with its check. */
-  readonly keepMillis?: number | undefined;
-  /** Undefined if it waits for as long as it takes. */
-  readonly maxWaitMillis?: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -60,70 +66,45 @@ export interface SettleReply {
   readonly holdsLeft: ReadonlyMap<string, number>;
 }
 
-/** The reply of `lua/settle.lua` begins with this if Redis knows no such key. */
-export const NO_SUCH_KEY = -1;
+/** What `lua/settle.lua` replies. */
+interface SettleSaid extends Pick<
+  SettleReply,
+  'wakeNumber' | 'waiting' | 'places' | 'limits' | 'used' | 'at' | 'unclaimed'
+> {
+  readonly microsToRoom?: number;
+  /** 0 if it has not to settle sooner. */
+  readonly microsToLook: number;
+  readonly putBack: SaidItems<string>;
+  readonly granted: SaidItems<string>;
+  readonly ended: SaidItems<string>;
+  readonly holdsLeft: Readonly<Record<string, number>>;
+}
 
-/** The arguments of `lua/settle.lua` for the waiters asked about. */
-export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap((waiter) => {
-    const { claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list } = waiter;
-    const { requestId, number } = parseClaim(claim);
-    const ofHits = hits === 1 ? '' : `*${hits}`;
-    const ofHold = holdMillis === undefined ? '' : `~${holdMillis}`;
-    const ofKeep = keepMillis === undefined ? '' : `+${keepMillis}`;
-    const ofWait = maxWaitMillis === undefined ? '' : `^${maxWaitMillis}`;
-    const ofCheck = number === undefined ? '' : `#${number}`;
-    const ofList = list === undefined ? '' : `|${encodeList(list)}`;
-    const ofHolder = holder === undefined ? '' : `@${holder}`;
-    const ofRequest = `${ofHits}${ofHold}${ofKeep}${ofWait}${ofCheck}${ofList}${ofHolder}`;
-    return [requestId, `${ticket}${ofRequest}`];
+/** The argument of `lua/settle.lua` that is its own. */
+export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]): string {
+  const waiters = askedAbout.map(({ waiter, ticket }) => {
+    const { requestId, claimNumber: number } = waiter;
+    return sayRequest(waiter, { requestId, number, ticket: `${ticket}` });
   });
+  return JSON.stringify({ ...known, waiters });
 }
 
 /** @param replicaId of the caller */
 export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
-  const [micros, wakeNumber, waiting, limits, used, ...others] = reply as [
-    number,
-    number,
-    number,
-    string,
-    UsedOfLimits,
-    ...unknown[],
-  ];
-  const [microsToLook, at, places, unclaimed, missing, ...ids] = others as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    ...string[],
-  ];
-  const heard = ids.slice(missing);
-  const granted = heard
-    .filter((text) => !text.includes('!'))
-    .map((text): [string, string | undefined] => {
-      const [claim = '', left] = text.split('~');
-      return [claimHere(claim, replicaId) ?? '', left];
-    });
-  const isKnown = micros !== NO_SUCH_KEY;
+  const { microsToRoom, microsToLook, putBack, granted, ended, holdsLeft, ...said } = JSON.parse(
+    reply as string,
+  ) as SettleSaid;
+  const here = (claims: SaidItems<string>): string[] =>
+    itemsIn(claims).flatMap((claim) => claimHere(claim, replicaId) ?? []);
   return {
-    millisToRoom: isKnown ? micros / 1000 : undefined,
+    ...said,
+    millisToRoom: microsToRoom === undefined ? undefined : microsToRoom / 1000,
     millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,
-    wakeNumber,
-    waiting,
-    places,
-    limits,
-    used,
-    at,
-    unclaimed,
-    putBack: ids.slice(0, missing).flatMap((claim) => claimHere(claim, replicaId) ?? []),
-    granted: granted.map(([claim]) => claim),
-    ended: endedHere(
-      heard.filter((text) => text.includes('!')),
-      replicaId,
-    ),
+    putBack: here(putBack),
+    granted: here(granted),
+    ended: endedHere(itemsIn(ended), replicaId),
     holdsLeft: new Map(
-      granted.flatMap(([claim, left]) => (left === undefined ? [] : [[claim, Number(left)]])),
+      Object.entries(holdsLeft).map(([claim, left]) => [claimHere(claim, replicaId) ?? '', left]),
     ),
   };
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { groupBy } from '../../common/group-by.js';
 import type { Ticks } from '../../common/ticks.js';
 import type { Quota } from '../../limiter/limiter.js';
-import type { KeyClaims } from '../scripts/key-claims-codec.js';
+import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { WaitingStore } from './waiting-store.js';
@@ -81,9 +81,12 @@ export class Confirmations {
       const [first] = ofKey;
       return first ? [{ names: first.names, claims: ofKey.map(({ claim }) => claim) }] : [];
     });
-    const replies = await store
-      .confirm(keyClaims)
-      .catch((error: unknown) => keyClaims.map(() => error as Error));
+    let replies: readonly (Confirmed | Error)[];
+    try {
+      replies = await store.confirm(keyClaims);
+    } catch (error) {
+      replies = keyClaims.map(() => error as Error);
+    }
     for (const [i, ofKey] of byKey.entries()) {
       const reply = replies[i];
       if (reply === undefined || reply instanceof Error) {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/renew-codec.js';
+import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Lease } from './lease.js';
@@ -101,10 +101,14 @@ export class LeaseRenewals {
   }
 
   async #renew(queues: readonly LeasedQueue[]): Promise<void> {
-    const { clock, store } = this.parts;
-    const sentAt = clock.now();
-    // The settles that follow a failed call find what was wrong, or fail as well. The log and the metrics show both.
-    const notRenewed = new Set(await store.renew(queues).catch(() => queues));
+    const sentAt = this.parts.clock.now();
+    let notRenewed: ReadonlySet<LeasedQueue>;
+    try {
+      notRenewed = new Set(await this.parts.store.renew(queues));
+    } catch {
+      // The settles that follow find what was wrong, or fail as well. The log and the metrics show both.
+      notRenewed = new Set(queues);
+    }
     for (const queue of queues) {
       if (notRenewed.has(queue)) queue.leaseDoubted();
       else queue.leaseRenewed(sentAt);

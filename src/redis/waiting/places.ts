@@ -1,5 +1,5 @@
 import type { Waiter } from '../../limiter/waiter.js';
-import type { EndedWait } from '../scripts/claims-codec.js';
+import type { EndedWait } from '../scripts/requests-codec.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 
 /** Redis rounds up to 1, 2 or 5 times a power of ten: less than by this factor. */
@@ -207,10 +207,7 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      const { claimOrId: claim, hits, holdMillis, holder, keepMillis, list } = place.waiter;
-      const maxWaitMillis = keepMillis === undefined ? undefined : place.waiter.maxWaitMillis;
-      const { ticket } = place;
-      taken.push({ claim, ticket, hits, holdMillis, holder, keepMillis, maxWaitMillis, list });
+      taken.push(place);
     }
     this.#doubted -= taken.length;
     return taken;

@@ -1,9 +1,7 @@
-import type { Confirmed } from '../scripts/confirm-codec.js';
-import type { KeyClaims } from '../scripts/key-claims-codec.js';
+import type { Confirmed, KeyClaims, LeasedPlaces } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
-import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
-import type { Statuses } from '../scripts/status-codec.js';
+import type { Statuses } from '../scripts/looks-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError

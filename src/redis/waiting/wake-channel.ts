@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
-import { claimHere, endedHere, type EndedWait } from '../scripts/claims-codec.js';
+import { claimHere, endedHere, type EndedWait } from '../scripts/requests-codec.js';
 import type { Connections } from '../connections/connections.js';
 
 /** The message of `news.publish` in `lua/lib/news.lua`. */

@@ -5,7 +5,7 @@ import type { Ticks } from '../../common/ticks.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
 import { longestCountMillis } from '../../limiter/limits.js';
-import type { KeyClaims } from '../scripts/key-claims-codec.js';
+import type { KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import { BatchedCalls } from './batched-calls.js';

@@ -55,7 +55,7 @@ test('the calls of the benchmark are those that the scripts take', async () => {
     names: naming.namesOf(uniqueKey()),
     overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
     waiting: undefined,
-    checks: ['a', 'b', 'c'].map((requestId) => ({ requestId, canWait: false })),
+    checks: ['a', 'b', 'c'].map((requestId) => ({ requestId, request: { canWait: false } })),
   }));
   const verdicts = [1, 1, 0];
   const replies = await scriptsOn(redis.client, LIMITS).check(batches);
@@ -92,7 +92,7 @@ test('the benchmark reads the level of a bucket, and how many of its waiters are
       names: naming.namesOf(key),
       overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
       waiting: undefined,
-      checks: [{ requestId: 'waits', canWait: true }],
+      checks: [{ requestId: 'waits', request: { canWait: true } }],
     },
   ]);
   const [seconds, micros] = (await redis.client.time()).map(Number) as [number, number];

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
 import {
-  type BatchedCheck,
   type CheckBatch,
   type CheckBatchReply,
   VERDICT,
@@ -21,8 +20,10 @@ import {
   type Overrides,
   TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
+  type TestCheck,
   type Verdict,
   checkBatchOf,
+  checkOf,
   useScriptHarness,
 } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
@@ -329,7 +330,10 @@ describe('checks of several keys in one call', () => {
 
       test('fails checks that it would approve or let wait, and denies the others', async () => {
         await decide(batch('k', ['a']), batch('full', ['b', 'c']));
-        const waiting = { ...batch('full', ['w']), checks: [{ requestId: 'w', canWait: true }] };
+        const waiting = {
+          ...batch('full', ['w']),
+          checks: [checkOf({ requestId: 'w', canWait: true })],
+        };
         const verdicts = await whileFarAbove(() =>
           decide(batch('k', ['d', 'e', 'f']), batch('full', ['g']), waiting, batch('new', ['h'])),
         );
@@ -348,8 +352,8 @@ describe('checks of several keys in one call', () => {
         const terms = {
           ...batch('k', []),
           checks: [
-            { requestId: 'b', canWait: false, hits: 2 },
-            { requestId: 'c', canWait: false, holdMillis: 1000 },
+            checkOf({ requestId: 'b', canWait: false, hits: 2 }),
+            checkOf({ requestId: 'c', canWait: false, holdMillis: 1000 }),
           ],
         };
         expect(await whileFarAbove(() => decide(terms))).toEqual([[denied, storeFull]]);
@@ -370,7 +374,7 @@ describe('checks of several keys in one call', () => {
           const onlyScripts = form === 'script';
           const held = (requestId: string): CheckBatch => ({
             ...batch('k', []),
-            checks: [{ requestId, canWait: false, holdMillis: 60_000 }],
+            checks: [checkOf({ requestId, canWait: false, holdMillis: 60_000 })],
           });
           await decide(held('a'));
           const { state, lapses } = naming.namesOf('k');
@@ -635,13 +639,13 @@ describe('checks that are sent again', () => {
   const replica = key.replica('r1', { limits });
   const again = key.replica('r1', { limits, guard: sentAgain });
 
-  const KINDS: [kind: string, terms: Partial<BatchedCheck>][] = [
+  const KINDS: [kind: string, terms: Partial<TestCheck>][] = [
     ['plain', {}],
     ['with hits', { hits: 3 }],
     ['held', { holdMillis: 2500 }],
   ];
 
-  const check = (requestId: string, terms: Partial<BatchedCheck> = {}): BatchedCheck => ({
+  const check = (requestId: string, terms: Partial<TestCheck> = {}): TestCheck => ({
     requestId,
     canWait: false,
     ...terms,

@@ -1,7 +1,7 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import type { HeldApproval } from '../../../src/limiter/holdings.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import { FIRST_PAGE, type PageOfHolds } from '../../../src/redis/scripts/holders-codec.js';
+import { FIRST_PAGE, type PageOfHolds } from '../../../src/redis/scripts/looks-codec.js';
 import { elementsRead } from '../../support/elements-read.js';
 import type { FurtherLimit } from '../../support/limits.js';
 import { type TestReplica, checkBatchOf, useScriptHarness } from '../../support/script-harness.js';

@@ -1,13 +1,8 @@
 import type { Redis } from 'ioredis';
 
-import {
-  type BatchedCheck,
-  type CheckBatch,
-  VERDICT,
-} from '../../../src/redis/scripts/check-codec.js';
-import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
-import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
-import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
+import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { keysToExamine, keysToInspect } from '../../../src/redis/scripts/looks-codec.js';
+import { keysToRenew } from '../../../src/redis/scripts/several-keys.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
@@ -21,6 +16,7 @@ import {
   type TestReplica,
   checkBatchOf,
   useScriptHarness,
+  type TestCheck,
 } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { writeOptionalFields } from '../../support/stored-state.js';
@@ -220,7 +216,7 @@ describe('calls with many keys', () => {
   function batch(
     names: KeyNames,
     requestIds: readonly string[],
-    terms: Partial<BatchedCheck> = {},
+    terms: Partial<TestCheck> = {},
     overrides: Overrides = {},
   ): CheckBatch {
     const checks = requestIds.map((requestId) => ({ requestId, canWait: false, ...terms }));

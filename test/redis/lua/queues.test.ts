@@ -1,7 +1,11 @@
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import type { BatchedCheck } from '../../../src/redis/scripts/check-codec.js';
 import { elementsRead } from '../../support/elements-read.js';
-import { type TestReplica, type Verdict, useScriptHarness } from '../../support/script-harness.js';
+import {
+  type TestCheck,
+  type TestReplica,
+  type Verdict,
+  useScriptHarness,
+} from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -305,7 +309,7 @@ describe('queues of several lists', () => {
     replica: TestReplica,
     requestId: string,
     list?: QueueList,
-    more: Partial<BatchedCheck> = {},
+    more: Partial<TestCheck> = {},
   ) {
     const [verdict] = await replica.checkBatch([{ requestId, canWait: true, list, ...more }]);
     return verdict;

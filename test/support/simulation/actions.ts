@@ -1,5 +1,5 @@
 import type { SimulatedReplica } from './replica.js';
-import { listIn } from './script-run.js';
+import { listIn } from './drawn-lists.js';
 import { parseAlgorithm, parseFurther } from './shape.js';
 import {
   type CheckTerms,
@@ -94,7 +94,7 @@ function running(action: Action): Action {
 const ACTIONS: Readonly<Record<string, Action>> = {
   /**
    * ask A c1 [named] [wait] [limit=N] [keep=N] [answer=N] [hits=N] [hold=N] [list=lane:a:N] [max=N] [queue=N] [window=N]:
-   * `limit` is the longest wait in ms; `list` is a lane or a group as `encodeList` writes it; of a named request the caller has chosen the id, and its place can be kept for `keep` ms; `answer` is
+   * `limit` is the longest wait in ms; `list` is a lane or a group as `DrawnLists` writes it; of a named request the caller has chosen the id, and its place can be kept for `keep` ms; `answer` is
    * the longest wait for an answer
    */
   ask: (world, replica, words) => {

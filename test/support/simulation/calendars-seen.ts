@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import { calendarOf, isSameCalendar } from '../../../src/limiter/limits.js';
 import { HEAD } from '../../../src/redis/scripts/check-codec.js';
-import { timeOfStaleCall } from '../../../src/redis/scripts/stale-calendars.js';
+import { timeOfStaleCall } from '../../../src/redis/scripts/shared-arguments.js';
 import { KnownCalendar } from '../known-calendar.js';
 import { windowLength } from '../stored-state.js';
 import { calendarNamed } from './calendars.js';

@@ -1,6 +1,6 @@
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import { encodeList } from '../../../src/redis/scripts/lists-codec.js';
 import type { Random } from '../chaos/random.js';
+import { listOf } from '../stored-queue.js';
 
 /** What makes waiters leave and come back. Worlds with lists have more of it. */
 export const MOVES_OF_WAITERS = ['leave', 'kill', 'freeze', 'lose memory', 'tear queue'] as const;
@@ -23,7 +23,7 @@ export class DrawnLists {
     const { random } = this;
     if (random.chance(RELOAD_CHANCE)) this.#reload();
     if (this.#order.length === 0) return [];
-    return [`list=${encodeList(random.pick(this.#order))}`];
+    return [`list=${textOfList(random.pick(this.#order))}`];
   }
 
   #reload(): void {
@@ -48,4 +48,20 @@ export class DrawnLists {
   #most(): number | undefined {
     return this.random.chance(0.3) ? this.random.whole(1, 4) : undefined;
   }
+}
+
+/** A lane or a group as actions name it. */
+function textOfList(list: QueueList): string {
+  const id = `${list.kind}:${encodeURIComponent(list.name)}`;
+  if (list.kind === 'lane') return `${id}:${list.headStartMillis}`;
+  const most = list.maxRequests === undefined ? '' : `:${list.maxRequests}`;
+  return `${id}:${list.weight}${most}`;
+}
+
+/** A lane or a group as actions name it; undefined for ''. */
+export function listIn(text = ''): QueueList | undefined {
+  const [, id = '', parameter, most] = /^([a-z]+:[^:]*):(\d+):?(\d*)$/.exec(text) ?? [];
+  return parameter === undefined
+    ? undefined
+    : listOf(id, Number(parameter), most ? Number(most) : undefined);
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { decodeStatuses } from '../../../src/redis/scripts/status-codec.js';
+import { decodeStatuses } from '../../../src/redis/scripts/looks-codec.js';
 import type { ScriptRun } from './script-run.js';
 import { hasLease, type Snapshot } from './snapshot.js';
 import { listIdOf } from './stored-lists.js';

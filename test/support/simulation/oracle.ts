@@ -1,7 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { parseClaim } from '../../../src/limiter/claims.js';
-import type { Amendment, KeyLimits, Quota, RemainingReport } from '../../../src/limiter/limiter.js';
+import type {
+  Amendment,
+  KeyLimits,
+  Quota,
+  RefundRequest,
+  RemainingReport,
+} from '../../../src/limiter/limiter.js';
 import {
   calendarOf,
   isSameAlgorithm,
@@ -12,10 +18,9 @@ import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
-import { REPLY } from '../../../src/redis/scripts/amend-codec.js';
+import { decodeReported, AMEND_REPLY } from '../../../src/redis/scripts/changes-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { rejectionOf } from '../../../src/limiter/rejected-report.js';
-import { decodeReported } from '../../../src/redis/scripts/remaining-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';
@@ -56,9 +61,12 @@ const VERDICTS_BY_RECORD = {
 } as const;
 
 /** Of the one key of a world. */
-type ConfirmReply = readonly [
-  readonly [claimed: string, micros: number, limits: string, used: unknown],
-];
+/** What a confirmation says of the one key of a world. */
+interface ConfirmSaid {
+  readonly mayBeTold: readonly boolean[];
+  readonly microsToRoom: number;
+  readonly used: unknown;
+}
 
 /**
  * Compares what a script has done with what the embedded limiter, which is the model of the rules, makes of the same
@@ -78,7 +86,7 @@ export function judgeByModel(call: JudgedCall): void {
     throw new Violation('a key stays until it is idle', `none is found by ${run.script}`);
   }
   if (beginsKey && !makesKey(run)) {
-    const expected = [[], replyIfGone(call) ?? reply];
+    const expected = [[], replyIfGone(call) ?? replyOf(run, reply)];
     same('nothing is done to a key that is idle', [approved, replyOf(run, reply)], expected);
     return;
   }
@@ -95,18 +103,19 @@ function replyIfGone({ run: { script, own, rules, confirmations }, stored }: Jud
   if (script === 'release' || script === 'refund') return 0;
   if (script === 'confirm') {
     const known = requestsKnown(stored);
-    const digits = confirmations.map(({ id, owner }) => {
+    const mayBeTold = confirmations.map(({ id, owner }) => {
       const record = known.get(id);
-      return record?.is === 'approved' && record.owner === owner ? '1' : '0';
+      return record?.is === 'approved' && record.owner === owner;
     });
-    return [[digits.join('')]];
+    return [{ mayBeTold }];
   }
-  if (script === 'amend') return REPLY.notFound;
+  if (script === 'amend') return AMEND_REPLY.notFound;
   return script === 'remaining' ? rejectionOf(rules.limits, reportIn(own)) : undefined;
 }
 
-/** The reply to a report is compared as its caller reads it. */
+/** A reply is compared as its caller reads it. */
 function replyOf({ script }: ScriptRun, reply: unknown): unknown {
+  if (script === 'confirm') return (reply as string[]).map((said) => JSON.parse(said) as unknown);
   return script === 'remaining' ? decodeReported(reply) : reply;
 }
 
@@ -165,9 +174,9 @@ class Comparison {
     const now = this.#now;
     const [id = ''] = run.requestIds;
     if (script === 'check') this.#check(reply as unknown[]);
-    else if (script === 'settle') this.#settle(reply as unknown[]);
+    else if (script === 'settle') this.#settle(reply);
     else if (script === 'withdraw') this.#withdraw();
-    else if (script === 'confirm') this.#confirm(reply as ConfirmReply);
+    else if (script === 'confirm') this.#confirm(JSON.parse((reply as [string])[0]) as ConfirmSaid);
     else if (script === 'pause') instance.pause(now, this.#isRecovering ? FOREVER : Number(own[0]));
     else if (script === 'release') {
       const isReleased = this.#model.release(now, id, own[1] === '1');
@@ -176,7 +185,7 @@ class Comparison {
       const amended = amendmentReply(this.#model.amend(now, id, amendmentIn(own)));
       same('an amendment finds what counts', reply, amended);
     } else if (script === 'refund') {
-      const refunded = instance.refund(now, Number(own[0]), undefined);
+      const refunded = instance.refund(now, (JSON.parse(own[0]!) as RefundRequest).hits, undefined);
       same('a refund gives back what counts and is not held', reply, refunded);
     } else if (script === 'remaining') {
       const reported = instance.reportRemaining(now, reportIn(own));
@@ -369,12 +378,13 @@ class Comparison {
     return record.owner !== numberOf(owner);
   }
 
-  #settle(reply: readonly unknown[]): void {
+  #settle(reply: unknown): void {
     const { run, stored, after } = this.call;
-    const { used, waiting, holdsLeft, ended } = decodeSettleReply(reply, run.replica);
+    const { millisToRoom = 0, used, ...said } = decodeSettleReply(reply, run.replica);
+    const { waiting, holdsLeft, ended } = said;
     const { holds } = after;
     this.#model.instance.settle(this.#now);
-    this.#compareQuota(reply[0], used);
+    this.#compareQuota(Math.round(1000 * millisToRoom), used);
     same('a settle tells how many wait', waiting, this.#model.instance.waiting);
     const known = requestsKnown(stored);
     // Of several checks of a request that Redis does not know, the newest has the place.
@@ -406,16 +416,15 @@ class Comparison {
   }
 
   /** All of them get their approvals before anybody is served. */
-  #confirm([[claimed, micros, , used]]: ConfirmReply): void {
+  #confirm({ mayBeTold: told, microsToRoom, used }: ConfirmSaid): void {
     const { instance } = this.#model;
     instance.pause(this.#now, FOREVER);
     const mayBeTold = this.call.run.confirmations.map((claim) =>
       this.#model.claim(this.#now, claim),
     );
     instance.pause(this.#now, this.#closedMillis);
-    const digits = mayBeTold.map((each) => (each ? '1' : '0')).join('');
-    same('a caller is told of an approval that is its own', claimed, digits);
-    this.#compareQuota(micros, used);
+    same('a caller is told of an approval that is its own', told, mayBeTold);
+    this.#compareQuota(microsToRoom, used);
   }
 
   /** What the limits have left, as the caller reads it. */
@@ -645,9 +654,11 @@ function reportIn([limit, remaining, resetMillis]: readonly string[]): Remaining
 }
 
 function amendmentReply(outcome: AmendOutcome): number {
-  if (outcome === 'unknown' || outcome === 'store_full') return REPLY.notFound;
-  if (!('rejected' in outcome)) return outcome.holdMillis ?? REPLY.ofWindow;
-  return outcome.rejected === 'hold' ? REPLY.holdTooLong : REPLY.tooManyHits - outcome.maxHits;
+  if (outcome === 'unknown' || outcome === 'store_full') return AMEND_REPLY.notFound;
+  if (!('rejected' in outcome)) return outcome.holdMillis ?? AMEND_REPLY.ofWindow;
+  return outcome.rejected === 'hold'
+    ? AMEND_REPLY.holdTooLong
+    : AMEND_REPLY.tooManyHits - outcome.maxHits;
 }
 
 /** The limits that a state has, as the model tells its own. */

@@ -1,13 +1,19 @@
 import { claimOf, parseClaim } from '../../../src/limiter/claims.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import type { KnownWaiting, Overrides } from '../../../src/redis/scripts/check-codec.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
+import type { AskedRequest } from '../../../src/redis/scripts/requests-codec.js';
+import type { KnownWindow } from '../../../src/redis/scripts/settle-codec.js';
 import { calendarsSaidIn, KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import { rulesIn } from '../rules-in.js';
-import { listOf } from '../stored-queue.js';
 
 const SHARED_ARGUMENTS = 6;
-const NO_CEILING = Infinity;
+const NO_CEILINGS = {
+  maxRequests: Infinity,
+  maxRequestsInQueue: Infinity,
+  windowMillis: Infinity,
+};
 
 /** What a check asks for. */
 export interface CheckRun {
@@ -136,58 +142,68 @@ function rulesSaidIn(text: string): KeyLimits {
   });
 }
 
-function readSettle(
-  replica: string,
-  [millisToRoom, knownLimits, ...asked]: readonly string[],
-): Partial<ScriptRun> {
+/** A request as a call says it. */
+type SaidRequest = Partial<AskedRequest> & { readonly number?: number };
+
+interface SaidOfSettle extends KnownWindow {
+  readonly waiters: readonly (SaidRequest & {
+    readonly requestId: string;
+    readonly ticket: number;
+  })[];
+}
+
+function readSettle(replica: string, [text = '']: readonly string[]): Partial<ScriptRun> {
+  const { millisLeft, limits, waiters: asked } = JSON.parse(text) as SaidOfSettle;
   const waiters = new Map<string, WaiterRun>();
-  for (let i = 0; i < asked.length; i += 2) {
-    const id = asked[i]!;
-    const [, ticket, hits, hold, keep, number, list] =
-      /^(\d+)(?:\*(\d+))?(?:~(\d+))?(?:\+(\d+))?(?:\^\d+)?(?:#(\d+))?(?:\|(.*))?$/.exec(
-        asked[i + 1]!,
-      ) ?? [];
-    const owner = ownerOf(replica, numberIn(number));
-    waiters.set(claimOf(id, numberIn(number)) ?? id, {
-      ...{ id, owner, ticket: Number(ticket), list: listIn(list) },
-      ...{ hits: numberIn(hits) ?? 1, holdMillis: numberIn(hold), keepMillis: numberIn(keep) },
-    });
+  for (const { requestId: id, ticket, number, list, hits = 1, holdMillis, keepMillis } of asked) {
+    const owner = ownerOf(replica, number);
+    const terms = { hits, holdMillis, keepMillis, list: listSaid(list) };
+    waiters.set(claimOf(id, number) ?? id, { id, owner, ticket, ...terms });
   }
   return {
     waiters,
     requestIds: [...new Set([...waiters.values()].map(({ id }) => id))],
     lowestTicket: Math.min(...[...waiters.values()].map(({ ticket }) => ticket)),
-    knownMaximum: overriddenMaximumIn(knownLimits),
-    knownMillisToRoom: numberIn(millisToRoom),
+    knownMaximum: overriddenMaximumIn(limits),
+    knownMillisToRoom: millisLeft,
   };
+}
+
+/** What a batch of checks says. */
+interface SaidOfBatch extends Partial<Overrides> {
+  readonly ceilings?: KeyLimits['ceilings'];
+  readonly waiting?: KnownWaiting;
+  readonly requests?: SaidRequest | readonly SaidRequest[];
 }
 
 function readChecks(
   replica: string,
-  [flags, , , shapes = '', ...requestIds]: readonly string[],
+  [flags, , , shapes = '', ...ofBatches]: readonly string[],
   ofCall: KeyLimits,
 ): Partial<ScriptRun> {
-  const texts = shapes === '' ? requestIds.map(() => '1') : shapes.split(' ');
+  const texts = shapes === '' ? ofBatches.map(() => '1') : shapes.split(' ');
+  const requestIds: string[] = [];
   let lowestTicket = Infinity;
   let knownMaximum: number | undefined;
   let knownMillisToRoom: number | undefined;
   let first = 0;
   const batches = texts.map((text) => {
-    const [, size, limits, special = ''] = /^(\d+)=?([^/]*)\/?(.*)$/.exec(text) ?? [];
-    const said = namedValuesIn(special);
-    const ids = requestIds.slice(first, first + Number(size));
+    const [, size, limits, mark] = /^(\d+)=?([^/]*)(\/?)$/.exec(text) ?? [];
+    const said = (mark === '/' ? JSON.parse(ofBatches[first++]!) : {}) as SaidOfBatch;
+    const { ceilings = NO_CEILINGS, waiting, requests = {} } = said;
+    const ids = ofBatches.slice(first, first + Number(size));
     first += Number(size);
-    lowestTicket = Math.min(lowestTicket, Number(said.ticket ?? Infinity));
-    knownMaximum ??= overriddenMaximumIn(said.known_limits);
-    knownMillisToRoom ??= numberIn(said.millis_left);
+    requestIds.push(...ids);
+    lowestTicket = Math.min(lowestTicket, waiting?.lowestTicket ?? Infinity);
+    knownMaximum ??= overriddenMaximumIn(waiting?.limits);
+    knownMillisToRoom ??= waiting?.millisToWindowEnd;
+    const { maxRequests, maxRequestsInQueue, windowMillis } = said;
     return {
-      rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings: ceilingsIn(said.ceilings) },
-      overrides: {
-        maxRequests: numberIn(said.max),
-        maxRequestsInQueue: numberIn(said.queue_max),
-        windowMillis: numberIn(said.window),
-      },
-      checks: ids.map((id, i) => readCheck(replica, id, i, said)),
+      rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings },
+      overrides: { maxRequests, maxRequestsInQueue, windowMillis },
+      checks: ids.map((id, i) =>
+        readCheck(replica, id, isList(requests) ? requests[i]! : requests),
+      ),
     };
   });
   const isSentAgain = Number(flags) % 2 === 1;
@@ -195,31 +211,21 @@ function readChecks(
   return { requestIds, batches, ...known, isSentAgain };
 }
 
-function readCheck(replica: string, id: string, i: number, said: NamedValues): CheckRun {
-  const waits = said.waits?.[i] ?? '0';
+function readCheck(replica: string, id: string, said: SaidRequest): CheckRun {
+  const { hits = 1, holdMillis, keepMillis, canWait = false, noPlace = false, number } = said;
   return {
-    id,
-    hits: numberIn(said.hits?.split(',')[i]) ?? 1,
-    holdMillis: numberIn(said.holds?.split(',')[i]),
-    keepMillis: numberIn(said.keeps?.split(',')[i]),
-    canWait: waits !== '0',
-    noPlace: waits === '2',
-    maxWaitMillis: numberIn(said.longest_waits?.split(',')[i]) ?? Infinity,
-    list: listIn(said.lists?.split(',')[i]),
-    owner: ownerOf(replica, numberIn(said.numbers?.split(',')[i])),
+    ...{ id, hits, holdMillis, keepMillis, canWait, noPlace, list: listSaid(said.list) },
+    maxWaitMillis: said.maxWaitMillis ?? Infinity,
+    owner: ownerOf(replica, number),
   };
 }
 
-/** A lane or a group as `encodeList` writes it; undefined for ''. */
-export function listIn(text = ''): QueueList | undefined {
-  const [, id = '', parameter, most] = /^([a-z]+:[^:]*):(\d+):?(\d*)$/.exec(text) ?? [];
-  return parameter === undefined ? undefined : listOf(id, Number(parameter), numberIn(most));
+function isList<Item>(value: object | readonly Item[]): value is readonly Item[] {
+  return Array.isArray(value);
 }
 
-function ceilingsIn(text: string | undefined): KeyLimits['ceilings'] {
-  const [maxRequests = NO_CEILING, maxRequestsInQueue = NO_CEILING, windowMillis = NO_CEILING] =
-    text?.split(':').map(Number) ?? [];
-  return { maxRequests, maxRequestsInQueue, windowMillis };
+function listSaid(list: QueueList | undefined): QueueList | undefined {
+  return list && { ...list, name: decodeURIComponent(list.name) };
 }
 
 /** The maximum in limits as Redis writes them, if a request has set it. */
@@ -227,20 +233,4 @@ function overriddenMaximumIn(limits: string | undefined): number | undefined {
   if (!limits) return undefined;
   const known = limitsIn(limits);
   return known.overridden.maxRequests ? known.limits[0].maximum : undefined;
-}
-
-function numberIn(text: string | undefined): number | undefined {
-  return text === undefined || text === '' ? undefined : Number(text);
-}
-
-type NamedValues = Readonly<Partial<Record<string, string>>>;
-
-/** What a text of `<name>=<value>;` says. */
-function namedValuesIn(text: string): NamedValues {
-  return Object.fromEntries(
-    text
-      .split(';')
-      .filter((pair) => pair !== '')
-      .map((pair) => pair.split('=') as [string, string]),
-  );
 }

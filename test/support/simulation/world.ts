@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { RequestIdConflictError } from '../../../src/limiter/errors.js';
 import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
 import type { DeclaredLimits } from '../limits.js';
-import { timeOfStaleCall } from '../../../src/redis/scripts/stale-calendars.js';
+import { timeOfStaleCall } from '../../../src/redis/scripts/shared-arguments.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { withWindowsByRules } from './calendars.js';
 import { type AskedTerms, SimulatedClient, SimulatedRequest } from './client.js';

@@ -1,9 +1,13 @@
+import { claimOf } from '../../../src/limiter/claims.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
-import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
+import type {
+  Confirmed,
+  KeyClaims,
+  LeasedPlaces,
+  ThereWhileWaiting,
+} from '../../../src/redis/scripts/several-keys.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { RequestStatus } from '../../../src/limiter/limiter.js';
-import type { Confirmed } from '../../../src/redis/scripts/confirm-codec.js';
-import type { KeyClaims } from '../../../src/redis/scripts/key-claims-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
@@ -77,7 +81,7 @@ export class ScriptedStore implements WaitingStore {
         state: names.state,
         known,
         askedAbout,
-        ids: askedAbout.map(({ claim }) => claim),
+        ids: askedAbout.map(claimIn),
         answer: (reply = {}) => {
           resolve({ ...NOTHING_NEW, wakeNumber: this.wakeNumber, at: this.now(), ...reply });
           return quiet();
@@ -133,4 +137,9 @@ export class ScriptedStore implements WaitingStore {
   get lastRenewal(): RenewCall {
     return this.renewals.at(-1)!;
   }
+}
+
+/** What the caller calls a waiter that it asks about. */
+export function claimIn({ waiter: { requestId, claimNumber } }: Ticket): string {
+  return claimOf(requestId, claimNumber) ?? requestId;
 }

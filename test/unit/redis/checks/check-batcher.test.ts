@@ -56,10 +56,9 @@ beforeEach(() => {
       overrides: batch.overrides,
       waiting: batch.waiting,
       assumption: batch.assumption!,
-      checks: batch.checks.map(({ requestId, canWait, noPlace }) => ({
+      checks: batch.checks.map(({ requestId, request: { canWait } }) => ({
         requestId,
-        canWait,
-        noPlace: noPlace!,
+        request: { canWait },
       })),
     }));
     calls.push(call);
@@ -119,9 +118,9 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         waiting: undefined,
         assumption: 'unknown',
         checks: [
-          { requestId: 'a', canWait: false, noPlace: false },
-          { requestId: 'b', canWait: true, noPlace: false },
-          { requestId: 'c', canWait: false, noPlace: false },
+          { requestId: 'a', request: { canWait: false } },
+          { requestId: 'b', request: { canWait: true } },
+          { requestId: 'c', request: { canWait: false } },
         ],
       },
     ],

@@ -4,18 +4,11 @@ import { basename } from 'node:path';
 import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
-import { REPLY } from '../../../../src/redis/scripts/amend-codec.js';
-import {
-  HEAD,
-  VERDICT,
-  WAITS_NOT,
-  WAITS_WITHOUT_PLACE,
-} from '../../../../src/redis/scripts/check-codec.js';
-import { keysToInspect } from '../../../../src/redis/scripts/inspect-codec.js';
-import { REPLY as REPORT_REPLY } from '../../../../src/redis/scripts/remaining-codec.js';
-import { argumentsToRenew, keysToRenew } from '../../../../src/redis/scripts/renew-codec.js';
+import { AMEND_REPLY } from '../../../../src/redis/scripts/changes-codec.js';
+import { HEAD, VERDICT } from '../../../../src/redis/scripts/check-codec.js';
+import { keysToInspect } from '../../../../src/redis/scripts/looks-codec.js';
+import { keysToRenew } from '../../../../src/redis/scripts/several-keys.js';
 import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
-import { NO_SUCH_KEY } from '../../../../src/redis/scripts/settle-codec.js';
 import {
   keysForNewWindow,
   keysInWindow,
@@ -187,17 +180,12 @@ describe('constants of lua and of the source', () => {
     ['lib/instance', 'LEASES_UNSETTLED', LEASES_UNSETTLED],
     ['lib/verdicts', 'HEAD', HEAD],
     ...rowsOf('lib/verdicts', VERDICT),
-    ...rowsOf('amend', REPLY),
-    ...rowsOf('remaining', REPORT_REPLY),
-    ['settle', 'NO_SUCH_KEY', NO_SUCH_KEY],
-    ['lib/checks', 'WAITS_NOT', WAITS_NOT],
-    ['lib/checks', 'WAITS_WITHOUT_PLACE', WAITS_WITHOUT_PLACE],
+    ...rowsOf('amend', AMEND_REPLY),
     ['lib/calls', 'FIRST_OWN', shared.length + 1],
     ['lib/key-names', 'IN_WINDOW', keysInWindow(names).length],
     ['lib/key-names', 'FOR_NEW_WINDOW', keysForNewWindow(names).length],
     ['lib/key-names', 'PER_INSTANCE', keysOf(names).length],
     ['renew', 'NAMES_PER_KEY', keysToRenew(leased).length],
-    ['renew', 'ARGUMENTS_PER_KEY', argumentsToRenew(leased).length],
     ['inspect', 'NAMES_PER_KEY', keysToInspect(names).length],
   ])('lua/%s.lua has the %s of the source: %s', (file, name, value) => {
     expect(luaConstant(file, name)).toBe(value);

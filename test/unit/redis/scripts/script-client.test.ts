@@ -6,7 +6,6 @@ import { eventLoop } from '../../../../src/common/ticks.js';
 import type { Call } from '../../../../src/redis/availability/call-guard.js';
 import { NotWantedError } from '../../../../src/redis/availability/store-errors.js';
 import {
-  type BatchedCheck,
   type CheckBatch,
   type KeyAssumption,
   encodeChecks,
@@ -19,7 +18,7 @@ import { keyLimits } from '../../../support/limits.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { type RecordedLog, recordLog } from '../../../support/recorded-log.js';
 import { SCRIPT_CALLER } from '../../../support/script-caller.js';
-import { checkBatchOf } from '../../../support/script-harness.js';
+import { checkBatchOf, type TestCheck } from '../../../support/script-harness.js';
 import { unguarded } from '../../../support/unguarded.js';
 
 const ErrorReply = ReplyError as new (message: string) => Error;
@@ -470,36 +469,60 @@ describe('the arguments of checks', () => {
       Array.from({ length: checks }, (_, i) => ({ requestId: `${key} ${i}`, canWait: false })),
     );
 
-  /** The argument before the ids of the requests. */
-  function shapesOf(...batches: CheckBatch[]): unknown {
+  /** The argument of all batches, and those that follow it. */
+  function argumentsOf(...batches: CheckBatch[]): unknown[] {
     const limitsOf = (key: string) => (key.startsWith('other') ? OTHER : USUAL);
     const circumstances = { isSentAgain: false, mayBeFull: false, hasSeveralSlots: false, time: 0 };
     const { args } = encodeChecks({ ...SCRIPT_CALLER, limitsOf }, batches, circumstances);
-    return args.at(-1 - batches.reduce((sum, { checks }) => sum + checks.length, 0));
+    return args.slice(9);
   }
 
   test('single plain checks of keys with the same limits need no text', () => {
-    expect(shapesOf(batch('a'), batch('b'), batch('c'))).toBe('');
+    expect(argumentsOf(batch('a'), batch('b'))).toEqual(['', 'a 0', 'b 0']);
   });
 
   test('a key with other limits than the first has them in its text', () => {
-    expect(shapesOf(batch('a'), batch('other'), batch('b'))).toBe('1 1=5000:7:0 1');
-    expect(shapesOf(batch('other'), batch('another'), batch('b', 2))).toBe(
-      '1 1=1000:2:3 2=1000:2:3',
-    );
+    const [shapes] = argumentsOf(batch('a'), batch('other'), batch('b'));
+    expect(shapes).toBe('1 1=5000:7:0 1');
+    const [others] = argumentsOf(batch('other'), batch('another'), batch('b', 2));
+    expect(others).toBe('1 1=1000:2:3 2=1000:2:3');
   });
 
   test('a check says its lane, and its group if it can wait or others may', () => {
     const lane = { kind: 'lane', name: 'a', headStartMillis: 5 } as const;
     const group = { kind: 'group', name: 'b c', weight: 2, maxRequests: 9 } as const;
-    const shapeOf = (check: BatchedCheck, assumption: KeyAssumption = 'inWindow'): unknown =>
-      shapesOf({ ...checkBatchOf(naming.namesOf('key'), [check]), assumption });
+    const saidOf = (check: TestCheck, assumption: KeyAssumption = 'inWindow'): unknown => {
+      const checks = { ...checkBatchOf(naming.namesOf('key'), [check]), assumption };
+      const [shapes, said] = argumentsOf(checks);
+      return shapes === '' ? '' : [shapes, JSON.parse(said as string)];
+    };
     const check = { requestId: 'id', canWait: false };
-    expect(shapeOf({ ...check, list: group })).toBe('');
-    expect(shapeOf({ ...check, list: group }, 'unknown')).toBe('1/lists=group:b%20c:2:9;');
-    expect(shapeOf({ ...check, list: lane })).toBe('1/lists=lane:a:5;');
-    expect(shapeOf({ ...check, list: group, canWait: true })).toBe(
-      '1/waits=1;lists=group:b%20c:2:9;',
-    );
+    const said = { ...group, name: 'b%20c' };
+    expect(saidOf({ ...check, list: group })).toBe('');
+    expect(saidOf({ ...check, list: group }, 'unknown')).toEqual([
+      '1/',
+      { requests: { list: said } },
+    ]);
+    expect(saidOf({ ...check, list: lane })).toEqual(['1/', { requests: { list: lane } }]);
+    expect(saidOf({ ...check, list: group, canWait: true })).toEqual([
+      '1/',
+      { requests: { canWait: true, list: said } },
+    ]);
+  });
+
+  test('checks that ask for the same say it once, and others one by one', () => {
+    const ofChecks = (checks: Partial<TestCheck>[]): unknown => {
+      const all = checks.map((check, i) => ({ requestId: `${i}`, canWait: false, ...check }));
+      const [shapes, said, ...ids] = argumentsOf(checkBatchOf(naming.namesOf('key'), all));
+      expect([shapes, ids]).toEqual([`${checks.length}/`, all.map(({ requestId }) => requestId)]);
+      return (JSON.parse(said as string) as { requests: unknown }).requests;
+    };
+    const waits = { canWait: true, maxWaitMillis: 5 };
+    expect(ofChecks([waits, waits])).toEqual(waits);
+    expect(ofChecks([waits, {}, { hits: 2, number: 7 }])).toEqual([
+      waits,
+      {},
+      { hits: 2, number: 7 },
+    ]);
   });
 });

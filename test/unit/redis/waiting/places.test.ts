@@ -7,6 +7,7 @@ import { eventLoop } from '../../../../src/common/ticks.js';
 import type { RequestStatus } from '../../../../src/limiter/limiter.js';
 import { StatusCalls } from '../../../../src/redis/waiting/status-calls.js';
 import { KeyNaming, type KeyNames } from '../../../../src/redis/shared/key-names.js';
+import { claimIn } from '../../../support/waiting/scripted-store.js';
 
 describe('places', () => {
   let places: Places;
@@ -26,7 +27,7 @@ describe('places', () => {
     }
   }
 
-  const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.claim);
+  const takeIds = (most = 100): string[] => places.takeDoubted(most).map(claimIn);
 
   describe('doubts', () => {
     test('about one place are only about it, however often', () => {

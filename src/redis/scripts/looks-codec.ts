@@ -1,0 +1,166 @@
+import { UnavailableError } from '../../limiter/errors.js';
+import type { HeldApproval } from '../../limiter/holdings.js';
+import type {
+  InstanceDetail,
+  InstanceState,
+  Peek,
+  PeekRequest,
+  RequestStatus,
+} from '../../limiter/limiter.js';
+import { forEachLimit, type LimitState } from '../../limiter/limits.js';
+import { MOST_LISTS_SHOWN, type QueueListState } from '../../limiter/queue-order.js';
+import type { KeyNames } from '../shared/key-names.js';
+import { VERDICT } from './check-codec.js';
+import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { decodeListId, itemsIn, type SaidItems, sayRequest } from './requests-codec.js';
+import type { CallerSettings } from './shared-arguments.js';
+
+/** What Redis says of a key. */
+export type InspectReply = Omit<InstanceState, 'key'>;
+
+/** What Redis says of a key, without its names, which are known. */
+export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
+
+/** What `lua/inspect.lua` replies for a key. */
+interface InspectSaid extends Omit<InspectReply, 'limits' | 'maxRequestsInQueue'> {
+  readonly limits: string;
+  readonly counted: readonly (Pick<LimitState, 'used' | 'millisToWindowEnd'> &
+    Partial<Pick<LimitState, 'windowMillis'>>)[];
+}
+
+/** What `lua/examine.lua` replies. */
+interface ExamineSaid extends InspectSaid, Pick<ExaminedKey, 'isRecovering'> {
+  readonly windowIsSet: boolean;
+  readonly queue: SaidItems<ExaminedKey['queue'][number]>;
+  readonly lists: SaidItems<Omit<QueueListState, 'kind' | 'name'> & { readonly id: string }>;
+  readonly listCount: number;
+  readonly replicas: SaidItems<ExaminedKey['replicas'][number]>;
+}
+
+/** The KEYS of `lua/inspect.lua` for one limiter key. */
+export function keysToInspect({ state, records, replicas }: KeyNames): string[] {
+  return [state, records, replicas];
+}
+
+/** @returns for each key its state, nothing if there is none, or its error */
+export function decodeInstances(reply: unknown): (InspectReply | undefined | Error)[] {
+  return (reply as readonly (string | Error)[]).map((said) => {
+    if (typeof said !== 'string') return said;
+    return said === '' ? undefined : instanceOf(JSON.parse(said) as InspectSaid);
+  });
+}
+
+function instanceOf(said: InspectSaid): InspectReply {
+  const { counted, denied, waiting, held, pausedMillis } = said;
+  const { limits, maxRequestsInQueue } = limitsIn(said.limits);
+  return {
+    limits: forEachLimit(limits, (limit, i) => ({
+      ...limit,
+      ...(counted[i] ?? { used: 0, millisToWindowEnd: 0 }),
+    })),
+    ...{ maxRequestsInQueue, denied, waiting, held, pausedMillis },
+  };
+}
+
+/** The KEYS of `lua/examine.lua`. */
+export function keysToExamine({ state, queue, records, replicas }: KeyNames): string[] {
+  return [state, queue, records, replicas];
+}
+
+/** KEYS and ARGV of `lua/examine.lua`. */
+export function encodeExamination(
+  names: KeyNames,
+  mostQueued: number,
+): { readonly keys: string[]; readonly args: number[] } {
+  return { keys: keysToExamine(names), args: [mostQueued, MOST_LISTS_SHOWN] };
+}
+
+/** @returns undefined if there is no such key */
+export function decodeExamined(reply: unknown): ExaminedKey | undefined {
+  if (reply === '') return undefined;
+  const said = JSON.parse(reply as string) as ExamineSaid;
+  const { windowIsSet, isRecovering, queue, lists, listCount, replicas } = said;
+  return {
+    ...instanceOf(said),
+    overridden: { ...limitsIn(said.limits).overridden, windowMillis: windowIsSet },
+    isRecovering,
+    queue: itemsIn(queue),
+    // Nothing of a queue with one list.
+    ...(listCount > 0 && {
+      lists: itemsIn(lists).map(({ id, ...list }) => ({ ...decodeListId(id), ...list })),
+      listCount,
+    }),
+    replicas: itemsIn(replicas),
+  };
+}
+
+/** Some of the held approvals of a key. */
+export interface PageOfHolds {
+  /** Of the next page; undefined after the last one. */
+  readonly next?: string | undefined;
+  readonly held: readonly HeldApproval[];
+}
+
+/** The cursor of the first page. */
+export const FIRST_PAGE = '0';
+
+/** The KEYS of `lua/holders.lua`. */
+export function keysOfHolders({ state, records, lapses }: KeyNames): string[] {
+  return [state, records, lapses];
+}
+
+export function decodeHolders(reply: unknown): PageOfHolds {
+  return { held: [], ...(JSON.parse(reply as string) as Partial<PageOfHolds>) };
+}
+
+/** For each request, in their order; undefined if it is unknown, or over. */
+export type Statuses = readonly (RequestStatus | undefined)[];
+
+/** What `lua/status.lua` replies for a request. */
+type StatusSaid =
+  | { readonly status?: undefined }
+  | { readonly status: 'waiting'; readonly position: number; readonly microsToTurn: number }
+  | Extract<RequestStatus, { readonly status: 'approved' }>;
+
+export function decodeStatuses(reply: unknown): Statuses {
+  return itemsIn(JSON.parse(reply as string) as SaidItems<StatusSaid>).map((said) => {
+    if (said.status !== 'waiting') return said.status && said;
+    const { status, position, microsToTurn } = said;
+    return { status, position, waitMillis: microsToTurn / 1000 };
+  });
+}
+
+/** What `lua/peek.lua` replies. */
+interface PeekSaid {
+  readonly microsToRoom: number;
+  readonly limits: string;
+  readonly used: UsedOfLimits;
+  readonly verdict: number;
+  readonly microsToTurn: number;
+}
+
+const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
+  [VERDICT.tooManyHits, 'too_many_hits'],
+  [VERDICT.paused, 'paused'],
+]);
+
+/** The argument of `lua/peek.lua` that is its own. */
+export function encodePeek(
+  request: PeekRequest,
+  { limitsOf, maxHoldsPerKey: maxHolds }: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
+): string {
+  const { ceilings } = limitsOf(request.key);
+  return JSON.stringify(sayRequest(request, { ceilings, maxHolds }));
+}
+
+/** @throws UnavailableError if the check could not be decided */
+export function decodePeek(reply: unknown): Peek {
+  const { microsToRoom, limits, used, verdict, microsToTurn } = JSON.parse(
+    reply as string,
+  ) as PeekSaid;
+  if (verdict === VERDICT.keyFull) throw new UnavailableError('key_full');
+  const quota = quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000);
+  if (verdict === VERDICT.approved) return { outcome: 'approved', quota };
+  const reason = REASONS.get(verdict) ?? 'limit_reached';
+  return { outcome: 'denied', reason, quota, turnMillis: microsToTurn / 1000 };
+}
