@@ -89,7 +89,7 @@ describeWithRedisProgram('a replica', () => {
     await answersAgain(shared);
     await hasCaughtUp(shared);
     const { requestId } = await requestRate(shared.url, key, 'holdMillis=1000').answer;
-    expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
+    expect(await client.zrange(naming.namesOf(key).lapses, '0', '-1')).toEqual([requestId]);
     client.disconnect();
   });
 

@@ -5,6 +5,7 @@ import { approve, send } from '../../support/http-client.js';
 import { requestRate, waitingCount, waitInTurn } from '../../support/rate-client.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { countStoredWaiters } from '../../support/stored-waiters.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
@@ -92,7 +93,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     // A write that has not been replicated is lost with the primary.
     await until(async () => {
       const copied = successor!.connect({ readOnly: true });
-      const count = await copied.hlen(naming.namesOf(key).waiting);
+      const count = await countStoredWaiters(copied, naming.namesOf(key));
       copied.disconnect();
       return count === 4;
     });

@@ -40,10 +40,10 @@ afterAll(async () => {
   link.stop();
 });
 
-const held = (): Promise<string[]> => redis.client.hkeys(naming.namesOf(key).holds);
+const held = (): Promise<string[]> => redis.client.zrange(naming.namesOf(key).lapses, '0', '-1');
 
 const holdOf = (requestId: string): Promise<string | null> =>
-  redis.client.hget(naming.namesOf(key).holds, requestId);
+  redis.client.zscore(naming.namesOf(key).lapses, requestId);
 
 /** Asks at the other replica until the hold of the frozen replica's client has lapsed. */
 async function takeOver(): Promise<string> {

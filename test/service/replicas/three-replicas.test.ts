@@ -4,6 +4,7 @@ import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { requestRate, waitingCount, waitInTurn } from '../../support/rate-client.js';
 import type { ReplicaProcess } from '../../support/replica-process.js';
 import { storedQueue } from '../../support/stored-queue.js';
+import { countStoredWaiters } from '../../support/stored-waiters.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -74,7 +75,7 @@ describe('waiters on three replicas', () => {
     const requests = await waitInTurn(replicas, key, 9, query);
     const { waiting: before } = await storedQueue(redis.client, names);
     await redis.client.flushall();
-    await until(async () => (await redis.client.hlen(names.waiting)) === before.length);
+    await until(async () => (await countStoredWaiters(redis.client, names)) === before.length);
     const { waiting: after } = await storedQueue(redis.client, names);
     expect([...after].sort(([, a], [, b]) => a - b)).toEqual(before);
 
@@ -104,7 +105,7 @@ describe('waiters on three replicas', () => {
 
     hanging.signal('SIGCONT');
     // The waiter is at the head of the queue again.
-    await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 3);
+    await until(async () => (await countStoredWaiters(redis.client, naming.namesOf(key))) === 3);
     await release(second.requestId!);
     expect(await requests[0]!.answer).toMatchObject({ status: 200 });
     expect(await waitingCount(other.url, key)).toBe(2);

@@ -7,8 +7,8 @@ export class StoredHolds {
 
   /** When a hold lapses; undefined if there is none. */
   async lapsesAt(key: string, requestId: string): Promise<number | undefined> {
-    const text = await this.redis.client.hget(`sluice:{${key}}:holds`, requestId);
-    return text === null ? undefined : Number(text.split(':')[0]);
+    const score = await this.redis.client.zscore(`sluice:{${key}}:lapses`, requestId);
+    return score === null ? undefined : Number(score);
   }
 
   /** Resolves when renewals have put a hold's end off by `millis` milliseconds. Returns the new end. */

@@ -118,11 +118,11 @@ async function flawsOfNames(
   }));
   const expected = stored.flatMap(({ state, isReported, approved, held, isFixed, limits }) => [
     state,
-    ...(held > 0 ? [`${state}:holds`] : []),
+    ...(held > 0 ? [`${state}:records`, `${state}:lapses`] : []),
     ...(isFixed && !isReported && approved > held ? [`${state}:requests`] : []),
     ...limits.flatMap((limit) =>
       !isReported && limit.approved > (limit.countsHolds ? held : 0)
-        ? [`${state}:limit:${limit.name}`]
+        ? [`${state}:took:0:${limit.name}`]
         : [],
     ),
   ]);
@@ -130,13 +130,11 @@ async function flawsOfNames(
     stored.flatMap(({ state, isReported, held, isFixed, limits }) => [
       ...[1, 2, 3].map((turn) => `${state}:requests:${turn}`),
       // Only keys with further limits have approvals with several hits, besides those of a bucket.
-      ...(limits.length > 0 ? [`${state}:requests:hits`] : []),
-      // Of more than 50 holds.
-      `${state}:holds:order`,
-      ...(held > 0 ? [] : [`${state}:holds`]),
+      ...(limits.length > 0 ? [`${state}:took:0`] : []),
+      ...(held > 0 ? [] : [`${state}:records`, `${state}:lapses`]),
       ...(isFixed && !isReported ? [] : [`${state}:requests`]),
-      ...(isFixed ? [] : [`${state}:ids:0`, `${state}:ids:1`]),
-      ...(isReported ? limits.map(({ name }) => `${state}:limit:${name}`) : []),
+      ...(isFixed ? [] : [`${state}:took:0`, `${state}:took:1`]),
+      ...(isReported ? limits.map(({ name }) => `${state}:took:0:${name}`) : []),
     ]),
   );
   const isRight = (names: ReadonlySet<string>): boolean =>

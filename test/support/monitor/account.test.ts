@@ -12,17 +12,24 @@ const redis = useRedis();
 
 type Command = readonly [name: string, ...args: string[]];
 
+/** The record of a waiter with this ticket. */
+function waiter(ticket: string): string {
+  return `{"state":"waiting","ticket":"${ticket}"}`;
+}
+
 test('the account of a key has what scripts on its Redis approve, and finds too much', async () => {
   const key = uniqueKey();
-  const { state, requests, waiting } = naming.namesOf(key);
+  const { state, requests, records } = naming.namesOf(key);
   await redis.client.hset(state, 'limits', '1 500:1*:0', 'start', '0');
   const ledger = await ApprovalLedger.open(redis.client, key, 1);
   const script = (text: string): Promise<unknown> =>
-    redis.client.eval(text, 3, state, requests, waiting);
+    redis.client.eval(text, 3, state, requests, records);
   // The account begins to judge at the first command that it sees, and has read the key by the second.
   await script("redis.call('SADD', KEYS[2], 'first')");
   await ledger.upToNow();
-  await script("redis.call('HSET', KEYS[3], 'second', 1, 'third', 2)");
+  await script(
+    `redis.call('HSET', KEYS[3], 'second', '${waiter('1')}', 'third', '${waiter('2')}')`,
+  );
   await script("redis.call('SREM', KEYS[2], 'first')");
   await script("redis.call('SADD', KEYS[2], 'second') redis.call('HDEL', KEYS[3], 'second')");
   await ledger.upToNow();
@@ -66,9 +73,12 @@ describe('the account of a key', () => {
   const approves = (...ids: string[]): Command => ['sadd', names.requests, ...ids];
   const hasLimits = (limits: string): Command => ['hset', names.state, 'limits', `1 ${limits}`];
   const begins = (start: number): Command => ['hset', names.state, 'start', String(start)];
-  const waits = (id: string, ticket: string): Command => ['hset', names.waiting, id, ticket];
-  const leaves = (id: string): Command => ['hdel', names.waiting, id];
-  const holds = (id: string): Command => ['hset', names.holds, id, '1000:900'];
+  const waits = (id: string, ticket: string): Command => [
+    ...(['hset', names.records, id] as const),
+    waiter(ticket),
+  ];
+  const leaves = (id: string): Command => ['hdel', names.records, id];
+  const holds = (id: string): Command => ['hset', names.records, id, '{"holdMillis":900}'];
 
   test('finds more approvals in a window than the maximum that scripts gave the key', () => {
     follow(1, approves('a', 'b', 'c'), hasLimits('500:3*:0'));
@@ -83,7 +93,7 @@ describe('the account of a key', () => {
 
   test('counts what is held in each window until it lapses', () => {
     follow(1, holds('a'), holds('b'));
-    follow(2, begins(500), ['hdel', names.holds, 'a'], approves('c'));
+    follow(2, begins(500), ['hdel', names.records, 'a'], approves('c'));
     expect(violations).toEqual([]);
     follow(3, begins(1000), approves('d', 'e'));
     expect(violations).toEqual([expect.stringContaining('3 approved in one window, and not 2')]);

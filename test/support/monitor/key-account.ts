@@ -4,6 +4,7 @@ import type { ForEachLimit, LimitInForce as Limit } from '../../../src/limiter/l
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import { limitsStoredIn } from '../stored-state.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
+import { listId, readRecord, type StoredRecord } from '../stored-queue.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
 /** An approval by a script, in Redis's own order. */
@@ -74,7 +75,7 @@ interface ApprovalUnderWay {
 /** Commands that change a key. */
 const WRITES = new Set([
   ...['sadd', 'srem', 'rename', 'rpush', 'ltrim', 'sort', 'hset', 'hdel', 'unlink', 'del'],
-  ...['restore', 'restore-asking', 'zadd', 'zrem'],
+  ...['restore', 'restore-asking', 'zadd', 'zrem', 'zremrangebyscore'],
 ]);
 
 /**
@@ -166,8 +167,8 @@ export class KeyAccount {
   }
 
   isChangedBy({ name, args }: MonitoredCommand): boolean {
-    const { state, requests, holds, queue, waiting } = this.names;
-    const names = [state, requests, holds, queue, waiting];
+    const { state, requests, queue, records, lapses } = this.names;
+    const names = [state, requests, queue, records, lapses];
     return WRITES.has(name) && args.some((arg) => names.includes(arg));
   }
 
@@ -188,13 +189,10 @@ export class KeyAccount {
     else if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset')
       this.#onState(rest, this.#script.at ?? at);
-    else if (key === this.names.holds) this.#onHolds(name, rest, at);
+    else if (key === this.names.lapses && name === 'zrem') this.#onNotHeld(rest);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
-    else if (key === this.names.waiting) this.#onWaiting(name, rest);
-    else if (key === this.names.queue && name === 'zadd') this.#onListed(rest);
-    // A script sends this command only right before it puts waiters back.
-    else if (key === this.names.queue && name === 'lindex' && rest[0] === '-1')
-      this.#putsBack = true;
+    else if (key === this.names.records) this.#onRecords(name, rest, at);
+    else if (key === this.names.queue) this.#onQueue(name, rest);
   }
 
   /** The script of the last commands has ended: judges its result as a whole. */
@@ -250,8 +248,9 @@ export class KeyAccount {
 
   #onUnlink(keys: readonly string[]): void {
     if (keys.includes(this.names.requests)) this.#approved.clear();
-    if (keys.includes(this.names.holds)) this.#held.clear();
-    if (keys.includes(this.names.waiting)) this.#forgetQueue();
+    const areGone = keys.includes(this.names.records);
+    if (areGone || keys.includes(this.names.lapses)) this.#held.clear();
+    if (areGone) this.#forgetQueue();
   }
 
   #forgetQueue(): void {
@@ -305,22 +304,46 @@ export class KeyAccount {
     }
   }
 
-  #onHolds(name: string, args: readonly string[], at: number): void {
-    const [id = ''] = args;
-    if (name === 'hdel') for (const each of args) this.#held.delete(each);
-    if (name !== 'hset' || this.#held.has(id)) return;
-    this.#held.add(id);
-    this.#script?.approved.push({ id, at, isHeld: true });
+  #onRecords(name: string, args: readonly string[], at: number): void {
+    if (name === 'hdel') {
+      this.#onNotHeld(args);
+      this.#onNotWaiting(args);
+    }
+    if (name !== 'hset') return;
+    for (let i = 0; i < args.length; i += 2) this.#onRecord(args[i]!, readRecord(args[i + 1]!), at);
   }
 
-  #onWaiting(name: string, args: readonly string[]): void {
-    if (name === 'hset') {
-      for (let i = 0; i < args.length; i += 2) this.#onJoined(waiterIn(args[i]!, args[i + 1]!));
-    } else if (name === 'hdel') {
-      this.#queue = this.#queue.filter(({ id }) => !args.includes(id));
-    } else if (name === 'pexpireat') {
-      this.#queueExpiresAt = Number(args[0]);
+  #onRecord(id: string, record: StoredRecord, at: number): void {
+    if (record.state === 'waiting') this.#onWaiting(waiterIn(id, record));
+    else this.#onNotWaiting([id]);
+    if (!isHeld(record)) {
+      this.#onNotHeld([id]);
+    } else if (!this.#held.has(id)) {
+      this.#held.add(id);
+      this.#script?.approved.push({ id, at, isHeld: true });
     }
+  }
+
+  #onNotHeld(ids: readonly string[]): void {
+    for (const id of ids) this.#held.delete(id);
+  }
+
+  #onNotWaiting(ids: readonly string[]): void {
+    this.#queue = this.#queue.filter(({ id }) => !ids.includes(id));
+  }
+
+  #onWaiting(waiter: Waiter): void {
+    const { id, ticket } = waiter;
+    // A later check has taken the place over.
+    if (this.#queue.some((other) => other.id === id && other.ticket === ticket)) return;
+    this.#onJoined(waiter);
+  }
+
+  #onQueue(name: string, args: readonly string[]): void {
+    if (name === 'zadd') this.#onListed(args);
+    if (name === 'pexpireat') this.#queueExpiresAt = Number(args[0]);
+    // A script sends this command only right before it puts waiters back.
+    if (name === 'lindex' && args[0] === '-1') this.#putsBack = true;
   }
 
   /** @param args scores and entries by turns */
@@ -380,48 +403,51 @@ export const SNAPSHOT_SCRIPT = `
 return {
   redis.call('HGET', KEYS[1], 'start') or '',
   redis.call('SMEMBERS', KEYS[2]),
-  redis.call('HGETALL', KEYS[3]),
+  redis.call('HGETALL', KEYS[4]),
   redis.call('PEXPIRETIME', KEYS[3]),
   redis.call('SUNION', unpack(KEYS, 5)),
   redis.call('HGET', KEYS[1], 'limits') or '',
-  redis.call('HKEYS', KEYS[4]),
   redis.call('HGET', KEYS[1], 'born') or '',
   redis.call('HGET', KEYS[1], 'changed') or '',
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
 export function keysOfSnapshot(names: KeyNames): string[] {
-  const { state, requests, waiting, holds, pastRequests } = names;
-  return [state, requests, waiting, holds, ...pastRequests];
+  const { state, requests, queue, records, pastRequests } = names;
+  return [state, requests, queue, records, ...pastRequests];
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits, held, born, changed] =
-    reply as [
-      ...[string, string[], string[], number, string[], string, string[]],
-      ...[born: string, changed: string],
-    ];
-  const queue = waiting.flatMap((id, i) => (i % 2 === 0 ? [waiterIn(id, waiting[i + 1]!)] : []));
+  const [start, approved, texts, queueExpiresAt, approvedBefore, limits, born, changed] = reply as [
+    ...[string, string[], string[], number, string[], string],
+    ...[born: string, changed: string],
+  ];
+  const records = texts.flatMap((id, i) =>
+    i % 2 === 0 ? [[id, readRecord(texts[i + 1]!)] as const] : [],
+  );
+  const waiting = records.filter(([, { state }]) => state === 'waiting');
   return {
     start: start === '' ? undefined : Number(start),
     limits: limits === '' ? undefined : limitsIn(limitsStoredIn(limits)).limits,
     // A lost key that is made again has limits that came into force before.
     limitsSince: Math.max(Number(born), Number(changed)),
     approved,
-    held,
+    held: records.filter(([, record]) => isHeld(record)).map(([id]) => id),
     approvedBefore,
-    queue: queue.sort((a, b) => a.ticket - b.ticket),
+    queue: waiting.map(([id, record]) => waiterIn(id, record)).sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
 }
 
-/** @param value `<ticket>`, and for a waiter with a lane or a group `:<list>` after it */
-function waiterIn(id: string, value: string): Waiter {
-  const [, ticket, list = ''] = /^(\d+):?(.*)$/.exec(value) ?? [];
-  return { id, ticket: Number(ticket), list };
+function isHeld({ state }: StoredRecord): boolean {
+  return state === 'held' || state === 'unclaimed';
+}
+
+function waiterIn(id: string, { ticket, list }: StoredRecord): Waiter {
+  return { id, ticket: Number(ticket), list: list ? listId(list) : '' };
 }
 
 /** @param entry of a queue with several lists: see lua/queue/entries.lua */
 function idOfEntry(entry: string): string {
-  return /^\S+ \d+:([^@*~^]*)/.exec(entry)![1]!;
+  return /^\S+ \d+:([^@]*)/.exec(entry)![1]!;
 }

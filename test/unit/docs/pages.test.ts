@@ -348,29 +348,20 @@ describe('docs/redis.md', () => {
   test('the page lists the names in Redis that the code builds', () => {
     const naming = new KeyNaming('sluice:');
     const names = naming.namesOf('job');
-    const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = names;
-    const { leader, wakeChannel, pastRequests } = names;
+    const { state, requests, pastRequests, queue, records, lapses, ends, replicas } = names;
+    const { leader, wakeChannel } = names;
     const onPage = listItems(PAGE, '## Names').map(inBackticks);
     const [firstTurn] = pastRequests;
     expect(onPage).toEqual([
       state,
       requests,
-      hits,
-      holds,
-      holdsByLapse,
-      names.holders,
-      names.holdersWaiting,
-      names.limit('<name>'),
-      names.recentIds('<name>')[0],
-      names.recentIds(undefined)[0],
       firstTurn,
+      `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>]`,
       queue,
-      names.headsOf('lane'),
-      names.headsOf('group'),
-      waiting,
-      names.records,
-      names.granted,
-      names.outcomes[0],
+      names.headsOf('lane').replace(/lane$/, '<lane or group>'),
+      records,
+      lapses,
+      ends,
       replicas,
       names.history(0).replace('0', '<minute>'),
       `mutex:${leader}`,

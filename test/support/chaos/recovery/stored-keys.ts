@@ -1,4 +1,5 @@
 import type { RedisProcess } from '../../redis-process.js';
+import { waitersIn } from '../../stored-waiters.js';
 
 /** What Redis has of a limiter key in its window. */
 export interface StoredKey {
@@ -31,14 +32,15 @@ async function keysOn(server: RedisProcess): Promise<(readonly [string, StoredKe
       const some = names.slice(first, first + KEYS_PER_PIPELINE);
       const pipeline = client.pipeline();
       for (const name of some) {
-        pipeline.smembers(`${name}:requests`).hget(name, 'approved').hlen(`${name}:waiting`);
+        pipeline.smembers(`${name}:requests`).hget(name, 'approved').hvals(`${name}:records`);
       }
       const replies = (await pipeline.exec())!.map(([error, reply]) => {
         if (error) throw error;
         return reply;
       });
       for (const [i, name] of some.entries()) {
-        const [ids, approved, waiting] = replies.slice(3 * i) as [string[], string, number];
+        const [ids, approved, records] = replies.slice(3 * i) as [string[], string, string[]];
+        const waiting = waitersIn(records);
         stored.push([NAME.exec(name)![1]!, { ids, approved: Number(approved), waiting }]);
       }
     }

@@ -23,7 +23,7 @@ const arrival = run(100, joined('a', 10), owned('a'));
 
 test('what a script did is known from its commands', () => {
   const names = new KeyNaming('sluice:').namesOf('key');
-  const { waiting, holds, requests, records } = names;
+  const { queue, lapses, requests, records } = names;
   const history = new KeyHistory(names);
   const script = (at: number, ...commands: readonly string[]): Run => {
     for (const command of commands) {
@@ -34,24 +34,31 @@ test('what a script did is known from its commands', () => {
   };
   const whatOf = (at: number, ...commands: readonly string[]): string[] =>
     script(at, ...commands).happenings.map(({ what }) => what);
-  const join = [`hset ${waiting} a 10`, `hset ${records} a 1:0:r0#1`];
+  const join = (owner = 'r0#1'): string =>
+    `hset ${records} a {"state":"waiting","ticket":"10","owner":"${owner}"}`;
   const grant = [
-    `hset ${holds} a 1500:1000`,
-    `hdel ${waiting} a`,
-    `hset ${names.outcomes[0]!} a granted:1:0:r0#1`,
+    `zadd ${lapses} NX 1500 a`,
+    `hset ${records} a {"state":"unclaimed","keepMillis":1000,"owner":"r0#1"}`,
   ];
-  expect(whatOf(1, ...join)).toEqual(['joined', 'owned']);
-  expect(whatOf(2, ...join)).toEqual([]);
-  expect(whatOf(3, `hset ${records} a 1:0:r1#1`)).toEqual(['owned']);
-  expect(whatOf(4, `hset ${records} a 1:0:r0#1`)).toEqual(['owned']);
+  const approve = [
+    `sadd ${requests} a`,
+    `zrem ${lapses} a`,
+    `hset ${records} a {"state":"approved","owner":"r0#1"}`,
+  ];
+  expect(whatOf(1, join())).toEqual(['joined', 'owned']);
+  expect(whatOf(2, join())).toEqual([]);
+  expect(whatOf(3, join('r1#1'))).toEqual(['owned']);
+  expect(whatOf(4, join())).toEqual(['owned']);
   expect(script(500, ...grant).happenings).toEqual([
     { id: 'a', what: 'granted', hold: { lapsesAt: 1500, millis: 1000 } },
   ]);
-  expect(whatOf(510, `sadd ${requests} a`, `hdel ${holds} a`)).toEqual(['confirmed']);
-  expect(whatOf(600, `srem ${requests} a`, ...join)).toEqual(['ended', 'joined']);
+  expect(whatOf(510, ...approve)).toEqual(['confirmed']);
+  expect(whatOf(600, `srem ${requests} a`, join())).toEqual(['ended', 'joined']);
   expect(whatOf(700, ...grant)).toEqual(['granted']);
-  expect(whatOf(1500, `hdel ${holds} a`, `sadd ${requests} a`)).toEqual(['lapsed', 'approved']);
-  expect(whatOf(1600, `hset ${waiting} b 20`, `pexpireat ${waiting} 5000`)).toEqual(['joined']);
+  expect(whatOf(1500, `hdel ${records} a`, `sadd ${requests} a`)).toEqual(['lapsed', 'approved']);
+  expect(
+    whatOf(1600, `hset ${records} b {"state":"waiting","ticket":"20"}`, `pexpireat ${queue} 5000`),
+  ).toEqual(['joined']);
   expect(history.expired(5001)?.happenings).toEqual([{ id: 'b', what: 'withdrawn' }]);
 });
 

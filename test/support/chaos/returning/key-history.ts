@@ -1,5 +1,6 @@
 import type { KeyNames } from '../../../../src/redis/shared/key-names.js';
 import type { MonitoredCommand } from '../../monitor/server-monitor.js';
+import { readRecord, type StoredRecord } from '../../stored-queue.js';
 
 /** How long an approval is held. */
 export interface Hold {
@@ -41,9 +42,6 @@ interface Held extends Hold {
   readonly isGrant: boolean;
 }
 
-/** The owner in a record, whose replica comes first. */
-const OWNER = /([^:#]+)#\d+/;
-
 /**
  * Follows the scripts' changes to the requests of one key, on a Redis that loses nothing, from before its first check on.
  * It knows what each script did only by its commands.
@@ -51,6 +49,8 @@ const OWNER = /([^:#]+)#\d+/;
 export class KeyHistory {
   readonly #tickets = new Map<string, number>();
   readonly #held = new Map<string, Held>();
+  /** When approvals lapse, by their ids. */
+  readonly #lapses = new Map<string, number>();
   /** Approvals that are not held, from all windows. */
   readonly #plain = new Set<string>();
   readonly #owners = new Map<string, string>();
@@ -66,12 +66,12 @@ export class KeyHistory {
    * @param at when the script asked for the time
    */
   follow({ name, args: [key = '', ...args] }: MonitoredCommand, at: number): void {
-    const { waiting, holds, requests, records, outcomes } = this.names;
+    const { queue, lapses, requests, records } = this.names;
     if (name === 'unlink') this.#onUnlink([key, ...args], at);
-    else if (key === waiting) this.#onWaiting(name, args);
-    else if (key === holds) this.#onHolds(name, args, at);
+    else if (key === queue && name === 'pexpireat') this.#queueExpiresAt = Number(args[0]);
+    else if (key === lapses) this.#onLapses(name, args, at);
     else if (key === requests) this.#onRequests(name, args);
-    else if ((key === records || key === outcomes[0]) && name === 'hset') this.#onRecords(args);
+    else if (key === records) this.#onRecords(name, args, at);
   }
 
   /** What the commands since the last call have done, which were those of one script. */
@@ -92,27 +92,20 @@ export class KeyHistory {
   }
 
   #onUnlink(names: readonly string[], at: number): void {
-    if (names.includes(this.names.waiting)) {
-      for (const id of [...this.#tickets.keys()]) this.#leave(id);
-    }
-    if (names.includes(this.names.holds)) {
+    const areGone = names.includes(this.names.records);
+    if (areGone) for (const id of [...this.#tickets.keys()]) this.#leave(id);
+    if (areGone || names.includes(this.names.lapses)) {
       for (const id of [...this.#held.keys()]) this.#endHold(id, at);
     }
   }
 
-  #onWaiting(name: string, args: readonly string[]): void {
-    if (name === 'hset') {
-      for (const [id, value] of pairsOf(args)) this.#join(id, Number.parseInt(value, 10));
-    } else if (name === 'hdel') for (const id of args) this.#leave(id);
-    else if (name === 'pexpireat') this.#queueExpiresAt = Number(args[0]);
-  }
-
-  #onHolds(name: string, args: readonly string[], at: number): void {
-    if (name === 'hdel') for (const id of args) this.#endHold(id, at);
-    if (name !== 'hset') return;
-    for (const [id, value] of pairsOf(args)) {
-      const [lapsesAt = NaN, millis = NaN] = value.split(/[:*]/).map(Number);
-      this.#approve(id, { lapsesAt, millis });
+  /** A script says when an approval lapses before it writes its record. */
+  #onLapses(name: string, args: readonly string[], at: number): void {
+    if (name === 'zrem') for (const id of args) this.#endHold(id, at);
+    if (name !== 'zadd') return;
+    const isNew = args[0] === 'NX';
+    for (const [lapsesAt, id] of pairsOf(isNew ? args.slice(1) : args)) {
+      if (!(isNew && this.#held.has(id))) this.#lapses.set(id, Number(lapsesAt));
     }
   }
 
@@ -124,15 +117,37 @@ export class KeyHistory {
     }
   }
 
-  #onRecords(args: readonly string[]): void {
-    for (const [id, record] of pairsOf(args)) {
-      const isReleased = record.startsWith('released:');
-      if (isReleased && this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
-      const [owner] = OWNER.exec(record) ?? [];
-      if (owner === undefined || owner === this.#owners.get(id)) continue;
-      this.#owners.set(id, owner);
-      this.#happenings.push({ id, what: 'owned', replicaId: owner.replace(/#.*/, '') });
+  #onRecords(name: string, args: readonly string[], at: number): void {
+    if (name === 'hset') {
+      for (const [id, text] of pairsOf(args)) this.#onRecord(id, readRecord(text), at);
     }
+    if (name !== 'hdel') return;
+    for (const id of args) {
+      this.#endHold(id, at);
+      this.#leave(id);
+    }
+  }
+
+  #onRecord(id: string, record: StoredRecord, at: number): void {
+    const { state, ticket, owner } = record;
+    if (state === 'waiting') this.#join(id, Number(ticket));
+    else if (state === 'held' || state === 'unclaimed') this.#onHeld(id, record);
+    else this.#endHold(id, at);
+    if (state !== 'waiting') this.#leave(id);
+    const isReleased = state === 'released';
+    if (isReleased && this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
+    const replicaId = owner?.replace(/#.*/, '');
+    if (replicaId === undefined || replicaId === this.#owners.get(id)) return;
+    this.#owners.set(id, replicaId);
+    this.#happenings.push({ id, what: 'owned', replicaId });
+  }
+
+  #onHeld(id: string, { state, keepMillis, renewedMillis, holdMillis }: StoredRecord): void {
+    const isUnclaimed = state === 'unclaimed';
+    // A later check has become the owner.
+    if (isUnclaimed && this.#held.has(id)) return;
+    const millis = (isUnclaimed ? keepMillis : (renewedMillis ?? holdMillis))!;
+    this.#approve(id, { lapsesAt: this.#lapses.get(id) ?? NaN, millis });
   }
 
   #join(id: string, ticket: number): void {
@@ -161,6 +176,7 @@ export class KeyHistory {
 
   #endHold(id: string, at: number): void {
     const held = this.#held.get(id);
+    this.#lapses.delete(id);
     if (!held) return;
     this.#held.delete(id);
     const { isGrant } = held;
