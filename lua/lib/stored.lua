@@ -171,7 +171,7 @@ function stored.last_wake(state_key)
   end
 end
 
--- Adds the optional fields that differ from what is stored. Returns the names of those that are stored and say nothing.
+-- Adds the optional fields that differ from what is stored. Returns the names of stored fields that say nothing any more.
 local function add_optional(state, values)
   local gone = {}
   local own = not state.own.has_boundary and json.object(state.own:format()) or nil
