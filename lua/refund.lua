@@ -15,10 +15,10 @@ local lists = require 'queue/lists'
 local requests = require 'lib/requests'
 
 local function run(KEYS, ARGV)
-  return change.apply(KEYS, ARGV, 0, function(_, state, call)
+  return change.apply(KEYS, ARGV, 0, function(keys, state, call)
     local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
     return given_back.note_if_less(state, call, function()
-      return key_limits.refund(state, request.hits, lists.lane_of(request.list))
+      return key_limits.refund(keys, state, request.hits, lists.lane_of(request.list))
     end)
   end)
 end

@@ -23,8 +23,9 @@
 --         at            the time of this call in ms since 1970
 --         unclaimed     how many unclaimed approvals have lapsed since a reply told it
 --         putBack       the claims (lib/named-requests) of the waiters that were put back
---         granted       the claims of the waiters that are approved by this call, and of those asked about that were approved before
---         holdsLeft     by the claims of the latter that are held: ms until the hold lapses
+--         granted       the claims of the waiters that are approved by this call, and of the waiters asked about that were approved
+--                       before
+--         holdsLeft     by claims of the latter, for each that is held: ms until its hold lapses
 --         ended         the claims asked about whose wait has ended otherwise, with `!` and the reason: `taken_over` or `withdrawn`
 
 local approvals = require 'lib/approvals'

@@ -211,13 +211,24 @@ local function remember_until(keys, state, id, until_ms)
   more.set(state, 'named', math.max(state.named, until_ms))
 end
 
+local REMEMBERED = { [requests.APPROVED] = true, [requests.RELEASED] = true, [requests.LAPSED] = true }
+
+-- Forgets those of these ids that are remembered. Others are not over, and have been remembered before.
+local function forget_remembered(keys, ids)
+  local gone = {}
+  for id, request in pairs(requests.find_all(keys, nil, ids)) do
+    gone[#gone + 1] = REMEMBERED[request.state] and id or nil
+  end
+  requests.forget(keys, gone)
+end
+
 -- As many are remembered as are approved and remembered besides. Those go first whose time ends first.
 local function bound(keys, call)
   local name = ends_name(keys)
   local most = (generations.COUNT + 1) * call.max_ids
   local excess = redis.call('ZCARD', name) - most
   if excess > 0 then
-    requests.forget(keys, redis.call('ZRANGE', name, 0, excess - 1))
+    forget_remembered(keys, redis.call('ZRANGE', name, 0, excess - 1))
     redis.call('ZREMRANGEBYRANK', name, 0, excess - 1)
   end
 end
@@ -240,19 +251,17 @@ function requests.forget_ended(keys, state, call, counts)
   if state.named == 0 then
     return
   end
-  local name, now = ends_name(keys), digits(call.now_ms)
+  local name, now, over = ends_name(keys), digits(call.now_ms), {}
   local due = weight.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
-  local found, gone = requests.find_all(keys, nil, due), {}
   chunks.call('ZREM', name, due)
   for _, id in ipairs(due) do
-    local as = found[id] and found[id].state
-    if as == requests.APPROVED and counts(id) then
+    if counts(id) then
       remember_until(keys, state, id, remembered_until(state, call))
-    elseif as == requests.APPROVED or as == requests.RELEASED or as == requests.LAPSED then
-      gone[#gone + 1] = id
+    else
+      over[#over + 1] = id
     end
   end
-  requests.forget(keys, gone)
+  forget_remembered(keys, over)
   set_named(keys, state)
 end
 

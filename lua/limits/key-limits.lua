@@ -365,13 +365,13 @@ end
 
 -- Gives hits back without the approvals that took them, in the fixed windows that count a lane, or, without one, all checks.
 -- Returns how many the own limit has given back.
-function key_limits.refund(state, hits, lane)
+function key_limits.refund(keys, state, hits, lane)
   local of_own = 0
   for _, limit in ipairs(state.limits) do
     if kinds.has_boundary(limit) and kinds.counts_list(limit, lane) then
       local refunded = limit:refund(state, hits)
       if limit == state.own and refunded > 0 then
-        own_ids.note_refund(state)
+        own_ids.note_refund(keys, state)
         of_own = refunded
       end
     end

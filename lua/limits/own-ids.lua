@@ -31,19 +31,24 @@ function own_ids.free(keys, state, call)
   return call.max_ids - own_ids.count(keys, state)
 end
 
-local function have_other_hits(state)
+local function have_other_hits(keys, state)
   if state.hits == 0 then
+    local name = own_ids.built_name(keys)
+    -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory.
+    if redis.call('EXISTS', name) == 1 then
+      redis.call('UNLINK', name)
+    end
     more.set(state, 'hits', 1)
   end
 end
 
 -- Hits of the window were given back, and the ids that took them are there.
-function own_ids.note_refund(state)
-  have_other_hits(state)
+function own_ids.note_refund(keys, state)
+  have_other_hits(keys, state)
 end
 
 local function write_hits(keys, state, id, hits)
-  have_other_hits(state)
+  have_other_hits(keys, state)
   redis.call('HSET', own_ids.built_name(keys), id, digits(hits))
 end
 

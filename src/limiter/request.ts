@@ -66,19 +66,16 @@ export interface LimitedRequest extends RequestTerms {
 }
 
 /** The terms of a request that asks for one hit and nothing else. */
-const PLAIN_TERMS: RequestTerms = pick({});
+const PLAIN_TERMS: RequestTerms = {};
 
 /** Returns the terms of a check to be kept, without anything else that the check says. */
 export function termsOf(check: RequestTerms): RequestTerms {
-  return TERMS.some((name) => check[name] !== undefined) ? pick(check) : PLAIN_TERMS;
-}
-
-function pick(check: RequestTerms): RequestTerms {
+  const names = TERMS.filter((name) => check[name] !== undefined);
+  if (names.length === 0) return PLAIN_TERMS;
   const terms: Partial<Record<keyof RequestTerms, unknown>> = {};
-  // All names in this order: V8 reads objects faster that have the same shape.
-  for (const name of TERMS) terms[name] = check[name];
+  for (const name of names) terms[name] = check[name];
   // A text that is a part of a URL keeps the whole URL in memory.
-  for (const name of LABELS) terms[name] &&= Buffer.from(check[name] ?? '').toString();
+  for (const name of LABELS) if (check[name]) terms[name] = Buffer.from(check[name]).toString();
   return terms as RequestTerms;
 }
 

@@ -105,12 +105,14 @@ export class Approvals {
    * it has counted as a held one.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  claim(now: number, id: string, { hits = 1, holdMillis }: RequestTerms): boolean {
-    if (holdMillis !== undefined) {
-      this.#holds?.claim(now, id, holdMillis);
+  claim(now: number, id: string): boolean {
+    const request = this.#holds?.requestOf(id) ?? {};
+    if (isHeld(request)) {
+      this.#holds?.claim(now, id);
       return true;
     }
-    const limits = this.limitsOf(this.#holds?.listOf(id));
+    const { hits = 1, list } = request;
+    const limits = this.limitsOf(list);
     for (const [i, limit] of limits.entries()) {
       if (limit.takeHeld(id, hits)) continue;
       for (const taken of limits.slice(0, i)) taken.giveBack(id, true);
@@ -166,9 +168,7 @@ export class Approvals {
 
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, terms: RequestTerms): boolean {
-    const { holdMillis } = terms;
-    if (holdMillis === undefined) return this.#take(id, terms, false);
-    return this.#addHeld(now, id, terms, holdMillis, 'held');
+    return isHeld(terms) ? this.#addHeld(now, id, terms, 'held') : this.#take(id, terms, false);
   }
 
   /**
@@ -183,7 +183,7 @@ export class Approvals {
     const isAdded =
       keepMillis === undefined
         ? this.add(now, requestId, waiter)
-        : this.#addHeld(now, requestId, waiter, keepMillis, 'unclaimed');
+        : this.#addHeld(now, requestId, waiter, 'unclaimed');
     return isAdded ? undefined : 'all';
   }
 
@@ -217,8 +217,7 @@ export class Approvals {
   }
 
   #amend(now: number, id: string, amendment: Amendment): AmendOutcome {
-    const { hits, holdMillis, maxHoldMillis } = amendment;
-    const { maxHits = MOST_TIMES_MAXIMUM * this.own.maximum } = amendment;
+    const { hits, holdMillis, maxHits = MOST_TIMES_MAXIMUM * this.own.maximum } = amendment;
     // First, since a change is made as a whole or not at all.
     if (hits !== undefined && hits > maxHits) {
       const before = this.#hitsOf(id);
@@ -228,8 +227,7 @@ export class Approvals {
     if (hits !== undefined && !this.#limits.every((limit) => limit.reserve(id, hits))) {
       return 'store_full';
     }
-    const changes = { hits, millis: holdMillis, maxMillis: maxHoldMillis };
-    const lapsesIn = this.#holds?.renew(now, id, changes);
+    const lapsesIn = this.#holds?.renew(now, id, amendment);
     if (lapsesIn === 'too_long') return { rejected: 'hold' };
     const isHeld = lapsesIn !== undefined;
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
@@ -369,16 +367,10 @@ export class Approvals {
     return true;
   }
 
-  #addHeld(
-    now: number,
-    id: string,
-    terms: RequestTerms,
-    millis: number,
-    state: HeldState,
-  ): boolean {
+  #addHeld(now: number, id: string, terms: RequestTerms, state: HeldState): boolean {
     if (!this.#take(id, terms, true)) return false;
     this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, terms, millis, state)) return true;
+    if (this.#holds.add(now, id, terms, state)) return true;
     for (const limit of this.#limits) limit.giveBack(id, true);
     return false;
   }

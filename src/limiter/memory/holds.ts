@@ -1,6 +1,6 @@
 import type { HeldApproval } from '../holdings.js';
+import type { Amendment } from '../limiter.js';
 import { countsList, type Limit } from '../limits.js';
-import type { QueueList } from '../queue-order.js';
 import {
   isHeld,
   LABELS,
@@ -25,10 +25,8 @@ export type HeldState = Extract<RequestState, 'held' | 'unclaimed'>;
 
 interface Hold {
   readonly state: HeldState;
-  /** With the hits that it has now. */
+  /** With the hits and the hold that it has now. */
   readonly request: RequestTerms;
-  /** Its length. */
-  readonly millis: number;
   readonly since: number;
   readonly lapsesAt: number;
 }
@@ -37,14 +35,6 @@ interface Hold {
 export interface Held {
   readonly hits: number;
   readonly size: number;
-}
-
-/** The changes of a hold. An undefined one changes nothing. */
-interface HoldChanges {
-  readonly hits?: number | undefined;
-  readonly millis?: number | undefined;
-  /** The longest hold that is renewed. */
-  readonly maxMillis?: number | undefined;
 }
 
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
@@ -113,12 +103,14 @@ export class Holds {
 
   /**
    * Holds an approval, unless it is held already.
-   * @param millis how long
+   * @param request its terms. An unclaimed approval is held for its `keepMillis`.
    * @returns false if there is no memory for it, so that nothing has changed
    */
-  add(now: number, id: string, request: RequestTerms, millis: number, state: HeldState): boolean {
+  add(now: number, id: string, request: RequestTerms, state: HeldState): boolean {
     if (this.#holds.has(id)) return true;
-    const hold = { state, request: termsOf(request), millis, since: now, lapsesAt: now + millis };
+    const { holdMillis = 0, keepMillis = 0 } = request;
+    const lapsesAt = now + (state === 'held' ? holdMillis : keepMillis);
+    const hold = { state, request: termsOf(request), since: now, lapsesAt };
     if (!this.budget.take(bytesOf(hold))) return false;
     this.#put(id, hold);
     return true;
@@ -142,12 +134,13 @@ export class Holds {
     return this.#holds.get(id)?.state === 'unclaimed';
   }
 
-  /** The caller has got an unclaimed approval, which is held for this long from now on. */
-  claim(now: number, id: string, millis: number): void {
+  /** The caller has got an unclaimed approval, which is held from now on. */
+  claim(now: number, id: string): void {
     const hold = this.#holds.get(id);
     if (!hold) return;
     this.#count(hold, -1);
-    this.#put(id, { ...hold, state: 'held', millis, lapsesAt: now + millis });
+    const { holdMillis = 0 } = hold.request;
+    this.#put(id, { ...hold, state: 'held', lapsesAt: now + holdMillis });
   }
 
   /** Returns the ids of the unclaimed approvals that have lapsed since the last call. */
@@ -166,13 +159,13 @@ export class Holds {
 
   /** The hits of a hold; undefined if there is no such hold. */
   hitsOf(id: string): number | undefined {
-    const hold = this.#holds.get(id);
-    return hold && hitsOf(hold.request);
+    const request = this.requestOf(id);
+    return request && hitsOf(request);
   }
 
-  /** The list of the check of a hold. */
-  listOf(id: string): QueueList | undefined {
-    return this.#holds.get(id)?.request.list;
+  /** The request of a hold, with the hits and the hold that it has now; undefined if there is no such hold. */
+  requestOf(id: string): RequestTerms | undefined {
+    return this.#holds.get(id)?.request;
   }
 
   /** When a hold lapses; undefined if there is no such hold. */
@@ -181,18 +174,28 @@ export class Holds {
   }
 
   /**
-   * Changes a hold, and renews it. If it is longer than `maxMillis`, it is not renewed, and only its hits change.
+   * Changes a hold, and renews it. If it is longer than `maxHoldMillis`, it is not renewed, and only its hits change.
    * @returns until it lapses; undefined if there is no such hold; `too_long` if there is nothing to change
    */
-  renew(now: number, id: string, changes: HoldChanges): number | 'too_long' | undefined {
+  renew(
+    now: number,
+    id: string,
+    { hits, holdMillis, maxHoldMillis = Infinity }: Amendment,
+  ): number | 'too_long' | undefined {
     const hold = this.#holds.get(id);
     if (!hold) return undefined;
-    const { hits, millis = hold.millis, maxMillis = Infinity } = changes;
-    const isRenewed = millis <= maxMillis;
+    const millis = holdMillis ?? hold.request.holdMillis ?? 0;
+    const isRenewed = millis <= maxHoldMillis;
     if (!isRenewed && hits === undefined) return 'too_long';
-    const request = hits === undefined ? hold.request : { ...hold.request, hits };
-    const renewed = isRenewed ? { millis, lapsesAt: now + millis } : undefined;
-    const changed = { ...hold, request, ...renewed };
+    const changed = {
+      ...hold,
+      request: {
+        ...hold.request,
+        ...(hits !== undefined && { hits }),
+        ...(isRenewed && { holdMillis: millis }),
+      },
+      lapsesAt: isRenewed ? now + millis : hold.lapsesAt,
+    };
     this.#count(hold, -1);
     this.#put(id, changed);
     return changed.lapsesAt - now;

@@ -164,7 +164,7 @@ export class KnownRequests {
   claim(now: number, id: string, number: number): ClaimOutcome {
     const record = this.#records.get(id);
     if (record?.state !== 'unclaimed' || record.owner !== number) return 'lapsed';
-    if (!this.approvals.claim(now, id, record.request)) return 'store_full';
+    if (!this.approvals.claim(now, id)) return 'store_full';
     this.approve(now, id);
     return 'claimed';
   }

@@ -40,10 +40,11 @@ export function encodeReport(report: RemainingReport): (string | number)[] {
   return [limit, remaining, resetMillis];
 }
 
+/** What `lua/remaining.lua` replies. A key without further limits names none. */
+type ReportSaid = Remaining | (Partial<RejectedReport> & Pick<RejectedReport, 'rejected'>);
+
 export function decodeReported(reply: unknown): Remaining | RejectedReport {
-  const said = JSON.parse(reply as string) as Remaining | RejectedReport;
-  // A key without further limits says none.
-  return 'rejected' in said && said.rejected === 'limit'
-    ? { ...said, further: said.further ?? [] }
-    : said;
+  const said = JSON.parse(reply as string) as ReportSaid;
+  return { ...('rejected' in said && said.rejected === 'limit' && { further: [] }), ...said } as
+    Remaining | RejectedReport;
 }

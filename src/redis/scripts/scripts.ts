@@ -74,6 +74,20 @@ interface RunOptions {
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
+/** The flags of each script as a function. */
+const SCRIPTS = {
+  check: ['allow-cross-slot-keys'],
+  ...{ settle: [], renew: [], release: [], amend: [], pause: [], remaining: [], refund: [] },
+  ...{ withdraw: [], confirm: [], report: [] },
+  inspect: ['no-writes'],
+  examine: ['no-writes'],
+  peek: ['no-writes'],
+  status: ['no-writes'],
+  holders: ['no-writes'],
+} as const satisfies Readonly<Record<string, readonly FunctionFlag[]>>;
+
+type ScriptName = keyof typeof SCRIPTS;
+
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
  * Each rejects with a StoreUnavailableError if Redis is unreachable or does not answer in time.
@@ -82,21 +96,7 @@ export class Scripts {
   readonly #client: ScriptClient;
   readonly #operation = () => this.#client.operation;
   readonly #checks: CheckCalls;
-  readonly #settle: Script;
-  readonly #renew: Script;
-  readonly #release: Script;
-  readonly #amend: Script;
-  readonly #pause: Script;
-  readonly #remaining: Script;
-  readonly #refund: Script;
-  readonly #withdraw: Script;
-  readonly #confirm: Script;
-  readonly #inspect: Script;
-  readonly #examine: Script;
-  readonly #peek: Script;
-  readonly #status: Script;
-  readonly #holders: Script;
-  readonly #report: Script;
+  readonly #scripts: Readonly<Record<ScriptName, Script>>;
 
   constructor(
     client: ScriptClientParts,
@@ -104,10 +104,12 @@ export class Scripts {
     private readonly settings: ScriptSettings,
   ) {
     this.#client = new ScriptClient(client);
-    const load = (name: string, flags?: readonly FunctionFlag[]): Script =>
-      loadScript(name, settings.replacements, flags);
+    const loaded = Object.entries(SCRIPTS).map(
+      ([name, flags]) => [name, loadScript(name, settings.replacements, flags)] as const,
+    );
+    this.#scripts = Object.fromEntries(loaded) as Record<ScriptName, Script>;
     this.#checks = new CheckCalls({
-      script: load('check', ['allow-cross-slot-keys']),
+      script: this.#scripts.check,
       client: this.#client,
       connections: client.connections,
       clock: client.clock,
@@ -115,21 +117,6 @@ export class Scripts {
       operation: this.#operation,
       run: (call) => this.guard.run(call),
     });
-    this.#settle = load('settle');
-    this.#renew = load('renew');
-    this.#release = load('release');
-    this.#amend = load('amend');
-    this.#pause = load('pause');
-    this.#remaining = load('remaining');
-    this.#refund = load('refund');
-    this.#withdraw = load('withdraw');
-    this.#confirm = load('confirm');
-    this.#inspect = load('inspect', ['no-writes']);
-    this.#examine = load('examine', ['no-writes']);
-    this.#peek = load('peek', ['no-writes']);
-    this.#status = load('status', ['no-writes']);
-    this.#holders = load('holders', ['no-writes']);
-    this.#report = load('report');
   }
 
   /**
@@ -148,7 +135,7 @@ export class Scripts {
   ): Promise<SettleReply> {
     const args = [encodeSettle(known, askedAbout)];
     const { replicaId, observer } = this.settings;
-    const reply = decodeSettleReply(await this.#run(this.#settle, names, args), replicaId);
+    const reply = decodeSettleReply(await this.#run(this.#scripts.settle, names, args), replicaId);
     if (reply.unclaimed > 0) observer.unclaimed(reply.unclaimed);
     return reply;
   }
@@ -164,12 +151,12 @@ export class Scripts {
     const { names } = first;
     const shared = sharedArguments(this.settings, names, limitsOf(names.key), timeOf(names.state));
     const call = {
-      script: this.#renew,
+      script: this.#scripts.renew,
       keys: leased.flatMap(keysToRenew),
       args: [...shared, encodeRenewal(leased)],
     };
     return this.guard.run({
-      script: this.#renew.name,
+      script: this.#scripts.renew.name,
       operation: this.#operation,
       name: first.names.state,
       size: leased.length,
@@ -189,7 +176,7 @@ export class Scripts {
   ): Promise<boolean> {
     const args = [requestId, isUnused ? 1 : 0];
     const options = { isRepeatable: false, traces: trace && [trace] };
-    return (await this.#run(this.#release, names, args, options)) !== 0;
+    return (await this.#run(this.#scripts.release, names, args, options)) !== 0;
   }
 
   /** @returns undefined if there is no such approval */
@@ -201,34 +188,36 @@ export class Scripts {
   ): Promise<Amended | RejectedAmendment | undefined> {
     const traces = trace && [trace];
     const args = encodeAmendment(requestId, amendment);
-    return decodeAmended(await this.#run(this.#amend, names, args, { traces }));
+    return decodeAmended(await this.#run(this.#scripts.amend, names, args, { traces }));
   }
 
   async pause(names: KeyNames, millis: number, canShorten: boolean): Promise<number> {
-    return (await this.#run(this.#pause, names, [millis, canShorten ? 1 : 0])) as number;
+    return (await this.#run(this.#scripts.pause, names, [millis, canShorten ? 1 : 0])) as number;
   }
 
   async reportRemaining(
     names: KeyNames,
     report: RemainingReport,
   ): Promise<Remaining | RejectedReport> {
-    return decodeReported(await this.#run(this.#remaining, names, encodeReport(report)));
+    return decodeReported(await this.#run(this.#scripts.remaining, names, encodeReport(report)));
   }
 
   /** A call that may have run is not sent again: it would refund more. */
   async refund(names: KeyNames, { hits, list }: RefundRequest): Promise<number> {
     const args = [JSON.stringify({ hits, list: list && sayList(list) })];
-    return (await this.#run(this.#refund, names, args, { isRepeatable: false })) as number;
+    return (await this.#run(this.#scripts.refund, names, args, { isRepeatable: false })) as number;
   }
 
   /** @throws UnavailableError if a check could not be decided */
   async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
     const args = [encodePeek(request, this.settings)];
-    return decodePeek(await this.#run(this.#peek, names, args, { isWrite: false }));
+    return decodePeek(await this.#run(this.#scripts.peek, names, args, { isWrite: false }));
   }
 
   async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
-    return decodeStatuses(await this.#run(this.#status, names, requestIds, { isWrite: false }));
+    return decodeStatuses(
+      await this.#run(this.#scripts.status, names, requestIds, { isWrite: false }),
+    );
   }
 
   /**
@@ -237,7 +226,7 @@ export class Scripts {
    */
   withdraw(withdrawals: readonly KeyClaims[]): Promise<(number | Error)[]> {
     const { observer } = this.settings;
-    return this.#runForClaims(this.#withdraw, withdrawals, (reply) =>
+    return this.#runForClaims(this.#scripts.withdraw, withdrawals, (reply) =>
       decodeWithdrawn(reply, (count) => {
         observer.unclaimed(count);
       }),
@@ -249,7 +238,7 @@ export class Scripts {
    * @returns for each key, in their order, what has become of its approvals, or its error
    */
   confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]> {
-    return this.#runForClaims(this.#confirm, granted, decodeConfirmed);
+    return this.#runForClaims(this.#scripts.confirm, granted, decodeConfirmed);
   }
 
   /**
@@ -258,9 +247,9 @@ export class Scripts {
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     return inSeveralCalls(keys, (rest) => {
-      const call = { script: this.#inspect, keys: rest.flatMap(keysToInspect), args: [] };
+      const call = { script: this.#scripts.inspect, keys: rest.flatMap(keysToInspect), args: [] };
       return this.guard.run({
-        script: this.#inspect.name,
+        script: this.#scripts.inspect.name,
         operation: this.#operation,
         name: rest[0].state,
         size: rest.length,
@@ -276,13 +265,17 @@ export class Scripts {
    * @param size about how many holds a page has
    */
   holders(names: KeyNames, cursor: string, size: number): Promise<PageOfHolds> {
-    const call = { script: this.#holders, keys: keysOfHolders(names), args: [cursor, size] };
+    const call = {
+      script: this.#scripts.holders,
+      keys: keysOfHolders(names),
+      args: [cursor, size],
+    };
     return this.#look(call, names, decodeHolders);
   }
 
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
-    const call = { script: this.#examine, ...encodeExamination(names, mostQueued) };
+    const call = { script: this.#scripts.examine, ...encodeExamination(names, mostQueued) };
     return this.#look(call, names, decodeExamined);
   }
 
@@ -292,7 +285,7 @@ export class Scripts {
    */
   async report(name: string, report: string, keptMillis: number): Promise<void> {
     const args = [this.settings.replicaId, report, keptMillis];
-    const call = { script: this.#report, keys: [name], args };
+    const call = { script: this.#scripts.report, keys: [name], args };
     await this.#runAlone(call, name, true);
   }
 
