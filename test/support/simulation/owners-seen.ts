@@ -75,7 +75,7 @@ export class OwnersSeen {
       // After a loss of memory, a replica may know an older place of the request.
       const isOlder = asked.some((waiter) => waiter.id === id && waiter.ticket === now);
       if (isKept && now !== ticket && !(now < ticket && isOlder)) {
-        throw new Violation('a place keeps its ticket', id);
+        throw new Violation('a place keeps its ticket', `${id} with ${ticket} has ${now}`);
       }
     }
   }

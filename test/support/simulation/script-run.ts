@@ -148,7 +148,7 @@ type SaidRequest = Partial<AskedRequest> & { readonly number?: number };
 interface SaidOfSettle extends KnownWindow {
   readonly waiters: readonly (SaidRequest & {
     readonly requestId: string;
-    readonly ticket: number;
+    readonly ticket: string;
   })[];
 }
 
@@ -158,7 +158,7 @@ function readSettle(replica: string, [text = '']: readonly string[]): Partial<Sc
   for (const { requestId: id, ticket, number, list, hits = 1, holdMillis, keepMillis } of asked) {
     const owner = ownerOf(replica, number);
     const terms = { hits, holdMillis, keepMillis, list: listSaid(list) };
-    waiters.set(claimOf(id, number) ?? id, { id, owner, ticket, ...terms });
+    waiters.set(claimOf(id, number) ?? id, { id, owner, ticket: Number(ticket), ...terms });
   }
   return {
     waiters,
