@@ -63,7 +63,7 @@ local function run(KEYS, ARGV)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
-  local found = known and known.has_more and requests.find_all(keys, known, ids) or {}
+  local found = known and requests.has_any(known) and requests.find_all(keys, known, ids) or {}
   local lapses = holds.lapses_of(keys, found, call.now_ms)
   local replies, waiting, places = {}, {}, {}
   for i, id in ipairs(ids) do

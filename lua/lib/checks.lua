@@ -286,7 +286,7 @@ function checks.decide(call, batch, values)
   state.expires = stored.idle_time(state)
   state.max_holds = said.maxHolds or state.max_holds
   serving.serve(keys, state, call)
-  if batch.can_wait and state.has_more and queue.read(keys, state, call).places > 0 then
+  if batch.can_wait and state.ticket > 0 and queue.read(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end
