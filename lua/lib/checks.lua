@@ -118,12 +118,17 @@ local function reply_too_late(keys, state, call, joining, request)
   return verdicts.TURN_TOO_LATE - micros
 end
 
+-- What a check asks for. Plain ones have no table before one of them needs it: most are approved without.
+local function request_of(batch, i)
+  return batch.requests and batch.requests[i] or { requestId = batch.ids[i], hits = 1 }
+end
+
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local request = batch.requests[i]
+    local request = request_of(batch, i)
     local id, hits = request.requestId, request.hits
     local list_id = request.list and request.list.id
     local reply
@@ -180,7 +185,8 @@ end
 
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
-  for i, request in ipairs(batch.requests) do
+  for i = 1, batch.size do
+    local request = request_of(batch, i)
     local id, hits, list = request.requestId, request.hits, request.list
     if request.owner then
       decided[id] = known_requests.answer(keys, state, call, request)
@@ -215,20 +221,6 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
   end
 end
 
--- Reads the requests of a batch, and what any of them has. `said`: what the batch says.
-local function read_requests(call, batch, said)
-  batch.requests = requests.of_checks(call, batch.ids, said.requests)
-  batch.can_wait, batch.has_terms, batch.has_owners, batch.has_holders, batch.has_lists = false, false, false, false, false
-  for _, request in ipairs(batch.requests) do
-    batch.can_wait = batch.can_wait or request.canWait
-    batch.has_owners = batch.has_owners or request.owner ~= nil
-    batch.has_holders = batch.has_holders or request.holder ~= nil
-    batch.has_lists = batch.has_lists or request.list ~= nil
-    batch.has_terms = batch.has_terms or request.hits > 1 or request.holdMillis ~= nil
-  end
-  batch.has_terms = batch.has_terms or batch.has_owners or batch.has_lists
-end
-
 local function ids_of(batch)
   local ids = {}
   for i = 1, batch.size do
@@ -238,6 +230,20 @@ local function ids_of(batch)
 end
 
 local NOTHING, NOTHING_DECIDED = {}, {}
+
+-- Reads what the checks of a batch ask for, and what any of them has. `said`: what the batch says.
+local function read_requests(call, batch, said)
+  batch.requests = said.requests and requests.of_checks(call, batch.ids, said.requests)
+  batch.can_wait, batch.has_terms, batch.has_owners, batch.has_holders, batch.has_lists = false, false, false, false, false
+  for _, request in ipairs(batch.requests or NOTHING) do
+    batch.can_wait = batch.can_wait or request.canWait
+    batch.has_owners = batch.has_owners or request.owner ~= nil
+    batch.has_holders = batch.has_holders or request.holder ~= nil
+    batch.has_lists = batch.has_lists or request.list ~= nil
+    batch.has_terms = batch.has_terms or request.hits > 1 or request.holdMillis ~= nil
+  end
+  batch.has_terms = batch.has_terms or batch.has_owners or batch.has_lists
+end
 
 -- The maximum, or what check.lua replies in its place. `has_place`: whether a check of the batch has a place in the queue.
 -- `lapsed`: how many unclaimed approvals have.
