@@ -129,11 +129,11 @@ end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `batch`: of checks, which may bring lists to the
+-- of its waiter's approval yet that Redis has not lost the key. `asked`: by checks, which may bring lists to the
 -- key; nil for other calls.
-function instance.open(keys, call, state, batch)
+function instance.open(keys, call, state, asked)
   calendars.require_current(call)
-  if batch and batch.has_lists or state and state.lists then
+  if asked and asked.has_lists or state and state.lists then
     lists.require_names(keys)
   end
   if not state then

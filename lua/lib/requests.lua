@@ -120,11 +120,11 @@ local function copy_of(request)
   return copy
 end
 
--- The requests of checks, by their ids. `said`: a list with what each says, one for all of them, or nil for plain ones.
+-- The requests of checks, by their ids. `said`: a list with what each says, or one for all of them.
 function requests.of_checks(call, ids, said)
   local all = {}
   for i, id in ipairs(ids) do
-    local request = said and (said[i] or copy_of(said)) or {}
+    local request = said[i] or copy_of(said)
     request.requestId = id
     all[i] = requests.complete(call, request)
   end
