@@ -63,8 +63,9 @@ local function run(KEYS, ARGV)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
-  local found = known and requests.has_any(known) and requests.find_all(keys, known, ids) or {}
-  local lapses = holds.lapses_of(keys, found, call.now_ms)
+  local found = known and requests.find_all(keys, nil, ids) or {}
+  -- Without holds that count, those that are left have lapsed, or are of a state that was lost.
+  local lapses = known and stored.has_holds(known) and holds.lapses_of(keys, found, call.now_ms) or {}
   local replies, waiting, places = {}, {}, {}
   for i, id in ipairs(ids) do
     local request = found[id]

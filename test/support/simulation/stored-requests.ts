@@ -101,8 +101,7 @@ export function withoutEnded(
   if (!state || now < windowEnd(state)) return snapshot;
   const ended = [...ends].filter(([id, end]) => {
     const record = records.get(id);
-    if (end > now || !record || !isRemembered(record)) return false;
-    return record.state !== 'approved' || !counts(id);
+    return end <= now && record !== undefined && isRemembered(record) && !counts(id);
   });
   if (ended.length === 0) return snapshot;
   const kept = new Map(records);
