@@ -340,7 +340,7 @@ end
 
 -- A clock that has gone back drains nothing.
 function token_bucket:begin_by(now_ms)
-  local is_later = self.start > now_ms or self.time > (now_ms + 1) * 1000
+  local is_later = self.start > now_ms or self.time >= (now_ms + 1) * 1000
   self.start = math.min(self.start, now_ms)
   self.time, self.pace_since = begun_by(self.time, now_ms), begun_by(self.pace_since, now_ms)
   return is_later
