@@ -27,7 +27,7 @@ local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
   return change.apply(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
-    local request = state.has_more and requests.find(keys, state, id)
+    local request = requests.has_any(state) and requests.find(keys, state, id)
     if request and requests.is_undecided(request) then
       -- Nobody has got the approval yet.
       return REPLY.NOT_FOUND

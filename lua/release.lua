@@ -16,7 +16,7 @@ local requests = require 'lib/requests'
 
 -- Returns how many there were.
 local function release(keys, state, call, id, is_unused)
-  local found = state.has_more and requests.find_all(keys, state, { id }) or {}
+  local found = requests.has_any(state) and requests.find_all(keys, state, { id }) or {}
   local request = found[id]
   if request and request.owner and request.state == requests.WAITING then
     known_requests.withdraw(keys, state, call, request, 'withdrawn')

@@ -107,7 +107,7 @@ local function take_from_earlier(keys, state, call, waiters)
       queue.take_over(keys, state, call, record, waiter)
     elseif record and record.state == requests.UNCLAIMED then
       record.owner = waiter.owner
-      requests.write(keys, { record })
+      requests.write(keys, state, { record })
     end
   end
 end
@@ -198,7 +198,6 @@ local function run(KEYS, ARGV)
   elseif #replicas.of_caller(tally, call) > 0 then
     queue.renew_lease(state, tally, call)
     queue.compact(keys, state, call.now_ms)
-    state.changed = true
   end
   serving.serve(keys, state, call)
   reply.unclaimed = holds.take_lapsed_unclaimed(state)

@@ -122,12 +122,17 @@ local function reply_too_late(keys, state, call, joining, request)
   return verdicts.TURN_TOO_LATE - micros
 end
 
+-- What a check asks for. Plain ones have no table before one of them needs it: most are approved without.
+local function request_of(batch, i)
+  return batch.requests and batch.requests[i] or { requestId = batch.ids[i], hits = 1 }
+end
+
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.own.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local request = batch.requests[i]
+    local request = request_of(batch, i)
     local id, hits = request.requestId, request.hits
     local list_id = request.list and request.list.id
     local reply
@@ -184,7 +189,8 @@ end
 
 -- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
-  for i, request in ipairs(batch.requests) do
+  for i = 1, batch.size do
+    local request = request_of(batch, i)
     local id, hits, list = request.requestId, request.hits, request.list
     if request.owner then
       decided[id] = known_requests.answer(keys, state, call, request)
@@ -216,19 +222,6 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
   end
 end
 
--- Reads the requests of a batch, and what any of them has. `said`: what the batch says.
-local function read_requests(call, batch, said)
-  batch.requests = requests.of_checks(call, batch.ids, said.requests)
-  batch.can_wait, batch.has_terms, batch.has_owners, batch.has_lists = false, false, false, false
-  for _, request in ipairs(batch.requests) do
-    batch.can_wait = batch.can_wait or request.canWait
-    batch.has_owners = batch.has_owners or request.owner ~= nil
-    batch.has_lists = batch.has_lists or request.list ~= nil
-    batch.has_terms = batch.has_terms or request.hits > 1 or request.holdMillis ~= nil
-  end
-  batch.has_terms = batch.has_terms or batch.has_owners or batch.has_lists
-end
-
 local function ids_of(batch)
   local ids = {}
   for i = 1, batch.size do
@@ -238,6 +231,22 @@ local function ids_of(batch)
 end
 
 local NOTHING, NOTHING_DECIDED = {}, {}
+
+-- What the checks of a batch ask for, `requests`, and whether any of them has what most have not; nothing for plain checks.
+-- `said`: what the batch says.
+local function read_requests(call, ids, said)
+  if not said.requests then
+    return NOTHING
+  end
+  local asked = { requests = requests.of_checks(call, ids, said.requests) }
+  for _, request in ipairs(asked.requests) do
+    asked.can_wait = asked.can_wait or request.canWait
+    asked.has_owners = asked.has_owners or request.owner ~= nil
+    asked.has_lists = asked.has_lists or request.list ~= nil
+    asked.has_terms = asked.has_terms or request.hits > 1 or request.holdMillis ~= nil
+  end
+  return asked
+end
 
 -- The maximum, or what check.lua replies in its place. `has_place`: whether a check of the batch has a place in the queue.
 -- `lapsed`: how many unclaimed approvals have.
@@ -258,13 +267,14 @@ function checks.decide(call, batch, values)
   local said = batch.special and cjson.decode(batch.special) or NOTHING
   local waiting = said.waiting
   batch.ids = ids_of(batch)
-  read_requests(call, batch, said)
+  local asked = read_requests(call, batch.ids, said)
+  batch.requests = asked.requests
   local keys = key_names.read(batch.names, batch.first_key)
-  if batch.has_owners then
+  if asked.has_owners then
     requests.require_names(keys)
   end
   call.rules = batch.rules
-  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), batch)
+  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), asked)
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end
@@ -286,14 +296,14 @@ function checks.decide(call, batch, values)
   state.expires = stored.idle_time(state)
   state.max_holds = said.maxHolds or state.max_holds
   serving.serve(keys, state, call)
-  if batch.can_wait and state.has_more and queue.read(keys, state, call).places > 0 then
+  if asked.can_wait and state.ticket > 0 and queue.read(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.own.max, 0, verdicts.DENIED }
-  local decided = call.is_sent_again and find_decided(keys, call, batch) or batch.has_owners and {} or NOTHING_DECIDED
-  if batch.has_terms or #state.limits > 1 or not own_ids.have_one_each(state) then
+  local decided = call.is_sent_again and find_decided(keys, call, batch) or asked.has_owners and {} or NOTHING_DECIDED
+  if asked.has_terms or asked.has_owners or asked.has_lists or #state.limits > 1 or not own_ids.have_one_each(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
@@ -309,7 +319,7 @@ function checks.decide(call, batch, values)
   replies[verdicts.HEAD] = room.used(state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
-  replies[2] = describe_limits(state, call, batch.can_wait and has_ticket(batch, replies), lapsed)
+  replies[2] = describe_limits(state, call, asked.can_wait and has_ticket(batch, replies), lapsed)
   return replies
 end
 

@@ -1,6 +1,5 @@
 -- What a call does if Redis's clock has gone back, as in a failover to a host with another time.
 
-local more = require 'lib/more'
 local stored = require 'lib/stored'
 
 local clock_step = {}
@@ -11,7 +10,7 @@ local clock_step = {}
 function clock_step.begin_by_now(state, now_ms)
   local goes_back = state.set_at > now_ms
   if state.paused_until > state.set_at and state.set_at > now_ms then
-    more.set(state, 'paused_until', state.paused_until - state.set_at + now_ms)
+    state.paused_until = state.paused_until - state.set_at + now_ms
   end
   for _, limit in ipairs(state.limits) do
     goes_back = limit:begin_by(now_ms, state.set_at) or goes_back
@@ -19,7 +18,6 @@ function clock_step.begin_by_now(state, now_ms)
   if goes_back then
     state.set_at, state.served = math.min(state.set_at, now_ms), math.min(state.served, now_ms)
     state.expires = math.min(state.expires, stored.idle_time(state))
-    state.changed = true
   end
   return goes_back
 end

@@ -20,7 +20,6 @@ local given_back = require 'lib/given-back'
 local held = require 'limits/held'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
-local more = require 'lib/more'
 local requests = require 'lib/requests'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
@@ -63,7 +62,6 @@ end
 
 local function set_lapses(state, first_lapse, last_lapse)
   state.first_lapse, state.last_lapse = first_lapse, last_lapse
-  more.changed(state)
 end
 
 -- An approval lapses at this time, and others when they did.
@@ -91,7 +89,7 @@ end
 
 local function count_unclaimed(state, request, added)
   local name = request.holdMillis and 'unclaimed_held' or 'unclaimed'
-  more.set(state, name, math.max(0, state[name] + added))
+  state[name] = math.max(0, state[name] + added)
 end
 
 -- How many more approvals may be held.
@@ -124,7 +122,7 @@ function holds.add(keys, state, call, request)
   note_lapse_at(state, lapses)
   state.set_at = call.now_ms
   request.since = request.holder and call.now_ms or nil
-  requests.write(keys, { request })
+  requests.write(keys, state, { request })
   change_held(state, request.hits, 1, lane)
   key_limits.take(keys, state, call, id, request.hits, true, lane)
   if request.state == requests.UNCLAIMED then
@@ -172,7 +170,6 @@ local function stop(keys, state, request)
     keep(state, NOTHING)
   else
     change_held(state, -holds.hits_of(request), -1, lane_of(request))
-    more.changed(state)
   end
   return true
 end
@@ -191,7 +188,7 @@ function holds.claim(keys, state, call, request, owner)
     count_unclaimed(state, request, -1)
     request.state = requests.HELD
     write_lapse(keys, state, call, id, call.now_ms + request.holdMillis)
-    requests.write(keys, { request })
+    requests.write(keys, state, { request })
     return
   end
   -- First, since a limit gives back no more than a vendor's report allows.
@@ -273,7 +270,7 @@ end
 
 -- An unclaimed approval has lapsed, or its caller is known not to claim it.
 function holds.note_unclaimed_end(state)
-  more.set(state, 'lapsed_unclaimed', state.lapsed_unclaimed + 1)
+  state.lapsed_unclaimed = state.lapsed_unclaimed + 1
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered, unless callers have chosen them: whoever asks about one has
@@ -307,7 +304,7 @@ end
 function holds.take_lapsed_unclaimed(state)
   local lapsed = state.lapsed_unclaimed
   if lapsed > 0 then
-    more.set(state, 'lapsed_unclaimed', 0)
+    state.lapsed_unclaimed = 0
   end
   return lapsed
 end
@@ -347,9 +344,8 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
     end)
   end
   if holds.hits_of(request) ~= hits_before or length_of(request) ~= length_before then
-    requests.write(keys, { request })
+    requests.write(keys, state, { request })
   end
-  more.changed(state)
   return lapses - call.now_ms
 end
 

@@ -13,7 +13,6 @@
 local history = require 'lib/history'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
-local more = require 'lib/more'
 local past_requests = require 'lib/past-requests'
 
 local in_force = {}
@@ -100,7 +99,7 @@ end
 function in_force.take_next_window(state)
   if state.next_window > 0 then
     state.window_is_set, state.limits_changed = true, true
-    more.set(state, 'next_window', 0)
+    state.next_window = 0
   end
 end
 

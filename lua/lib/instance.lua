@@ -10,7 +10,6 @@ local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
-local more = require 'lib/more'
 local news = require 'lib/news'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
@@ -34,7 +33,7 @@ local LEASES_UNSETTLED = 15
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except in a
 -- recovery: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
-  if state.has_more and queue.count_waiting(keys, state, call) > 0 then
+  if state.ticket > 0 and queue.count_waiting(keys, state, call) > 0 then
     state.expires = stored.idle_time(state)
   end
 end
@@ -84,7 +83,6 @@ local function remove_idle(keys, state, call)
     limit:clear()
   end
   state.max_holds = 0
-  more.changed(state)
   stored.write(keys, state)
   if state.named > 0 then
     -- Holds that have lapsed since are remembered from this call on.
@@ -119,7 +117,6 @@ local function begin_window(keys, state, call)
   state.denied, state.rolled = 0, true
   if own.algorithm ~= 'fixed_window' then
     -- `approved` is written with the period, so what it is the sum of is as well.
-    more.counted(state)
   end
   in_force.take_next_window(state)
   if rules then
@@ -132,16 +129,17 @@ end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `batch`: of checks, which may bring lists to the
+-- of its waiter's approval yet that Redis has not lost the key. `asked`: by checks, which may bring lists to the
 -- key; nil for other calls.
-function instance.open(keys, call, state, batch)
+function instance.open(keys, call, state, asked)
   calendars.require_current(call)
-  if batch and batch.has_lists or state and state.lists then
+  if asked and asked.has_lists or state and state.lists then
     lists.require_names(keys)
   end
   if not state then
     return nil
   end
+  state.kept_until = keep_until(state, call)
   key_limits.take_calendars(state, call)
   full_memory.write_first(keys.state, call, state)
   -- Replicas with waiters know these times, or earlier ones. Without a ticket nobody has waited.
@@ -169,7 +167,6 @@ function instance.open(keys, call, state, batch)
       key_limits.forget_ids(keys, limit)
       state.made_room = true
     end
-    more.changed(state)
   end
   if not state.own:is_current(call.now_ms) then
     begin_window(keys, state, call)
@@ -187,14 +184,14 @@ function instance.new(keys, call, idle, rules)
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
     if call.now_ms < outage_ends(idle, call) then
-      more.set(state, 'served', idle.served)
+      state.served = idle.served
     end
     if call.now_us <= idle.ticket then
       -- The clock has gone back. A waiter may still be put back with such a ticket.
-      more.set(state, 'ticket', idle.ticket)
+      state.ticket = idle.ticket
     end
     if idle.named > 0 then
-      more.set(state, 'named', idle.named)
+      state.named = idle.named
     end
   end
   for _, limit in ipairs(state.limits) do
@@ -202,23 +199,23 @@ function instance.new(keys, call, idle, rules)
       for _, name in ipairs(limit:built_names(keys)) do
         stored.remove_leftover(name)
       end
-      more.changed(state)
     end
   end
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   past_requests.end_window(keys, state, call, ended_window((idle or state).own), has_requests)
   if queue.read(keys, state, call).places > 0 then
     -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.
-    more.set(state, 'unsorted', 1)
-    more.set(state, 'ticket', queue.last_ticket(keys, state))
+    state.unsorted = 1
+    state.ticket = queue.last_ticket(keys, state)
     requests.find_leftovers(keys, state)
   end
   return state
 end
 
-local function write_expiry(keys, state, call)
-  local until_ms, has_records = keep_until(state, call), stored.has_holds(state)
-  if state.has_more and queue.read(keys, state, call).places > 0 then
+-- `until_ms`: until when the state is needed, if nobody waits.
+local function write_expiry(keys, state, call, until_ms)
+  local has_records = stored.has_holds(state)
+  if state.ticket > 0 and queue.read(keys, state, call).places > 0 then
     local leases = (LEASES_UNSETTLED + LEASES_KEPT) * call.lease
     until_ms = math.max(until_ms, call.now_ms + leases + replicas.longest_keep(state.tally))
     has_records = true
@@ -236,34 +233,27 @@ local function write_expiry(keys, state, call)
   end
 end
 
-local function ends_later(state)
-  local own = state.own
-  return state.rolled or state.changed
-    or (own.has_boundary and own.used ~= state.stored_used and not own_ids.have_one_each(state))
-end
-
--- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
+-- Writes the changes, sets the expiry of every name that is new or may be needed for longer, and wakes the replicas that have to
+-- learn of them.
 function instance.close(keys, state, call)
-  if state.stored_expires ~= stored.expires_to_store(state) then
-    more.changed(state)
-  end
   -- Before the state is written: a queue that is repaired begins a recovery, which may change whether there is news,
   -- and the state has the number of the last wake.
-  if ends_later(state) and state.has_more then
+  if state.ticket > 0 and (state.rolled or state.needs_expiry) then
     queue.read(keys, state, call)
   end
   local is_news = news.are_due(keys, state, call)
   if is_news then
-    more.set(state, 'wake', state.wake + 1)
+    state.wake = state.wake + 1
   end
   if state.tally and state.tally.places > 0 then
     replicas.write(keys, state.tally)
   end
   stored.write(keys, state)
-  if ends_later(state) then
-    write_expiry(keys, state, call)
-  elseif state.remembered or state.own.used > state.stored_used then
-    past_requests.expire_new(keys, state, call, digits(keep_until(state, call)))
+  local until_ms = keep_until(state, call)
+  if state.rolled or state.needs_expiry or until_ms ~= state.kept_until then
+    write_expiry(keys, state, call, until_ms)
+  elseif state.remembered then
+    past_requests.expire_new(keys, state, call, digits(until_ms))
   end
   if is_news then
     news.publish(keys, state, call)

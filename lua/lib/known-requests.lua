@@ -59,7 +59,7 @@ local function tell_again(keys, state, call, check, request)
     request.owner = requests.no_check(call)
   end
   if request.state == requests.HELD then
-    requests.write(keys, { request })
+    requests.write(keys, state, { request })
   else
     requests.remember(keys, state, call, request, requests.APPROVED)
   end

@@ -3,7 +3,6 @@
 
 local instance = require 'lib/instance'
 local limits_text = require 'lib/limits-text'
-local more = require 'lib/more'
 local stored = require 'lib/stored'
 local window = require 'limits/window'
 
@@ -30,7 +29,7 @@ function lost_key.restore_overrides(state, known_limits)
   end
   local known = limits_text.parse(known_limits)
   if known.window_is_set and state.own.algorithm == 'fixed_window' and not state.window_is_set and state.next_window == 0 then
-    more.set(state, 'next_window', known.own.window)
+    state.next_window = known.own.window
   end
   if known.max_is_set and not state.max_is_set then
     state.made_room = state.made_room or known.own.max > state.own.max

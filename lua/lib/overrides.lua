@@ -4,7 +4,6 @@
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local limits_text = require 'lib/limits-text'
-local more = require 'lib/more'
 
 local overrides = {}
 
@@ -23,7 +22,7 @@ end
 -- the rules no longer allow. `length`: nil if the checks set none. `ceiling`: the longest.
 local function configure_window(state, length, begins_key, ceiling)
   if math.max(state.next_window, state.window_is_set and state.own.window or 0) > ceiling then
-    more.set(state, 'next_window', 0)
+    state.next_window = 0
     state.window_is_set = false
   end
   if not length or state.own.algorithm ~= 'fixed_window' then
@@ -31,7 +30,7 @@ local function configure_window(state, length, begins_key, ceiling)
   elseif begins_key then
     state.own.window, state.window_is_set = length, true
   else
-    more.set(state, 'next_window', length ~= state.own.window and length or 0)
+    state.next_window = length ~= state.own.window and length or 0
     state.window_is_set = state.window_is_set or length == state.own.window
   end
 end

@@ -15,7 +15,6 @@
 
 local chunks = require 'lib/chunks'
 local generations = require 'lib/generations'
-local more = require 'lib/more'
 local own_ids = require 'limits/own-ids'
 
 local past_requests = {}
@@ -28,7 +27,7 @@ end
 local function begin_after(state)
   state.generation = generations.after(state.generation)
   if state.goes_on ~= 0 then
-    more.set(state, 'goes_on', 0)
+    state.goes_on = 0
   end
 end
 
@@ -46,7 +45,7 @@ end
 -- Ends a generation whose windows share its set, unless it goes on.
 local function end_shared(keys, state)
   if state.goes_on == generations.GOES_ON then
-    more.set(state, 'goes_on', generations.HAS_GONE_ON)
+    state.goes_on = generations.HAS_GONE_ON
   else
     begin_generation(keys, state)
   end
@@ -69,7 +68,7 @@ function past_requests.end_window(keys, state, call, ended, has_requests)
     end_shared(keys, state)
   end
   if state.goes_on == 0 and was_short ~= generations.windows_share_set(call, state.own.window) then
-    more.set(state, 'goes_on', generations.GOES_ON)
+    state.goes_on = generations.GOES_ON
   end
   if shared_set then
     -- Longer windows from now on do not set its expiry.
@@ -86,7 +85,7 @@ function past_requests.remember(keys, state, call, ids)
   end
   chunks.call('SADD', keys.past_requests[state.generation], ids)
   state.has_past = true
-  state.changed = true
+  state.needs_expiry = true
 end
 
 -- Forgets that an id was released or withdrawn: its caller asks with it again. It may be among the ids of the window.
@@ -122,9 +121,9 @@ function past_requests.expire(keys, state, call, expire_at)
 end
 
 -- The same if nothing but approvals was added. A set that had ids before has its expiry already. `state.remembered`: how
--- many ids were added one by one.
+-- many ids were added.
 function past_requests.expire_new(keys, state, call, expire_at)
-  local added = state.remembered or state.own.used - state.stored_used
+  local added = state.remembered
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end

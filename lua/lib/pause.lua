@@ -3,7 +3,6 @@
 -- of a replica with waiters was renewed by a check or a settle last. If that is in the future, Redis's clock has gone
 -- back since, as in a failover to a host with another time.
 
-local more = require 'lib/more'
 
 local pause = {}
 
@@ -19,7 +18,7 @@ end
 -- Ends a pause whose time is over, so that waiters may be served.
 function pause.end_past(state, now_ms)
   if pause.is_on(state) and now_ms >= state.paused_until then
-    more.set(state, 'paused_until', 0)
+    state.paused_until = 0
     state.made_room = true
   end
 end
@@ -31,7 +30,7 @@ function pause.set(state, call, millis, can_shorten)
     return
   end
   state.made_room = state.made_room or (paused_until == 0 and pause.is_on(state))
-  more.set(state, 'paused_until', paused_until)
+  state.paused_until = paused_until
   state.set_at = call.now_ms
 end
 

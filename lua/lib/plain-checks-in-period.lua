@@ -20,7 +20,7 @@ local function shared_state(declared, start)
   end
   local own = state.own
   own.start, own.id_names, own.id_counts = start, nil, nil
-  state.counted, state.remembered = nil, nil
+  state.remembered = nil
   return state
 end
 
@@ -48,7 +48,7 @@ local function approve(keys, state, call, batch)
     own:take(keys, state, call, batch.arguments[batch.first_id + granted], 1, false)
     granted = granted + 1
   end
-  if state.counted then
+  if granted > 0 then
     redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', json.object(own:format()))
   end
   if state.remembered and not had_requests then

@@ -19,7 +19,6 @@
 -- begun again.
 
 local history = require 'lib/history'
-local more = require 'lib/more'
 local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
 local wake = require 'lib/wake'
@@ -58,7 +57,7 @@ local function begin(state, now_ms, recovery_until)
   if recovery.is_on(state) or now_ms >= recovery_until then
     return false
   end
-  more.set(state, 'recovery_until', recovery_until)
+  state.recovery_until = recovery_until
   state.recovery_seen = now_ms
   return true
 end
@@ -81,7 +80,7 @@ end
 -- Begins the recovery of a queue that was lost without its key. In a recovery it begins again: other replicas may have
 -- put their waiters back before the loss.
 function recovery.begin_after_loss_of_queue(keys, state, call)
-  more.set(state, 'recovery_until', math.max(state.recovery_until, call.now_ms + RECOVERY_MILLIS))
+  state.recovery_until = math.max(state.recovery_until, call.now_ms + RECOVERY_MILLIS)
   state.recovery_seen = call.now_ms
   call_for_waiters(keys, call)
 end
@@ -141,11 +140,11 @@ function recovery.note_call(state, call)
   local is_long = silent > LONGEST_SILENCE
     and not (silent >= call.lease and history.was_up_since(call, state.recovery_seen))
   if is_long and state.recovery_again < MOST_AGAIN then
-    more.set(state, 'recovery_until', call.now_ms + RECOVERY_MILLIS)
+    state.recovery_until = call.now_ms + RECOVERY_MILLIS
     state.recovery_again = state.recovery_again + 1
   end
   if silent >= SOON or silent < 0 then
-    more.set(state, 'recovery_seen', call.now_ms)
+    state.recovery_seen = call.now_ms
   end
 end
 
@@ -167,11 +166,10 @@ end
 -- before the clock went back, and lasts its usual time from now on.
 function recovery.end_past(state, now_ms)
   if recovery.is_on(state) and now_ms < state.recovery_until - RECOVERY_MILLIS then
-    more.set(state, 'recovery_until', now_ms + RECOVERY_MILLIS)
+    state.recovery_until = now_ms + RECOVERY_MILLIS
   elseif recovery.is_on(state) and now_ms >= state.recovery_until then
     state.ended_recovery_began = state.recovery_until - RECOVERY_MILLIS
     state.recovery_until, state.recovery_seen, state.recovery_again = 0, 0, 0
-    state.changed = true
     state.made_room = true
   end
 end

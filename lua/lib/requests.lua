@@ -19,7 +19,6 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
-local more = require 'lib/more'
 local replicas = require 'queue/replicas'
 local weight = require 'lib/weight'
 
@@ -121,15 +120,20 @@ local function copy_of(request)
   return copy
 end
 
--- The requests of checks, by their ids. `said`: a list with what each says, one for all of them, or nil for plain ones.
+-- The requests of checks, by their ids. `said`: a list with what each says, or one for all of them.
 function requests.of_checks(call, ids, said)
   local all = {}
   for i, id in ipairs(ids) do
-    local request = said and (said[i] or copy_of(said)) or {}
+    local request = said[i] or copy_of(said)
     request.requestId = id
     all[i] = requests.complete(call, request)
   end
   return all
+end
+
+-- Whether the key may have any records.
+function requests.has_any(state)
+  return state.ticket > 0 or state.first_lapse > 0 or state.named > 0
 end
 
 -- The requests with these ids, by the ids. Those whose holds Redis has lost with a state before are none: nothing counts them.
@@ -164,12 +168,13 @@ function requests.is_undecided(request)
   return request.state == requests.WAITING or request.state == requests.UNCLAIMED
 end
 
-function requests.write(keys, written)
+function requests.write(keys, state, written)
   local values = {}
   for _, request in ipairs(written) do
     values[#values + 1], values[#values + 2] = request.requestId, format(request)
   end
   chunks.call('HSET', keys.records, values)
+  state.needs_expiry = true
 end
 
 function requests.forget(keys, ids)
@@ -208,7 +213,7 @@ end
 
 local function remember_until(keys, state, id, until_ms)
   redis.call('ZADD', ends_name(keys), digits(until_ms), id)
-  more.set(state, 'named', math.max(state.named, until_ms))
+  state.named = math.max(state.named, until_ms)
 end
 
 local REMEMBERED = { [requests.APPROVED] = true, [requests.RELEASED] = true, [requests.LAPSED] = true }
@@ -236,14 +241,14 @@ end
 -- A request whose caller has chosen its id is not held and waits no more. `as`: its state.
 function requests.remember(keys, state, call, request, as)
   request.state = as
-  requests.write(keys, { request })
+  requests.write(keys, state, { request })
   remember_until(keys, state, request.requestId, remembered_until(state, call))
   bound(keys, call)
 end
 
 local function set_named(keys, state)
   local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
-  more.set(state, 'named', tonumber(last or 0))
+  state.named = tonumber(last or 0)
 end
 
 -- Forgets what has been remembered for long enough. `counts(id)`: whether an approval counts; then it is remembered for longer.

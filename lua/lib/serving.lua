@@ -7,7 +7,6 @@ local approvals = require 'lib/approvals'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
-local more = require 'lib/more'
 local pause = require 'lib/pause'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
@@ -26,7 +25,7 @@ local MOST_SERVED, MOST_TAKEN = serving.MOST_SERVED, serving.MOST_TAKEN
 function serving.note_waiters(state)
   local is_serving = key_limits.fit(state, 1) and 1 or 0
   if is_serving ~= state.serving then
-    more.set(state, 'serving', is_serving)
+    state.serving = is_serving
   end
 end
 
@@ -119,7 +118,6 @@ local function serve_queue(keys, state, call)
     end
   end
   state.serves_more = state.serving == 1 and not state.stopped_heads
-  more.changed(state)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
@@ -131,7 +129,7 @@ end
 -- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
 -- waits, a limit is full, the key is paused or recovers, or `state.serving` is 1.
 function serving.serve(keys, state, call)
-  if not state.has_more then
+  if state.ticket == 0 then
     return
   end
   if state.unsorted == 1 and not recovery.is_on(state) then
@@ -147,7 +145,7 @@ function serving.serve(keys, state, call)
   local tally = queue.read(keys, state, call)
   if tally.places == 0 then
     if state.serving == 1 then
-      more.set(state, 'serving', 0)
+      state.serving = 0
     end
     return
   end

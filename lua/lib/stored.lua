@@ -71,7 +71,6 @@ local function read_optional(state, more, own)
   if further then
     key_limits.read_further(state, further)
   end
-  state.has_more, state.stored_more, state.stored_own = more and true, more, own
   state.stored_expires = fields.expires or 0
 end
 
@@ -97,7 +96,7 @@ local function state_with(rules, start)
     max_is_set = rules.max_is_set,
     queue_max_is_set = rules.queue_max_is_set,
     limits_text = rules.text,
-    stored_used = 0, denied = 0, stored_denied = 0,
+    stored_used = 0, denied = 0,
   }, NO_MORE)
   key_limits.begin(state, rules, start)
   return state
@@ -110,7 +109,7 @@ function stored.of_values(state_key, values)
   end
   local state = state_with(limits_text.parse_stored(values[2]), tonumber(values[1]))
   local used, denied = tonumber(values[3]), tonumber(values[5] or 0)
-  state.own.used, state.stored_used, state.denied, state.stored_denied = used, used, denied, denied
+  state.own.used, state.stored_used, state.denied = used, used, denied
   state.generation = tonumber(values[4])
   local more, own = values[6], nil
   if not state.own.has_boundary then
@@ -119,6 +118,9 @@ function stored.of_values(state_key, values)
       own = redis.call('HMGET', state_key, 'own')[1]
     end
   end
+  state.stored_values = {
+    start = values[1], approved = values[3], turn = values[4], denied = values[5] or nil, more = more or nil, own = own or nil,
+  }
   if more or own then
     read_optional(state, more or nil, own or nil)
   end
@@ -135,8 +137,6 @@ end
 function stored.new(call, start, idle, rules)
   local state = state_with(rules, start)
   state.is_new, state.rolled = true, true
-  state.has_more = state.own.algorithm ~= 'fixed_window' or nil
-  state.changed = state.has_more
   key_limits.take_calendars(state, call)
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
   key_limits.move(state, call.now_us)
@@ -158,10 +158,6 @@ function stored.remove_leftover(name)
   end
 end
 
-local function add(values, name, value)
-  values[#values + 1], values[#values + 2] = name, value
-end
-
 -- The number of the last wake of a key in which somebody waits; nil without such a key.
 function stored.last_wake(state_key)
   local limits, more = unpack(redis.call('HMGET', state_key, 'limits', 'more'))
@@ -171,56 +167,52 @@ function stored.last_wake(state_key)
   end
 end
 
--- Adds the optional fields that differ from what is stored. Returns the names of those that are stored and say nothing.
-local function add_optional(state, values)
-  local gone = {}
-  local own = not state.own.has_boundary and json.object(state.own:format()) or nil
-  if own ~= state.stored_own then
-    add(own and values or gone, 'own', own)
+-- Adds a field to `values` if it differs from what is stored.
+local function add(values, stored_values, name, text)
+  if text ~= stored_values[name] then
+    values[#values + 1], values[#values + 2] = name, text
   end
-  if state.changed or #state.limits > 1 then
-    local more = format_more(state)
-    if more ~= state.stored_more then
-      add(more and values or gone, 'more', more)
-    end
-  end
-  return gone
 end
 
--- `state.changed`: more than the counters, the window and the limits changed.
+-- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
-  local name, own, values = keys.state, state.own, {}
-  local is_new, writes_window = state.is_new, state.is_new or state.rolled or state.changed
-  if writes_window then
-    add(values, 'start', digits(own.start))
+  local own, before, values = state.own, state.stored_values or {}, {}
+  local own_text, more = not own.has_boundary and json.object(own:format()) or nil, format_more(state)
+  add(values, before, 'start', digits(own.start))
+  if state.is_new or state.limits_changed then
+    add(values, before, 'limits', limits_text.to_store(state))
   end
-  if is_new or state.limits_changed then
-    add(values, 'limits', limits_text.to_store(state))
+  -- Without boundaries it changes with time alone: it is written with what it follows from.
+  if own.has_boundary or own_text ~= before.own then
+    add(values, before, 'approved', digits(own.used))
   end
-  if writes_window or state.counted or (own.used ~= state.stored_used and own.has_boundary) then
-    add(values, 'approved', digits(own.used))
+  add(values, before, 'turn', digits(state.generation))
+  if state.is_new then
+    add(values, before, 'born', digits(state.born))
   end
-  if writes_window then
-    add(values, 'turn', digits(state.generation))
-  end
-  if is_new then
-    add(values, 'born', digits(state.born))
-  end
-  if state.denied ~= state.stored_denied then
-    add(values, 'denied', digits(state.denied))
+  if state.denied > 0 or before.denied then
+    add(values, before, 'denied', digits(state.denied))
   end
   if state.released_at then
-    add(values, 'released', digits(state.released_at))
+    add(values, before, 'released', digits(state.released_at))
   end
   if state.limits_changed_at then
-    add(values, 'changed', digits(state.limits_changed_at))
+    add(values, before, 'changed', digits(state.limits_changed_at))
   end
-  local gone = (state.changed or state.counted or state.further_changed) and add_optional(state, values) or {}
+  if own_text then
+    add(values, before, 'own', own_text)
+  end
+  if more then
+    add(values, before, 'more', more)
+  end
   if #values > 0 then
-    redis.call('HSET', name, unpack(values))
+    redis.call('HSET', keys.state, unpack(values))
   end
-  if #gone > 0 then
-    redis.call('HDEL', name, unpack(gone))
+  if before.own and not own_text then
+    redis.call('HDEL', keys.state, 'own')
+  end
+  if before.more and not more then
+    redis.call('HDEL', keys.state, 'more')
   end
 end
 

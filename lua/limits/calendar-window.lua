@@ -10,7 +10,6 @@
 
 local fixed_window = require 'limits/fixed-window'
 local json = require 'lib/json'
-local more = require 'lib/more'
 local window = require 'limits/window'
 
 local calendar_window = {}
@@ -77,9 +76,6 @@ function calendar_window:move(now_us, state)
     local start, ends, next_ends = window_at(self, now_ms)
     if start <= self.start and self.start <= now_ms then
       self.start, self.ends_at, self.next_ends = self.ends_at > 0 and self.start or start, ends, next_ends
-      if state then
-        more.changed(state)
-      end
     end
   elseif windows and windows.ends == self.ends_at then
     self.next_ends = windows.next_ends
@@ -94,7 +90,6 @@ function calendar_window:roll(state, now_ms)
   end
   enter(self, now_ms)
   self:begin_window(state)
-  more.changed(state)
   return true
 end
 

@@ -17,7 +17,6 @@
 
 local held = require 'limits/held'
 local json = require 'lib/json'
-local more = require 'lib/more'
 local window = require 'limits/window'
 
 -- `counts_held`: held approvals count in each window.
@@ -67,7 +66,6 @@ function fixed_window:move(now_us, state)
   local is_over = ends_report_first(self) and now_us >= self.reported_until * 1000
   if is_over then
     forget_report(self)
-    more.changed(state)
   end
   return is_over
 end
@@ -82,7 +80,6 @@ function fixed_window:report(state, call, remaining, millis)
   self.reported_until = millis and call.now_ms + millis or self:ends()
   self.surplus, self.floor, self.used = self.surplus + floor - self.used, floor, floor
   state.set_at = call.now_ms
-  more.changed(state)
 end
 
 -- During a report, what was given back counts for the vendor, so that a later approval counts on top of the floor.
@@ -132,9 +129,6 @@ end
 function fixed_window:roll(state, now_ms, length)
   if self:is_current(now_ms) then
     return false
-  end
-  if self.carried > 0 or self.surplus > 0 then
-    more.changed(state)
   end
   self.start = window.start_of(self:ends(), self.window, now_ms)
   if self.window ~= length then
@@ -235,7 +229,6 @@ function fixed_window:refund(state, hits)
   if refunded > 0 then
     self.used = self.used - refunded
     keep_floor(self)
-    more.changed(state)
   end
   return refunded
 end
@@ -249,7 +242,6 @@ function fixed_window:give_back(keys, state, id, is_held, is_unused)
     self.used = self.used - taken
     keep_at_least_held(self, state)
     keep_floor(self)
-    more.changed(state)
   end
   return taken ~= nil
 end
@@ -274,7 +266,6 @@ function fixed_window:amend(keys, state, id, hits, is_held)
     self.used = self.used + self:taken_of(hits) - before
     keep_at_least_held(self, state)
     keep_floor(self)
-    more.changed(state)
   end
   return before ~= nil
 end
@@ -341,7 +332,6 @@ end
 -- Takes what the approvals of other rules take, without their ids.
 function fixed_window:carry(state, sum)
   self.used, self.carried = self.used + sum, self.carried + sum
-  more.changed(state)
 end
 
 -- Whether the limit of other rules, of the same kind, can go on with what was approved under this one.

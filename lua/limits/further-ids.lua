@@ -31,7 +31,6 @@ end
 -- Lets an id that is there take something else.
 function further_ids.write(keys, state, limit, id, taken)
   redis.call('HSET', further_ids.built_name(keys, limit), id, digits(taken))
-  state.further_changed = true
 end
 
 -- Adds an id. Returns how much more it takes than before: it may be there already.
@@ -58,7 +57,6 @@ function further_ids.remove(keys, state, limit, id)
   local taken = further_ids.find(keys, state, limit, id)
   if taken and not keys.only_looks then
     redis.call('HDEL', further_ids.built_name(keys, limit), id)
-    state.further_changed = true
   end
   return taken
 end

@@ -6,7 +6,6 @@ local digits = require 'lib/digits'
 local held = require 'limits/held'
 local json = require 'lib/json'
 local kinds = require 'limits/kinds'
-local more = require 'lib/more'
 local own_ids = require 'limits/own-ids'
 
 local key_limits = {}
@@ -89,7 +88,7 @@ end
 -- Drops the ids that are needed no longer, inside of periods.
 function key_limits.drop_ended_ids(keys, state)
   for _, limit in ipairs(state.limits) do
-    limit:drop_ended_ids(keys, state)
+    limit:drop_ended_ids(keys)
   end
 end
 
@@ -169,7 +168,7 @@ function key_limits.take_own(keys, state, declared, call)
   state.limits[1], state.own, state.made_room = own, own, true
   keep_while_counted(state, own)
   state.window_is_set = false
-  more.set(state, 'next_window', 0)
+  state.next_window = 0
 end
 
 -- Moves the further limits to the windows that hold `now_ms`. Returns the limits whose windows have ended.
@@ -217,7 +216,6 @@ function key_limits.take_further(keys, state, rules, call)
     begin_without_ids(keys, call, limit, limit)
   end
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
-  more.changed(state)
 end
 
 -- Whether the hits fit into all limits that count a list, or, without one, into those that count all lists.

@@ -6,7 +6,6 @@
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
-local more = require 'lib/more'
 local generations = require 'lib/generations'
 
 local own_ids = {}
@@ -38,7 +37,7 @@ local function have_other_hits(keys, state)
     if redis.call('EXISTS', name) == 1 then
       redis.call('UNLINK', name)
     end
-    more.set(state, 'hits', 1)
+    state.hits = 1
   end
 end
 
@@ -48,6 +47,7 @@ function own_ids.note_refund(keys, state)
 end
 
 local function write_hits(keys, state, id, hits)
+  state.needs_expiry = true
   have_other_hits(keys, state)
   redis.call('HSET', own_ids.built_name(keys), id, digits(hits))
 end
@@ -92,7 +92,9 @@ function own_ids.add_all(keys, state, call, _, ids)
   if generations.current_shares_set(state, call) then
     chunks.call('SADD', keys.past_requests[state.generation], ids)
   end
-  return chunks.call('SADD', keys.requests, ids)
+  local added = chunks.call('SADD', keys.requests, ids)
+  state.remembered = (state.remembered or 0) + added
+  return added
 end
 
 -- The hits of an id; nil if it is not there.
@@ -130,7 +132,7 @@ end
 function own_ids.forget_hits_of_all(keys, state)
   if state.hits == 1 then
     redis.call('UNLINK', own_ids.built_name(keys))
-    more.set(state, 'hits', 0)
+    state.hits = 0
   end
 end
 

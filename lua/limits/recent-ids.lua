@@ -9,7 +9,6 @@
 -- The names are built here: declared names cost Redis time in each call.
 
 local digits = require 'lib/digits'
-local more = require 'lib/more'
 local own_ids = require 'limits/own-ids'
 
 local recent_ids = {}
@@ -37,18 +36,18 @@ local function count_ids(keys, limit)
   return limit.id_counts
 end
 
--- Drops the ids of the generations that are over. `limit.kept_generation` is the last one that has ids.
-function recent_ids.drop_ended(keys, state, limit)
+-- Drops the ids of the generations that are over. `limit.kept_generation` is the last one that has ids. Returns whether any is.
+function recent_ids.drop_ended(keys, limit)
   local passed = limit.generation - limit.kept_generation
   if passed == 0 then
-    return
+    return false
   elseif passed == 1 then
     redis.call('UNLINK', recent_ids.built_names(keys, limit)[position_of(limit.generation)])
   else
     redis.call('UNLINK', unpack(recent_ids.built_names(keys, limit)))
   end
   limit.kept_generation, limit.id_counts = limit.generation, nil
-  more.changed(state)
+  return true
 end
 
 -- How many more ids may be kept. Those of a generation that is over do not count, also if a call that only looks has not

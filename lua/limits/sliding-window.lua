@@ -11,7 +11,6 @@
 
 local digits = require 'lib/digits'
 local held = require 'limits/held'
-local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
 
@@ -29,23 +28,27 @@ end
 
 -- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
 -- any.
+-- A move alone is not written, since the next call moves in the same way: `stored` is what was read, until more has changed.
 function sliding_window:format()
-  local sums = {}
-  for age = 0, self.steps do
+  local step_start, number, sums = self.step_start, self.number, {}
+  if self.stored then
+    step_start, number, sums = self.stored.step_start, self.stored.number, self.stored.sums
+  end
+  for age = 0, self.stored and -1 or self.steps do
     local sum = self.sums[self.number - age]
     if sum then
       for empty = #sums + 1, age do
-        sums[empty] = '0'
+        sums[empty] = 0
       end
-      sums[age + 1] = digits(sum)
+      sums[age + 1] = sum
     end
   end
-  return '"step_start":' .. digits(self.step_start) .. ',"number":' .. digits(self.number)
-    .. ',"sums":[' .. table.concat(sums, ',') .. ']'
+  return '"step_start":' .. digits(step_start) .. ',"number":' .. digits(number) .. ',"sums":[' .. table.concat(sums, ',') .. ']'
 end
 
 function sliding_window:read(state, stored)
   local number, sums, used = stored.number, stored.sums, self:held(state)
+  self.stored = stored
   self.step_start, self.number, self.sums = stored.step_start, number, {}
   for i = 1, #sums do
     local sum = sums[i]
@@ -102,10 +105,11 @@ function sliding_window:move(now_us)
   return self.used < had
 end
 
--- A move alone is not written: the next call moves in the same way. But after ids were dropped, the number of the step
--- has to be known.
-function sliding_window:drop_ended_ids(keys, state)
-  recent_ids.drop_ended(keys, state, self)
+-- After ids were dropped, the number of the step has to be known.
+function sliding_window:drop_ended_ids(keys)
+  if recent_ids.drop_ended(keys, self) then
+    self.stored = nil
+  end
 end
 
 function sliding_window:begin_serving()
@@ -154,12 +158,11 @@ end
 local function add_to_step(self, number, hits)
   local sum = (self.sums[number] or 0) + hits
   self.sums[number] = sum > 0 and sum or nil
-  self.used = self.used + hits
+  self.used, self.stored = self.used + hits, nil
 end
 
 function sliding_window:add(state, number, hits)
   add_to_step(self, number, hits)
-  more.changed(state)
 end
 
 function sliding_window:take(keys, state, call, id, hits, is_held)
@@ -169,7 +172,6 @@ function sliding_window:take(keys, state, call, id, hits, is_held)
   local taken = self:taken_of(hits)
   if recent_ids.add(keys, state, call, self, id, self.number, taken, is_held) then
     add_to_step(self, self.number, taken)
-    more.counted(state)
   end
 end
 
@@ -281,7 +283,7 @@ function sliding_window:begin_by(now_ms)
   for _, of_step in pairs(self.sums) do
     sum = sum + of_step
   end
-  self.sums, self.step_start = {}, now_ms
+  self.sums, self.step_start, self.stored = {}, now_ms, nil
   -- Later than all numbers that ids have.
   self.number = self.number + self.steps + 1
   self.sums[self.number] = sum > 0 and sum or nil
@@ -290,7 +292,7 @@ function sliding_window:begin_by(now_ms)
 end
 
 function sliding_window:clear()
-  self.sums, self.used = {}, 0
+  self.sums, self.used, self.stored = {}, 0, nil
 end
 
 -- What the approvals take that are not held.

@@ -23,7 +23,6 @@
 -- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
 
 local held = require 'limits/held'
-local more = require 'lib/more'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
 
@@ -182,11 +181,10 @@ local function begin_pace(self, state)
     forget_excess(self)
   end
   self.pace_since = self.now_us
-  more.changed(state)
 end
 
-function token_bucket:drop_ended_ids(keys, state)
-  recent_ids.drop_ended(keys, state, self)
+function token_bucket:drop_ended_ids(keys)
+  recent_ids.drop_ended(keys, self)
 end
 
 function token_bucket:roll(_, now_ms)
@@ -240,7 +238,6 @@ function token_bucket:take(keys, state, call, id, hits, is_held)
   if recent_ids.add(keys, state, call, self, id, self.now_us, taken, is_held) then
     -- A waiter with more hits than the maximum has come when the maximum was higher.
     raise(self, taken, taken)
-    more.counted(state)
   end
 end
 
@@ -289,7 +286,6 @@ function token_bucket:give_back(keys, state, id, _, is_unused)
   if not taken then
     return false
   end
-  more.changed(state)
   self:return_hits(taken, time)
   return true
 end
@@ -311,7 +307,6 @@ function token_bucket:amend(keys, state, id, hits)
     self:return_hits(before - taken, time)
   end
   recent_ids.write(keys, self, id, taken)
-  more.changed(state)
   return true
 end
 
@@ -364,7 +359,6 @@ end
 function token_bucket:carry(state, sum)
   if sum > 0 then
     self:set_level(math.min(sum, self:burst()), 0)
-    more.changed(state)
   end
 end
 
@@ -406,7 +400,6 @@ function token_bucket:restore_full(state, now_ms, millis_left)
   self.now_us = now_ms * 1000
   local left = math.max(0, math.min(millis_left, self.window))
   self:set_level(self:burst() - 1 + self:drains_in(left * 1000), 0)
-  more.changed(state)
 end
 
 return token_bucket

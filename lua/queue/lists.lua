@@ -22,7 +22,6 @@
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
-local more = require 'lib/more'
 local weight = require 'lib/weight'
 
 local lists = {
@@ -71,7 +70,6 @@ function lists.drop(keys, state)
   if state.lists then
     redis.call('UNLINK', built_names(keys))
     state.lists, state.virtual_time = nil, 0
-    more.changed(state)
   end
 end
 
@@ -147,7 +145,6 @@ function lists.end_empty_kinds(keys, state)
     end
   end
   state.lists = left
-  more.changed(state)
 end
 
 local function has_kind(state, kind)
@@ -169,7 +166,6 @@ end
 function lists.approve_at_once(state, list, hits)
   if list and list.kind == 'group' and has_kind(state, 'group') then
     state.virtual_time = state.virtual_time + hits / list.parameter
-    more.changed(state)
   end
 end
 
@@ -227,7 +223,6 @@ function lists.begin(keys, state, all)
   if #all > 0 then
     add_to(keys, state, lists.FIFO, all)
   end
-  more.changed(state)
 end
 
 -- How many entries there are.
@@ -304,7 +299,6 @@ local function restore_heads(keys, state)
   redis.call('UNLINK', keys.queue, built_names(keys))
   state.lists = {}
   lists.add(keys, state, left)
-  more.changed(state)
 end
 
 local function has_lost_heads(keys, state)

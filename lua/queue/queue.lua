@@ -13,7 +13,6 @@ local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 local lists = require 'queue/lists'
 local key_limits = require 'limits/key-limits'
-local more = require 'lib/more'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
@@ -38,7 +37,7 @@ end
 -- Renews the lease of the caller.
 function queue.renew_lease(state, tally, call)
   replicas.renew_lease(tally, call)
-  state.set_at = call.now_ms
+  state.set_at, state.needs_expiry = call.now_ms, true
 end
 
 local function all_waiters(keys, state)
@@ -127,7 +126,6 @@ local function forget(keys, state, waiters)
     ids[i] = waiter.requestId
   end
   requests.forget(keys, ids)
-  state.changed = true
 end
 
 -- The waiters of dead replicas among these. They count no longer.
@@ -178,7 +176,7 @@ function queue.compact(keys, state, now_ms)
   end
   fifo_list.keep(keys, waiters)
   -- The list that is written again has no expiry.
-  state.changed = true
+  state.needs_expiry = true
 end
 
 -- How many wait in a list. `most`: if the list has that many, the waiters of dead replicas are removed from it first.
@@ -230,7 +228,7 @@ function queue.join(keys, state, call, waiters)
     waiter.text = state.lists and lists.format_entry(waiter, waiter.replica_id) or entries.format(waiter, waiter.replica_id)
     new[i] = waiter.text
   end
-  requests.write(keys, waiters)
+  requests.write(keys, state, waiters)
   queue.renew_lease(state, tally, call)
   for _, waiter in ipairs(waiters) do
     if not waiter.has_place then
@@ -243,7 +241,6 @@ function queue.join(keys, state, call, waiters)
     fifo_list.append(keys, new)
   end
   queue.compact(keys, state, call.now_ms)
-  more.changed(state)
 end
 
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
@@ -316,7 +313,7 @@ function queue.take_over(keys, state, call, waiter, check)
   replicas.add_places(tally, replicas.id_of(call.replica, check.keepMillis), 1, call.now_ms)
   queue.renew_lease(state, tally, call)
   waiter.owner, waiter.keepMillis, waiter.maxWaitMillis = check.owner, check.keepMillis, check.maxWaitMillis
-  requests.write(keys, { waiter })
+  requests.write(keys, state, { waiter })
 end
 
 -- A request gets an older place, which the caller has known. It still belongs to the check that has brought it back. `waiter`:
@@ -330,7 +327,7 @@ function queue.move(keys, state, call, waiter, older)
   replicas.of(tally, waiter.replica_id).lease_ends = lease_ends
   replicas.add_places(tally, waiter.replica_id, 1, call.now_ms)
   waiter.ticket, waiter.list = older.ticket, older.list
-  requests.write(keys, { waiter })
+  requests.write(keys, state, { waiter })
 end
 
 function queue.sort(keys, state, call)
@@ -338,8 +335,7 @@ function queue.sort(keys, state, call)
   if queue.read(keys, state, call).places > 0 and not state.lists then
     fifo_list.sort(keys)
   end
-  state.unsorted = 0
-  state.changed = true
+  state.unsorted, state.needs_expiry = 0, true
 end
 
 return queue

@@ -125,28 +125,16 @@ export class OutageLimiter implements Limiter {
     );
   }
 
-  async pause(key: string, millis: number, canShorten?: boolean): Promise<number> {
-    try {
-      return await this.primary.pause(key, millis, canShorten);
-    } catch (error) {
-      return this.#inSubstitute(error).pause(key, millis, canShorten);
-    }
+  pause(key: string, millis: number, canShorten?: boolean): Promise<number> {
+    return this.#orSubstitute((limiter) => limiter.pause(key, millis, canShorten));
   }
 
-  async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
-    try {
-      return await this.primary.reportRemaining(key, report);
-    } catch (error) {
-      return this.#inSubstitute(error).reportRemaining(key, report);
-    }
+  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
+    return this.#orSubstitute((limiter) => limiter.reportRemaining(key, report));
   }
 
-  async refund(request: RefundRequest): Promise<number> {
-    try {
-      return await this.primary.refund(request);
-    } catch (error) {
-      return this.#inSubstitute(error).refund(request);
-    }
+  refund(request: RefundRequest): Promise<number> {
+    return this.#orSubstitute((limiter) => limiter.refund(request));
   }
 
   giveBack(key: string, requestId: string): void {
@@ -172,28 +160,16 @@ export class OutageLimiter implements Limiter {
     );
   }
 
-  async inspect(key: string): Promise<InstanceState | undefined> {
-    try {
-      return await this.primary.inspect(key);
-    } catch (error) {
-      return this.#inSubstitute(error).inspect(key);
-    }
+  inspect(key: string): Promise<InstanceState | undefined> {
+    return this.#orSubstitute((limiter) => limiter.inspect(key));
   }
 
-  async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
-    try {
-      return await this.primary.examine(key, mostQueued);
-    } catch (error) {
-      return this.#inSubstitute(error).examine(key, mostQueued);
-    }
+  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    return this.#orSubstitute((limiter) => limiter.examine(key, mostQueued));
   }
 
-  async holdings(key: string): Promise<readonly Holding[]> {
-    try {
-      return await this.primary.holdings(key);
-    } catch (error) {
-      return this.#inSubstitute(error).holdings(key);
-    }
+  holdings(key: string): Promise<readonly Holding[]> {
+    return this.#orSubstitute((limiter) => limiter.holdings(key));
   }
 
   async endHold(key: string, handle: string): Promise<boolean> {
@@ -269,6 +245,15 @@ export class OutageLimiter implements Limiter {
   #failOver(): void {
     for (const { key, place } of [...this.#waiting]) {
       if (!this.primary.isAvailable(key)) place.disconnect();
+    }
+  }
+
+  /** Asks the store, or while it is down the substitute. */
+  async #orSubstitute<Result>(ask: (limiter: Limiter) => Promise<Result>): Promise<Result> {
+    try {
+      return await ask(this.primary);
+    } catch (error) {
+      return ask(this.#inSubstitute(error));
     }
   }
 

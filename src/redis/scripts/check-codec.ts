@@ -147,10 +147,16 @@ export function encodeChecks(
   const [first] = limits;
   const [{ names } = {}] = batches;
   if (!first || !names) throw new Error('a call without a batch');
-  const shared = sharedArguments(settings, names, first, time);
-  const flags = (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0);
-  const ofKeys = hasSeveralSlots ? [keys.length, ...keys.splice(0)] : [];
-  const ofBatches: string[] = [];
+  const args = [
+    ...sharedArguments(settings, names, first, time),
+    (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
+    counts.inWindow,
+    counts.newWindow,
+    // Most calls have one plain check for each key.
+    '',
+  ];
+  const end = args.length;
+  if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
   let shapes = '';
   let areSingle = true;
   for (const [i, batch] of batches.entries()) {
@@ -159,13 +165,10 @@ export function encodeChecks(
     const ownLimits = ofKey === first ? '' : `=${encodeRules(ofKey, time)}`;
     areSingle &&= batch.checks.length === 1 && ownLimits === '' && special === '';
     shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && '/'}`;
-    if (special) ofBatches.push(special);
-    for (const { requestId } of batch.checks) ofBatches.push(requestId);
+    if (special) args.push(special);
+    for (const { requestId } of batch.checks) args.push(requestId);
   }
-  // Most calls have one plain check for each key.
-  const { inWindow, newWindow } = counts;
-  const own = [flags, inWindow, newWindow, areSingle ? '' : shapes];
-  const args = [...shared, ...own, ...ofKeys, ...ofBatches];
+  if (!areSingle) args[end - 1] = shapes;
   return { keys, args };
 }
 
@@ -179,20 +182,26 @@ function encodeSpecial(
   { ceilings }: KeyLimits,
   { maxHoldsPerKey }: CallerSettings,
 ): string {
-  const isPlain = (check: BatchedCheck): boolean =>
-    !check.request.canWait && !hasTerms(check) && !(mayHaveWaiters && check.request.list);
   const { maxRequests, maxRequestsInQueue, windowMillis } = overrides;
   const isOverride = (maxRequests ?? maxRequestsInQueue ?? windowMillis) !== undefined;
-  const arePlain = checks.every(isPlain);
+  let arePlain = true;
+  for (const check of checks) arePlain &&= isPlain(check, mayHaveWaiters);
   if (arePlain && !ceilings && !waiting && !isOverride) return '';
   const maxHolds = checks.some(isHeld) ? maxHoldsPerKey : undefined;
   const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
   if (arePlain) return ofBatch;
   const said = checks.map((check) =>
-    isPlain(check) ? '{}' : JSON.stringify(sayRequest(check.request, { number: check.number })),
+    isPlain(check, mayHaveWaiters)
+      ? '{}'
+      : JSON.stringify(sayRequest(check.request, { number: check.number })),
   );
   const requests = said.every((each) => each === said[0]) ? said[0] : `[${said.join(',')}]`;
   return `${ofBatch.slice(0, -1)}${ofBatch === '{}' ? '' : ','}"requests":${requests}}`;
+}
+
+function isPlain(check: BatchedCheck, mayHaveWaiters: boolean): boolean {
+  const { canWait, list } = check.request;
+  return !canWait && !hasTerms(check) && !(mayHaveWaiters && list);
 }
 
 /** Whether a check has more than a plain one: several hits, a hold, a lane or a group, or a request id of its caller's choice. */

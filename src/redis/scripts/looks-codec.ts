@@ -97,7 +97,7 @@ export function decodeExamined(reply: unknown): ExaminedKey | undefined {
 /** Some of the held approvals of a key. */
 export interface PageOfHolds {
   /** Of the next page; undefined after the last one. */
-  readonly next?: string | undefined;
+  readonly next: string | undefined;
   readonly held: readonly HeldApproval[];
 }
 
@@ -110,7 +110,14 @@ export function keysOfHolders({ state, records, lapses }: KeyNames): string[] {
 }
 
 export function decodeHolders(reply: unknown): PageOfHolds {
-  return { held: [], ...(JSON.parse(reply as string) as Partial<PageOfHolds>) };
+  const { next, held = [] } = JSON.parse(reply as string) as Partial<PageOfHolds>;
+  return {
+    next,
+    // Scripts know no order of fields.
+    held: held.map(({ requestId, holder, heldMillis, lapseMillis, hits }) => {
+      return { requestId, holder, heldMillis, lapseMillis, hits };
+    }),
+  };
 }
 
 /** For each request, in their order; undefined if it is unknown, or over. */

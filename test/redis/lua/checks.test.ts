@@ -627,7 +627,7 @@ describe('plain checks', () => {
       [VERDICT.approved, VERDICT.approved],
       [
         { level: 2, time: at, generation: 1, pace_since: begun, high_max: 10, excess: 4 },
-        { level: expect.any(Number), time: at, generation: 1 },
+        { level: expect.any(Number) as unknown, time: at, generation: 1 },
       ],
     ]);
     expect(stored).toEqual(await storedAfterCut(NOTHING_IS_PLAIN));
