@@ -46,9 +46,9 @@ end
 -- Describes the approval that a check with the id would get, or, without a record, one that counts. `lapses`: when its hold
 -- lapses; nil if it is not held.
 local function describe_approval(keys, state, call, id, request, lapses)
-  if lapses then
-    return lapses > call.now_ms and { status = 'approved', holdMillis = lapses - call.now_ms } or {}
-  elseif request then
+  if lapses and lapses > call.now_ms then
+    return { status = 'approved', holdMillis = lapses - call.now_ms }
+  elseif request and (request.owner or request.state == requests.UNCLAIMED) then
     return request.state == requests.APPROVED and { status = 'approved' } or {}
   end
   return state and key_limits.taken_by(keys, state, id) and { status = 'approved' } or {}
@@ -63,8 +63,8 @@ local function run(KEYS, ARGV)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
+  -- Also those whose holds have lapsed by now, which the state that is looked at leaves out.
   local found = known and requests.find_all(keys, nil, ids) or {}
-  -- Without holds that count, those that are left have lapsed, or are of a state that was lost.
   local lapses = known and stored.has_holds(known) and holds.lapses_of(keys, found, call.now_ms) or {}
   local replies, waiting, places = {}, {}, {}
   for i, id in ipairs(ids) do

@@ -10,7 +10,7 @@ export async function bucketIn(redis, key, waiters) {
   const [[, own], [, waiting]] = await redis.client
     .multi()
     .hget(name, 'own')
-    .hlen(`${name}:waiting`)
+    .hlen(`${name}:records`)
     .exec();
   const { level, time: micros } = JSON.parse(own);
   return { served: waiters - waiting, level, at: micros / 1000 };

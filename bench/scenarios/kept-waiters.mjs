@@ -109,7 +109,11 @@ function approve(url, agent) {
 }
 
 async function untilWaiting(redis, count) {
-  while ((await redis.client.hlen(`sluice:{${KEY}}:waiting`)) < count) {
+  const waiting = async () => {
+    const records = await redis.client.hvals(`sluice:{${KEY}}:records`);
+    return records.filter((text) => JSON.parse(text).state === 'waiting').length;
+  };
+  while ((await waiting()) < count) {
     await new Promise((resolve) => {
       setTimeout(resolve, 5);
     });

@@ -35,7 +35,7 @@ export async function manyWaiters({ redis, rounds }) {
   const held = hold(replica, WAITERS, `/rate/${KEY}?canWait=true`);
   await untilAllHaveCome(redis);
   const bytesWith = await replica.residentBytes();
-  const waiting = await redis.client.hlen(`sluice:{${KEY}}:waiting`);
+  const waiting = await redis.client.hlen(`sluice:{${KEY}}:records`);
   const whileHeld = await rates(replica, other, rounds, 'while they wait');
 
   const queue = await idsInQueue(redis);
@@ -83,7 +83,7 @@ async function untilAllHaveCome(redis) {
   while (waiting < WAITERS - 100 || waiting > before) {
     await delay(500);
     before = waiting;
-    waiting = await redis.client.hlen(`sluice:{${KEY}}:waiting`);
+    waiting = await redis.client.hlen(`sluice:{${KEY}}:records`);
   }
 }
 

@@ -78,7 +78,7 @@ async function serveCrowd(replicas, redis, { waiters, perSecond }) {
   const held = [];
   for (let came = 0; came < waiters; came += AT_ONCE) {
     held.push(holdOnAll(replicas, AT_ONCE, path));
-    while ((await redis.client.hlen(`sluice:{${key}}:waiting`)) < came + AT_ONCE) await delay(20);
+    while ((await redis.client.hlen(`sluice:{${key}}:records`)) < came + AT_ONCE) await delay(20);
   }
   const ahead = await redisClockAhead(redis);
 

@@ -83,7 +83,7 @@ async function windowOfSluice(replicas, redis) {
 /** @returns whether all wait in time */
 async function untilQueued(redis, key, giveUpAt = Infinity) {
   while (now() < giveUpAt) {
-    if ((await redis.client.hlen(`sluice:{${key}}:waiting`)) === WAITERS) return true;
+    if ((await redis.client.hlen(`sluice:{${key}}:records`)) === WAITERS) return true;
     await delay(10);
   }
   return false;

@@ -299,6 +299,7 @@ local function restore_heads(keys, state)
   redis.call('UNLINK', keys.queue, built_names(keys))
   state.lists = {}
   lists.add(keys, state, left)
+  state.needs_expiry = true
 end
 
 local function has_lost_heads(keys, state)

@@ -103,6 +103,7 @@ function queue.read(keys, state, call)
     end
     if is_torn(keys, length, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
+      state.needs_expiry = true
       recovery.begin_after_loss_of_queue(keys, state, call)
     end
   end

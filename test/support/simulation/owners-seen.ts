@@ -64,7 +64,8 @@ export class OwnersSeen {
   #checkPlaces(call: JudgedCall): void {
     const { run, stored, after, isTorn } = call;
     if (isTorn || !stored.isConsistent || !after.isConsistent || !after.state) return;
-    const fault = recordsFault(after) ?? (this.world.hasLostMemory ? undefined : memoryFault(after));
+    const fault =
+      recordsFault(after) ?? (this.world.hasLostMemory ? undefined : memoryFault(after));
     if (fault) throw fault;
     const left = withdrawnBy(call);
     const asked = [...run.waiters.values()];
