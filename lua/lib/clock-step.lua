@@ -18,6 +18,8 @@ function clock_step.begin_by_now(state, now_ms)
   if goes_back then
     state.set_at, state.served = math.min(state.set_at, now_ms), math.min(state.served, now_ms)
     state.expires = math.min(state.expires, stored.idle_time(state))
+    -- The call also looks at the leases.
+    state.needs_expiry = true
   end
   return goes_back
 end

@@ -42,23 +42,36 @@ export function keysToInspect({ state, records, replicas }: KeyNames): string[] 
   return [state, records, replicas];
 }
 
-/** @returns for each key its state, nothing if there is none, or its error */
+/**
+ * @returns for each key its state, nothing if there is none, or its error
+ * @throws Error if the reply is no list
+ */
 export function decodeInstances(reply: unknown): (InspectReply | undefined | Error)[] {
-  return (reply as readonly (string | Error)[]).map((said) => {
-    if (typeof said !== 'string') return said;
-    return said === '' ? undefined : instanceOf(JSON.parse(said) as InspectSaid);
+  if (!Array.isArray(reply)) throw new Error('the reply of inspect is no list');
+  return (reply as readonly unknown[]).map((said) => {
+    if (said instanceof Error) return said;
+    try {
+      return said === '' ? undefined : instanceOf(JSON.parse(said as string) as InspectSaid);
+    } catch (error) {
+      return error as Error;
+    }
   });
 }
 
+/** @throws Error if a number is missing, or the text of the limits is none */
 function instanceOf(said: InspectSaid): InspectReply {
   const { counted, denied, waiting, held, pausedMillis } = said;
+  const numbers = { denied, waiting, held, pausedMillis };
+  if (Object.values(numbers).some((number) => typeof number !== 'number')) {
+    throw new Error('the reply for a key lacks a number');
+  }
   const { limits, maxRequestsInQueue } = limitsIn(said.limits);
   return {
     limits: forEachLimit(limits, (limit, i) => ({
       ...limit,
       ...(counted[i] ?? { used: 0, millisToWindowEnd: 0 }),
     })),
-    ...{ maxRequestsInQueue, denied, waiting, held, pausedMillis },
+    ...{ maxRequestsInQueue, ...numbers },
   };
 }
 

@@ -106,11 +106,13 @@ describe('/debug on a store whose replies are wrong', () => {
   });
 
   /** What `lua/inspect.lua` replies for one key. */
-  const COUNTS = `*1\r\n*12\r\n${[
-    ...[bulk('limits'), bulk('1000:5:6'), bulk('used'), bulk('1:1')],
-    ...[bulk('denied'), ':1\r\n', bulk('waiting'), ':6\r\n'],
-    ...[bulk('held'), ':7\r\n', bulk('pause_left'), ':8\r\n'],
-  ].join('')}`;
+  const COUNTS = `*1\r\n${bulk(
+    JSON.stringify({
+      limits: '1000:5:6',
+      counted: [{ used: 1, millisToWindowEnd: 1 }],
+      ...{ denied: 1, waiting: 6, held: 7, pausedMillis: 8 },
+    }),
+  )}`;
 
   /** A service on a server that gives these replies to `SCAN` and to each script. */
   async function startOn(
@@ -159,8 +161,9 @@ describe('/debug on a store whose replies are wrong', () => {
   test.each([
     ['nothing', '$-1\r\n'],
     ['a text', bulk('garbage')],
-    ['texts', `*1\r\n*10\r\n${bulk('a').repeat(10)}`],
-    ['too few numbers', `*1\r\n*7\r\n${':1\r\n'.repeat(7)}`],
+    ['a text that is no JSON', `*1\r\n${bulk('garbage')}`],
+    ['numbers', `*1\r\n*7\r\n${':1\r\n'.repeat(7)}`],
+    ['too few numbers', `*1\r\n${bulk('{"limits":"1000:5:6","counted":[],"denied":1}')}`],
   ])('a listing gets a 503 if the states are answered with %s', async (_what, script) => {
     await startOn(() => page('0', 'sluice:{a}'), script);
 
