@@ -31,10 +31,12 @@ local weight = require 'lib/weight'
 
 -- Describes the places of waiters, a list.
 local function describe_places(keys, state, call, tally, waiters)
+  -- Before the look is served, which may begin a recovery: then no replica counts as dead.
+  local before_all = position.before_all(keys, state, tally, call.now_ms, waiters)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
   local replies = {}
-  for i, before in ipairs(position.before_all(keys, state, tally, call.now_ms, waiters)) do
+  for i, before in ipairs(before_all) do
     local list = waiters[i].list and waiters[i].list.id
     local unserved = before - (served.by_list[list or lists.FIFO] or 0)
     local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, waiters[i].hits, list)
