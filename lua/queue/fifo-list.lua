@@ -53,7 +53,7 @@ function fifo_list.has_many_withdrawn(keys, places)
   return fifo_list.length(keys) > 2 * places + COMPACTION_SLACK
 end
 
--- Keeps only the entries of those that wait. `waiters`: of all entries, in their order.
+-- Drops the entries of withdrawn waiters. `waiters`: of all entries, in their order.
 function fifo_list.keep(keys, waiters)
   local kept = {}
   for _, waiter in ipairs(waiters) do

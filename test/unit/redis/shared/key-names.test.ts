@@ -133,7 +133,7 @@ test('the names of a key depend on the algorithms of its limits', () => {
   const fixed = namesWith([ownLimit(1000, 1), { name: 'a', algorithm: FIXED_WINDOW }]);
   expect(fixed).toEqual(expect.arrayContaining([':took:0', ':took:0:a']));
   expect(namesWith([bucket, { name: 'a', ...bucket }])).toEqual(
-    fixed.flatMap((name) => (name.startsWith(":took:0") ? [name, name.replace('0', '1')] : [name])),
+    fixed.flatMap((name) => (name.startsWith(':took:0') ? [name, name.replace('0', '1')] : [name])),
   );
 });
 
