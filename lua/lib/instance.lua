@@ -115,9 +115,6 @@ local function begin_window(keys, state, call)
   local rules = in_force.rules_of_next_window(keys, state, call)
   own:roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
   state.denied, state.rolled = 0, true
-  if own.algorithm ~= 'fixed_window' then
-    -- `approved` is written with the period, so what it is the sum of is as well.
-  end
   in_force.take_next_window(state)
   if rules then
     in_force.take_maxima(keys, state, call)

@@ -11,12 +11,6 @@ export const EQUIVALENT = [
     reason: 'the first attempt begins at once, and sets it',
   },
   {
-    file: 'lua/lib/instance.lua',
-    line: 'elseif state.own.used > state.stored_used then',
-    other: 'elseif state.own.used >= state.stored_used then',
-    reason: 'if nothing was added, only a set that does not exist gets an expiry',
-  },
-  {
     file: 'src/limiter/memory/memory-limiter.ts',
     line: 'this.#settleWhenRoom(entry);',
     other: '',
@@ -24,23 +18,10 @@ export const EQUIVALENT = [
     reason: 'whoever serves the queue sets the timer as well, or it is due at that moment',
   },
   {
-    file: 'lua/limits/further-ids.lua',
-    line: 'state.further_changed = true',
-    other: '',
-    before: "redis.call('HDEL', further_ids.built_name(keys, limit), id)",
-    reason: 'a release is remembered, which writes the state of a key with limits in full',
-  },
-  {
     file: 'src/limiter/memory/limits/approved-ids.ts',
     line: 'for (let index = 0; index < before.length; index += wordsBefore) {',
     other: 'for (let index = 0; index <= before.length; index += wordsBefore) {',
     reason: 'behind the table is nothing, which looks like a free slot',
-  },
-  {
-    file: 'lua/lib/stored.lua',
-    line: 'if state.has_more and state.changed then',
-    other: 'if state.has_more or state.changed then',
-    reason: 'a field that did not change is not written, and fields that say nothing are removed',
   },
   {
     file: 'lua/check.lua',
@@ -51,9 +32,39 @@ export const EQUIVALENT = [
   },
   {
     file: 'lua/queue/lists.lua',
-    line: 'return first_of(keys, id, 1)[1]',
-    other: 'return first_of(keys, id, 2)[1]',
+    line: 'return lists.first_of(keys, id, 1)[1]',
+    other: 'return lists.first_of(keys, id, 2)[1]',
     reason: 'the first of two entries is the first one',
+  },
+  {
+    file: 'lua/limits/held.lua',
+    line: 'lanes[lane] = true',
+    other: 'lanes[lane] = false',
+    reason: 'only the names are read',
+  },
+  {
+    file: 'lua/limits/fixed-window.lua',
+    line: 'if self.used < self.floor then',
+    other: 'if self.used <= self.floor then',
+    reason: 'where both are equal, nothing is added',
+  },
+  {
+    file: 'lua/lib/look-serving.lua',
+    line: 'local is_blocked = false',
+    other: 'local is_blocked = true',
+    reason: 'where it stays, the limits have no room, so that no call serves more',
+  },
+  {
+    file: 'lua/lib/room.lua',
+    line: 'if state.served > 0 and key_limits.have_pace(state) then',
+    other: 'if state.served >= 0 and key_limits.have_pace(state) then',
+    reason: 'any time is later than 20 ms after 1970',
+  },
+  {
+    file: 'src/limiter/memory/limits/approved-ids.ts',
+    line: 'return (table[index + 1] ?? 0) === 0 && (table[index] ?? 0) === 0;',
+    other: 'return (table[index + 1] ?? 0) === 0 || (table[index] ?? 0) === 0;',
+    reason: 'ids are scrambled with random numbers: of 2^31 ids one has a zero there',
   },
   {
     file: 'src/limiter/memory/limits/fixed-window.ts',

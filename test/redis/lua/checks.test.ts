@@ -751,6 +751,12 @@ describe('hits', () => {
       expect(await storedHits()).toEqual({ a: '3' });
     });
 
+    test('counts once, also if its id is approved again', async () => {
+      await replica.checkHits('a', 2);
+      await replica.checkHits('a', 2);
+      expect(await key.counted()).toEqual({ approved: 2, held: 0 });
+    });
+
     test('leaves a plain key when its window has ended', async () => {
       await replica.checkHits('a', 3);
       expect(await key.optionalFields()).toEqual({ hits: 1 });

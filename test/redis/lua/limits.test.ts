@@ -94,6 +94,15 @@ describe('algorithms', () => {
       expect(await idsOf()).toEqual([{ d: micros(2000) }, { c: micros(1000) }]);
     });
 
+    test('of a token bucket are remembered after their period, also if they take nothing', async () => {
+      const replica = withOwn(bucket(9), 9, { leaseMillis: 1000 });
+      await replica.check(['a']);
+      await replica.amend('a', 0);
+      await key.setTime(1000);
+      await replica.check(['b']);
+      expect(await key.stored()).toMatchObject({ requests: ['b'], pastRequests: ['a'] });
+    });
+
     test.each<[what: string, algorithm: Algorithm]>([
       ['a sliding window', SLIDING],
       ['a token bucket', bucket(9)],

@@ -101,6 +101,10 @@ describe('settle calls', () => {
       expect(log.lines).toMatchObject([
         { level, state: '{k}', msg: 'settle failed; its waiters keep waiting' },
       ]);
+      await settle();
+      void calls.settle(KNOWN);
+      await store.last.fail(error);
+      expect(log.lines).toHaveLength(2);
     });
   });
 
