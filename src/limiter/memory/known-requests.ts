@@ -61,7 +61,7 @@ export class KnownRequests {
   /**
    * @param approvals those of the key
    * @param queue the queue of the key
-   * @param max the most requests that are remembered
+   * @param max the most requests that are remembered. Those that wait are bounded by the queue
    * @param onUnclaimed called when an approval has lapsed that was kept for its caller
    */
   constructor(
@@ -97,7 +97,7 @@ export class KnownRequests {
   ): InstanceDecision | RecordDecision {
     const record = this.#records.get(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.#records.size >= this.max) return 'key_full';
+    if (this.#records.size - this.queue.size >= this.max) return 'key_full';
     if (!this.add(id, request, number)) return 'store_full';
     const decision = decideNew();
     if (decision === 'approved') this.approve(now, id);
