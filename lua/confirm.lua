@@ -4,9 +4,8 @@
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 with a space between two, what each key has: the number of its approvals, at most 1000, and, if its
---       limits are not those in 3, `=` and its limits
---       then per approval of all keys its request id and, after a `#`, the number of its check
+--       7 a JSON text: for each key, `requests`, its approvals, at most 1000, of each the `requestId` and the `number` of its check;
+--       and, if its limits are not those in 3, `limits`
 -- Reply per key a JSON text:
 --         mayBeTold     for each approval whether its caller may be told; not if it has lapsed or was lost, or the request belongs to
 --                       another check or was withdrawn, as a settle tells
@@ -37,16 +36,12 @@ local function confirm_one(keys, state, call, request, owner)
   return request.state == requests.APPROVED or request.state == requests.HELD
 end
 
-local function confirm(call, keys, claims)
+local function confirm(call, keys, claims, ids)
   requests.require_names(keys)
   local state = instance.open(keys, call, stored.read(keys.state))
-  local ids, owners, may_be_told = {}, {}, {}
+  local found, may_be_told = requests.find_all(keys, state, ids), {}
   for i, claim in ipairs(claims) do
-    ids[i], owners[i] = key_claims.parse(call, claim)
-  end
-  local found = requests.find_all(keys, state, ids)
-  for i, id in ipairs(ids) do
-    may_be_told[i] = confirm_one(keys, state, call, found[id], owners[i])
+    may_be_told[i] = confirm_one(keys, state, call, found[claim.requestId], claim.owner)
   end
   if not state then
     return cjson.encode({ mayBeTold = may_be_told })

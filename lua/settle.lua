@@ -52,8 +52,8 @@ local function takes_from_earlier(call, record, waiter, newest)
   then
     return false
   end
-  local replica, number = string.match(record.owner, '^(.*)#(%d+)$')
-  return replica == call.replica and tonumber(number) < waiter.number
+  local replica, number = requests.split_owner(record.owner)
+  return replica == call.replica and number < waiter.number
 end
 
 -- Whether a waiter has an older place than its request, which another check has brought back after Redis had lost its memory.
@@ -123,13 +123,11 @@ local function run(KEYS, ARGV)
     granted = granted, putBack = put_back, ended = ended, holdsLeft = holds_left,
   }
 
-  local ids, newest = {}, {}
+  local ids, newest = requests.ids_of(waiters), {}
   for i, waiter in ipairs(waiters) do
-    local id = waiter.requestId
     requests.complete(call, waiter)
-    ids[i] = id
     if waiter.owner then
-      newest[id] = math.max(newest[id] or 0, waiter.number)
+      newest[ids[i]] = math.max(newest[ids[i]] or 0, waiter.number)
     end
   end
 

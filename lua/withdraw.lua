@@ -4,9 +4,8 @@
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
---       limits are not those in 3, `=` and its limits
---       then the request ids of all keys; after an id that the caller of a check has chosen, `#<number>` of the check
+--       7 a JSON text: for each key, `requests`, at most 1000, of each the `requestId` and, if the caller of its check has chosen
+--       that, the `number` of the check; and, if its limits are not those in 3, `limits`
 -- Reply per key a JSON text: `gone`, how many were withdrawn or released, and `unclaimed`, how many unclaimed approvals have
 --       lapsed since a reply told it; or the error with which the key failed. The first key has a reply at
 --       least. Keys after those that take long have none, and are left to the next call (lib/weight)
@@ -21,16 +20,7 @@ local requests = require 'lib/requests'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
--- Returns the ids of claims, and the owners in them, by the ids.
-local function parse(call, claims)
-  local ids, owners = {}, {}
-  for i, claim in ipairs(claims) do
-    ids[i], owners[i] = key_claims.parse(call, claim)
-  end
-  return ids, owners
-end
-
--- Whether a check that withdraws a request may. It has an owner if its caller has chosen the id, and then the request must still
+-- Whether a check may withdraw a request. It has an owner if its caller has chosen the id, and then the request must still
 -- belong to it.
 local function may_withdraw(request, owner)
   return owner == nil or (request ~= nil and request.owner == owner and request.state ~= requests.RELEASED)
@@ -38,40 +28,32 @@ end
 
 -- Returns the requests among these that wait, and the ids of the others, which may be approved. `found`: all requests, by the
 -- ids. `named`: gets the ids that callers have chosen.
-local function sort_out(ids, owners, found, named)
+local function sort_out(claims, found, named)
   local waiting, others, seen = {}, {}, {}
-  for i, id in ipairs(ids) do
+  for _, claim in ipairs(claims) do
+    local id = claim.requestId
     local request = found[id]
-    if not seen[id] and may_withdraw(request, owners[i]) then
+    if not seen[id] and may_withdraw(request, claim.owner) then
       seen[id] = true
       if request and request.state == requests.WAITING then
         waiting[#waiting + 1] = request
       else
         others[#others + 1] = id
       end
-      named[#named + 1] = owners[i] and id or nil
+      named[#named + 1] = claim.owner and id or nil
     end
   end
   return waiting, others
 end
 
-local function ids_of(waiters)
-  local ids = {}
-  for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.requestId
-  end
-  return ids
-end
-
-local function withdraw(call, keys, claims)
-  local ids, owners = parse(call, claims)
+local function withdraw(call, keys, claims, ids)
   local state = instance.open(keys, call, stored.read(keys.state))
   local found, named = requests.find_all(keys, state, ids), {}
-  local waiting, others = sort_out(ids, owners, found, named)
+  local waiting, others = sort_out(claims, found, named)
   if not state then
     requests.forget_chosen(keys, named)
     -- If Redis has lost the state alone, the places still exist.
-    requests.forget(keys, ids_of(waiting))
+    requests.forget(keys, requests.ids_of(waiting))
     return cjson.encode({ gone = #waiting, unclaimed = 0 })
   end
   for _, id in ipairs(others) do
@@ -83,7 +65,7 @@ local function withdraw(call, keys, claims)
   queue.withdraw(keys, state, call, waiting)
   local gone = released + #waiting
   if gone > 0 then
-    past_requests.remember(keys, state, call, ids_of(waiting))
+    past_requests.remember(keys, state, call, requests.ids_of(waiting))
     past_requests.remember(keys, state, call, others)
   end
   requests.forget_chosen(keys, named)

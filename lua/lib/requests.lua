@@ -78,9 +78,10 @@ local function complete_list(list)
   list.id, list.parameter, list.most = list.kind .. ':' .. list.name, list.headStartMillis or list.weight, list.maxRequests
 end
 
--- The id under which the place of an owner counts that is kept for `keep` ms: see queue/replicas.
-local function replica_of(owner, keep)
-  return replicas.id_of(string.match(owner, '^(.*)#%d+$'), keep)
+-- The replica of an owner, and the number of the check there.
+function requests.split_owner(owner)
+  local separator = string.find(owner, '#', 1, true)
+  return string.sub(owner, 1, separator - 1), tonumber(string.sub(owner, separator + 1))
 end
 
 local function parse(id, text)
@@ -96,7 +97,8 @@ local function parse(id, text)
     complete_list(request.list)
   end
   if request.owner then
-    request.replica_id = replica_of(request.owner, request.keepMillis)
+    -- Under which its place counts: see queue/replicas.
+    request.replica_id = replicas.id_of(requests.split_owner(request.owner), request.keepMillis)
   end
   return request
 end
@@ -152,6 +154,14 @@ end
 -- The request with an id; nil if there is no record.
 function requests.find(keys, state, id)
   return requests.find_all(keys, state, { id })[id]
+end
+
+function requests.ids_of(all)
+  local ids = {}
+  for i, request in ipairs(all) do
+    ids[i] = request.requestId
+  end
+  return ids
 end
 
 function requests.counts_as_held(request)

@@ -8,24 +8,18 @@
 -- The stored end stands, whatever a later call says: callers may have other versions of the rules of time zones. `window`
 -- is the length of the longest day, week or month, so the idle removal needs no calendar.
 
+local any_limit = require 'limits/any-limit'
 local fixed_window = require 'limits/fixed-window'
 local json = require 'lib/json'
 local window = require 'limits/window'
 
-local calendar_window = {}
+local calendar_window = { like = fixed_window, has_boundary = true, ends_at = 0, next_ends = 0 }
 
 local STORED = { 'ends_at', 'next_ends' }
 
-function calendar_window.__index(_, name)
-  return calendar_window[name] or fixed_window[name]
-end
-
 -- A limit with nothing approved. It has no window before it moves.
 function calendar_window.begin(declared, start, ids)
-  local limit = fixed_window.begin(declared, start, ids)
-  limit.algorithm, limit.parameter, limit.windows = 'calendar', declared.parameter, declared.windows
-  limit.ends_at, limit.next_ends = 0, 0
-  return setmetatable(limit, calendar_window)
+  return any_limit.begin(calendar_window, { windows = declared.windows }, declared, start, ids)
 end
 
 function calendar_window:format()
@@ -33,7 +27,7 @@ function calendar_window:format()
 end
 
 function calendar_window:read(state, stored)
-  self.ends_at, self.next_ends = stored.ends_at or 0, stored.next_ends or 0
+  self.ends_at, self.next_ends = stored.ends_at, stored.next_ends
   fixed_window.read(self, state, stored)
 end
 

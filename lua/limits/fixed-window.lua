@@ -15,23 +15,21 @@
 --   reported_until        when the report ends, in ms since 1970. The window lasts at least as long
 --   ids                   where the ids of its approvals are: limits/own-ids or limits/further-ids
 
+local any_limit = require 'limits/any-limit'
 local held = require 'limits/held'
 local json = require 'lib/json'
 local window = require 'limits/window'
 
--- `counts_held`: held approvals count in each window.
-local fixed_window = { has_boundary = true, counts_held = true }
-fixed_window.__index = fixed_window
+-- `counts_held`: held approvals count in each window. A limit of which nothing is stored has the other values.
+local fixed_window = {
+  like = any_limit, has_boundary = true, counts_held = true, carried = 0, surplus = 0, floor = 0, reported_until = 0,
+}
 
 local STORED = { 'carried', 'surplus', 'floor', 'reported_until' }
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
 function fixed_window.begin(declared, start, ids)
-  return setmetatable({
-    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    algorithm = 'fixed_window', start = start, used = 0, carried = 0, surplus = 0, floor = 0, reported_until = 0,
-    ids = ids,
-  }, fixed_window)
+  return any_limit.begin(fixed_window, {}, declared, start, ids)
 end
 
 -- The fields that a kind has to store besides `start` and `used`, as JSON without the braces; '' if they say nothing.
@@ -42,7 +40,7 @@ end
 -- Reads the same. `stored`: a table of these fields.
 function fixed_window:read(_, stored)
   for _, name in ipairs(STORED) do
-    self[name] = stored[name] or 0
+    self[name] = stored[name]
   end
 end
 
@@ -89,31 +87,6 @@ local function keep_floor(self)
   end
 end
 
--- Drops the ids of approvals that do not count any more, inside of a period.
-function fixed_window:drop_ended_ids()
-end
-
--- The queue is served, perhaps later than there was room.
-function fixed_window:begin_serving()
-end
-
--- Nobody waits any more.
-function fixed_window:end_serving()
-end
-
--- What an approval takes.
-function fixed_window:taken_of(hits)
-  return self.counts == 'hits' and hits or 1
-end
-
--- What the held approvals take.
-function fixed_window:held(state)
-  if self.keeps then
-    return 0
-  end
-  return held.taken_of(self, state)
-end
-
 function fixed_window:is_current(now_ms)
   return now_ms >= self.start and now_ms < self:ends()
 end
@@ -138,31 +111,6 @@ function fixed_window:roll(state, now_ms, length)
   return true
 end
 
--- Another maximum is in force.
-function fixed_window:set_max(_, max)
-  self.max = max
-end
-
--- How much it has left.
-function fixed_window:free()
-  return self.max - self.used
-end
-
-function fixed_window:fits(hits)
-  return self:taken_of(hits) <= self:free()
-end
-
--- Whether a waiter fits into what is left. One that needs more than the maximum, which was lowered since, gets a window
--- for itself.
-function fixed_window:fits_into(free, hits)
-  return self:taken_of(hits) <= free or free == self.max
-end
-
--- Whether a check takes more than the maximum, so that it never fits.
-function fixed_window:is_below(hits)
-  return self:taken_of(hits) > self.max
-end
-
 -- How much a window may have: its maximum, but no more ids than are kept.
 function fixed_window:capacity(state, call)
   return self.surplus == 0 and self.ids.have_one_each(state, self) and math.min(self.max, call.max_ids) or self.max
@@ -172,25 +120,12 @@ function fixed_window:is_full(state, call)
   return self.used >= self:capacity(state, call)
 end
 
--- Whether an id has to be kept of an approval. Ids that are held are kept with their holds.
-function fixed_window:keeps_id_of(is_held)
-  return self.keeps or not is_held
-end
-
--- How many more ids it may keep.
-function fixed_window:free_ids(keys, state, call, is_held)
-  return self:keeps_id_of(is_held) and self.ids.free(keys, state, call, self) or math.huge
-end
-
--- Takes what an approval needs. An id that it has already does not count again: the key may have forgotten the
--- approval.
 function fixed_window:take(keys, state, call, id, hits, is_held)
   if self:keeps_id_of(is_held) then
     self.used = self.used + self.ids.add(keys, state, call, self, id, self:taken_of(hits))
   end
 end
 
--- The same for approvals that have one hit each and are not held.
 function fixed_window:take_all(keys, state, call, ids)
   self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
 end
@@ -201,12 +136,9 @@ function fixed_window:count(taken)
   self.used = self.used + taken
 end
 
--- This number of hits and ids more are held. The caller marks the state as changed.
 function fixed_window:hold(hits, ids)
-  if not self.keeps then
-    self.used = self.used + (self.counts == 'hits' and hits or ids)
-    keep_floor(self)
-  end
+  any_limit.hold(self, hits, ids)
+  keep_floor(self)
 end
 
 -- What the approvals take that are not held, without what a vendor counts besides.
@@ -233,15 +165,24 @@ function fixed_window:refund(state, hits)
   return refunded
 end
 
--- Gives back what an approval takes, unless the limit keeps what is released. `is_unused`: nobody has got the approval,
--- so that every limit gives it back. Returns whether it counted here, other than as a held one.
+-- An approval takes something else than before. Returns what its id takes from now on. `mark`: of the id, where it has one.
+function fixed_window:change(state, before, taken)
+  self.used = self.used + taken - before
+  keep_at_least_held(self, state)
+  keep_floor(self)
+  return taken
+end
+
+function fixed_window:find(keys, state, id)
+  return self.ids.find(keys, state, self, id)
+end
+
+-- The ids say what they took as they are removed.
 function fixed_window:give_back(keys, state, id, is_held, is_unused)
   local may_give_back = self:keeps_id_of(is_held) and (is_unused or not self.keeps)
   local taken = may_give_back and self.ids.remove(keys, state, self, id) or nil
   if taken then
-    self.used = self.used - taken
-    keep_at_least_held(self, state)
-    keep_floor(self)
+    self:change(state, taken, 0)
   end
   return taken ~= nil
 end
@@ -251,23 +192,6 @@ function fixed_window:give_all_back(keys, ids)
   local removed = self.ids.remove_all(keys, ids)
   self.used = self.used - removed
   return removed
-end
-
--- What an approval takes that is not held; nil if it does not count here.
-function fixed_window:taken_by(keys, state, id)
-  return self.ids.find(keys, state, self, id)
-end
-
--- Gives an approval other hits. Returns whether it counts here, other than as a held one.
-function fixed_window:amend(keys, state, id, hits, is_held)
-  local before = self:keeps_id_of(is_held) and self:taken_by(keys, state, id) or nil
-  if before then
-    self.ids.write(keys, state, self, id, self:taken_of(hits), before)
-    self.used = self.used + self:taken_of(hits) - before
-    keep_at_least_held(self, state)
-    keep_floor(self)
-  end
-  return before ~= nil
 end
 
 -- When it has more room, in ms since 1970: when its window or a report ends or a hold lapses. While held approvals take
@@ -324,19 +248,9 @@ function fixed_window:clear()
   self.used, self.carried = 0, 0
 end
 
--- What the approvals take that are not held.
-function fixed_window:sum(state)
-  return self.used - self:held(state)
-end
-
 -- Takes what the approvals of other rules take, without their ids.
 function fixed_window:carry(state, sum)
   self.used, self.carried = self.used + sum, self.carried + sum
-end
-
--- Whether the limit of other rules, of the same kind, can go on with what was approved under this one.
-function fixed_window:can_continue_as()
-  return true
 end
 
 -- The limit of other rules, which counts in the same way, goes on with what was approved under this one. If its window
@@ -353,11 +267,6 @@ end
 -- Until when anything may count that was approved by now, in ms since 1970.
 function fixed_window:counts_until()
   return self:ends()
-end
-
--- The names of its ids that are built, for `unpack`.
-function fixed_window:built_names(keys)
-  return { self.ids.built_name(keys, self) }
 end
 
 -- Until when its ids may be needed, in ms since 1970.

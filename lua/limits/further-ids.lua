@@ -10,6 +10,10 @@ function further_ids.built_name(keys, limit)
   return keys.state .. ':took:0:' .. limit.name
 end
 
+function further_ids.built_names(keys, limit)
+  return { further_ids.built_name(keys, limit) }
+end
+
 -- Whether the hash has as many ids as the limit counts: none is held or was carried over. Of hits it is not known.
 function further_ids.have_one_each(state, limit)
   return limit.counts == 'requests' and state.first_lapse == 0 and limit.carried == 0

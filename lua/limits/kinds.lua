@@ -9,19 +9,13 @@ local token_bucket = require 'limits/token-bucket'
 
 local kinds = {}
 
-local BY_ALGORITHM = { sliding_window = sliding_window, token_bucket = token_bucket }
+local BY_ALGORITHM = {
+  fixed_window = fixed_window, calendar = calendar_window, sliding_window = sliding_window, token_bucket = token_bucket,
+}
 
 -- A limit with nothing approved, whose first window begins at `start`. `declared`: as lib/limits-text parses it.
 function kinds.begin(declared, start)
-  local kind, limit = BY_ALGORITHM[declared.algorithm], nil
-  if kind then
-    limit = kind.begin(declared, start)
-  else
-    local with_boundary = declared.algorithm == 'calendar' and calendar_window or fixed_window
-    limit = with_boundary.begin(declared, start, declared.name and further_ids or own_ids)
-  end
-  limit.lanes, limit.lanes_text = declared.lanes, declared.lanes_text
-  return limit
+  return BY_ALGORITHM[declared.algorithm].begin(declared, start, declared.name and further_ids or own_ids)
 end
 
 -- Whether a limit counts the checks of a list (queue/lists), or, for nil, those that have no lane.
@@ -31,7 +25,7 @@ end
 
 -- Whether a limit, of a state or of rules, counts in windows, at whose ends other rules come into force.
 function kinds.has_boundary(limit)
-  return not BY_ALGORITHM[limit.algorithm]
+  return BY_ALGORITHM[limit.algorithm].has_boundary or false
 end
 
 -- How long the current window or period of a limit of a state is, in ms.

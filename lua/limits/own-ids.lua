@@ -15,6 +15,10 @@ function own_ids.built_name(keys)
   return keys.state .. ':took:0'
 end
 
+function own_ids.built_names(keys)
+  return { own_ids.built_name(keys) }
+end
+
 -- Whether the set has as many ids as the window has hits: no approval has several, is held, was refunded, or was carried over,
 -- and no report is in force.
 function own_ids.have_one_each(state)

@@ -52,7 +52,7 @@ end
 
 -- How many more ids may be kept. Those of a generation that is over do not count, also if a call that only looks has not
 -- dropped them.
-function recent_ids.free(keys, call, limit)
+function recent_ids.free(keys, _, call, limit)
   local counts, free = count_ids(keys, limit), call.max_ids
   for generation = limit.generation - 1, limit.kept_generation do
     free = free - counts[position_of(generation)]
@@ -88,17 +88,17 @@ local function format(mark, hits)
 end
 
 -- Adds an id. Returns false if it counts already.
-function recent_ids.add(keys, state, call, limit, id, mark, hits, is_held)
+function recent_ids.add(keys, state, call, limit, id, hits, is_held)
   local _, _, found_at = find(keys, limit, id)
-  if found_at and limit:find(keys, id) then
+  if found_at and limit:find(keys, state, id) then
     return false
   elseif found_at then
     -- Its approval has ended to count, and its caller has asked with it again.
-    recent_ids.remove(keys, limit, id)
+    recent_ids.remove(keys, state, limit, id)
   end
   local counts, position = count_ids(keys, limit), position_of(limit.generation)
   local name = recent_ids.built_names(keys, limit)[position]
-  redis.call('HSET', name, id, format(mark, hits))
+  redis.call('HSET', name, id, format(limit:mark(), hits))
   counts[position] = counts[position] + 1
   if counts[position] == 1 then
     redis.call('PEXPIREAT', name, digits(limit:kept_until()))
@@ -110,13 +110,13 @@ function recent_ids.add(keys, state, call, limit, id, mark, hits, is_held)
 end
 
 -- Gives an id that is there other hits.
-function recent_ids.write(keys, limit, id, hits)
+function recent_ids.write(keys, _, limit, id, hits)
   local _, mark, position = find(keys, limit, id)
   redis.call('HSET', recent_ids.built_names(keys, limit)[position], id, format(mark, hits))
 end
 
 -- Removes an id if it is there, unless a call only looks.
-function recent_ids.remove(keys, limit, id)
+function recent_ids.remove(keys, _, limit, id)
   if keys.only_looks then
     return
   end

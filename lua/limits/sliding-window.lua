@@ -9,21 +9,17 @@
 --   sums          what the approvals of each step take that counts, by its number; none is 0
 --   used          all of these, and what held approvals take: they count in the current step
 
+local any_limit = require 'limits/any-limit'
 local digits = require 'lib/digits'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
-local window = require 'limits/window'
 
-local sliding_window = { counts_held = true }
-sliding_window.__index = sliding_window
+local sliding_window = { like = any_limit, counts_held = true, number = 0, generation = 0, kept_generation = 0 }
 
 function sliding_window.begin(declared, start)
   local step = math.max(1, math.ceil(declared.window / declared.parameter))
-  return setmetatable({
-    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    algorithm = 'sliding_window', parameter = declared.parameter, start = start, used = 0,
-    step = step, steps = math.ceil(declared.window / step), step_start = start, number = 0, sums = {}, generation = 0, kept_generation = 0,
-  }, sliding_window)
+  local fields = { step = step, steps = math.ceil(declared.window / step), step_start = start, sums = {} }
+  return any_limit.begin(sliding_window, fields, declared, start, recent_ids)
 end
 
 -- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
@@ -67,26 +63,6 @@ function sliding_window:generation_of(number)
   return math.floor(number / (self.steps + 1))
 end
 
--- When its period ends.
-function sliding_window:ends()
-  return self.start + self.window
-end
-
-function sliding_window:is_current(now_ms)
-  return window.is_current(self.start, self.window, now_ms)
-end
-
-function sliding_window:taken_of(hits)
-  return self.counts == 'hits' and hits or 1
-end
-
-function sliding_window:held(state)
-  if self.keeps then
-    return 0
-  end
-  return held.taken_of(self, state)
-end
-
 -- Moves to the step that holds the time. Returns whether that made room.
 function sliding_window:move(now_us)
   local passed = math.floor((math.floor(now_us / 1000) - self.step_start) / self.step)
@@ -112,46 +88,9 @@ function sliding_window:drop_ended_ids(keys)
   end
 end
 
-function sliding_window:begin_serving()
-end
-
-function sliding_window:end_serving()
-end
-
-function sliding_window:roll(_, now_ms)
-  return window.roll(self, now_ms)
-end
-
-function sliding_window:set_max(_, max)
-  self.max = max
-end
-
-function sliding_window:free()
-  return self.max - self.used
-end
-
-function sliding_window:fits(hits)
-  return self:taken_of(hits) <= self:free()
-end
-
-function sliding_window:fits_into(free, hits)
-  return self:taken_of(hits) <= free or free == self.max
-end
-
-function sliding_window:is_below(hits)
-  return self:taken_of(hits) > self.max
-end
-
-function sliding_window:is_full()
-  return self.used >= self.max
-end
-
-function sliding_window:keeps_id_of(is_held)
-  return self.keeps or not is_held
-end
-
-function sliding_window:free_ids(keys, _, call, is_held)
-  return self:keeps_id_of(is_held) and recent_ids.free(keys, call, self) or math.huge
+-- What is kept with an id of now: the number of the step in which it counts.
+function sliding_window:mark()
+  return self.number
 end
 
 -- Adds to what a step takes.
@@ -161,24 +100,9 @@ local function add_to_step(self, number, hits)
   self.used, self.stored = self.used + hits, nil
 end
 
-function sliding_window:add(state, number, hits)
-  add_to_step(self, number, hits)
-end
-
-function sliding_window:take(keys, state, call, id, hits, is_held)
-  if not self:keeps_id_of(is_held) then
-    return
-  end
-  local taken = self:taken_of(hits)
-  if recent_ids.add(keys, state, call, self, id, self.number, taken, is_held) then
-    add_to_step(self, self.number, taken)
-  end
-end
-
-function sliding_window:take_all(keys, state, call, ids)
-  for _, id in ipairs(ids) do
-    self:take(keys, state, call, id, 1, false)
-  end
+function sliding_window:change(_, before, taken, number)
+  add_to_step(self, number, taken - before)
+  return taken
 end
 
 function sliding_window:count(taken, of_held)
@@ -186,48 +110,12 @@ function sliding_window:count(taken, of_held)
   self.used = self.used + of_held
 end
 
-function sliding_window:hold(hits, ids)
-  if not self.keeps then
-    self.used = self.used + (self.counts == 'hits' and hits or ids)
-  end
-end
-
 -- What an approval takes, and the number of its step; nil if it does not count any more.
-function sliding_window:find(keys, id)
+function sliding_window:find(keys, _, id)
   local taken, number = recent_ids.find(keys, self, id)
   if taken and number >= self.number - self.steps then
     return taken, number
   end
-end
-
-function sliding_window:give_back(keys, state, id, is_held, is_unused)
-  if not self:keeps_id_of(is_held) or (self.keeps and not is_unused) then
-    return false
-  end
-  local taken, number = self:find(keys, id)
-  if not taken then
-    return false
-  end
-  recent_ids.remove(keys, self, id)
-  self:add(state, number, -taken)
-  return true
-end
-
-function sliding_window:taken_by(keys, _, id)
-  return (self:find(keys, id))
-end
-
-function sliding_window:amend(keys, state, id, hits, is_held)
-  if not self:keeps_id_of(is_held) then
-    return false
-  end
-  local before, number = self:find(keys, id)
-  if not before then
-    return false
-  end
-  recent_ids.write(keys, self, id, self:taken_of(hits))
-  self:add(state, number, self:taken_of(hits) - before)
-  return true
 end
 
 -- When a step does not count any more, in ms since 1970.
@@ -295,14 +183,9 @@ function sliding_window:clear()
   self.sums, self.used, self.stored = {}, 0, nil
 end
 
--- What the approvals take that are not held.
-function sliding_window:sum(state)
-  return self.used - self:held(state)
-end
-
 -- Takes what the approvals of other rules take, without their ids.
-function sliding_window:carry(state, sum)
-  self:add(state, self.number, sum)
+function sliding_window:carry(_, sum)
+  add_to_step(self, self.number, sum)
 end
 
 -- The limit of other rules that has the same steps goes on with what was approved under this one.
@@ -323,21 +206,17 @@ function sliding_window:counts_until()
   return self.start + self.window + (self.steps + 2) * self.step
 end
 
-function sliding_window:built_names(keys)
-  return recent_ids.built_names(keys, self)
-end
-
 function sliding_window:kept_until()
   return self.step_start + 3 * (self.steps + 1) * self.step
 end
 
 -- It is full until there is room in `millis_left`, as far as a caller knows.
-function sliding_window:restore_full(state, now_ms, millis_left)
+function sliding_window:restore_full(_, now_ms, millis_left)
   local left = math.max(1, math.min(self.steps + 1, math.ceil(millis_left / self.step)))
   local room_at = now_ms + math.max(1, math.min(millis_left, left * self.step))
   self.step_start, self.number = room_at - left * self.step, self.steps + 1
   self.generation, self.kept_generation = 1, 1
-  self:add(state, self.number - (self.steps + 1) + left, self.max)
+  add_to_step(self, self.number - (self.steps + 1) + left, self.max)
 end
 
 return sliding_window

@@ -22,6 +22,7 @@
 --
 -- It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
 
+local any_limit = require 'limits/any-limit'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
 local window = require 'limits/window'
@@ -32,16 +33,12 @@ local EPSILON = 1e-9
 -- late costs delay and no rate.
 local CREDIT_MICROS = 30000
 
-local token_bucket = {}
-token_bucket.__index = token_bucket
+local token_bucket = {
+  like = any_limit, level = 0, time = 0, pace_since = 0, drained = 0, excess = 0, high_max = 0, excess_left = 0, generation = 0, kept_generation = 0,
+}
 
 function token_bucket.begin(declared, start)
-  return setmetatable({
-    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    algorithm = 'token_bucket', parameter = declared.parameter, start = start, used = 0,
-    level = 0, time = 0, pace_since = 0, drained = 0, now_us = start * 1000, generation = 0, kept_generation = 0,
-    excess = 0, high_max = 0, excess_left = 0,
-  }, token_bucket)
+  return any_limit.begin(token_bucket, { now_us = start * 1000 }, declared, start, recent_ids)
 end
 
 -- Each check writes it. `json.fields` would take twice as long.
@@ -57,22 +54,9 @@ end
 
 function token_bucket:read(_, stored)
   self.level, self.time, self.generation = stored.level, stored.time, stored.generation
-  self.pace_since, self.high_max, self.excess = stored.pace_since or 0, stored.high_max or 0, stored.excess or 0
+  self.pace_since, self.high_max, self.excess = stored.pace_since, stored.high_max, stored.excess
   self.kept_generation = self.generation
   self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
-end
-
--- When its period ends.
-function token_bucket:ends()
-  return self.start + self.window
-end
-
-function token_bucket:is_current(now_ms)
-  return window.is_current(self.start, self.window, now_ms)
-end
-
-function token_bucket:taken_of(hits)
-  return self.counts == 'hits' and hits or 1
 end
 
 function token_bucket:held()
@@ -221,32 +205,16 @@ function token_bucket:is_below(hits)
   return self:taken_of(hits) > self:burst()
 end
 
-function token_bucket:is_full()
-  return not self:fits(1)
-end
-
 function token_bucket:keeps_id_of()
   return true
 end
 
-function token_bucket:free_ids(keys, _, call)
-  return recent_ids.free(keys, call, self)
+-- What is kept with an id of now: the time of its approval.
+function token_bucket:mark()
+  return self.now_us
 end
 
-function token_bucket:take(keys, state, call, id, hits, is_held)
-  local taken = self:taken_of(hits)
-  if recent_ids.add(keys, state, call, self, id, self.now_us, taken, is_held) then
-    -- A waiter with more hits than the maximum has come when the maximum was higher.
-    raise(self, taken, taken)
-  end
-end
-
-function token_bucket:take_all(keys, state, call, ids)
-  for _, id in ipairs(ids) do
-    self:take(keys, state, call, id, 1, false)
-  end
-end
-
+-- A waiter with more hits than the maximum has come when the maximum was higher.
 function token_bucket:count(taken)
   raise(self, taken, taken)
 end
@@ -255,7 +223,7 @@ function token_bucket:hold()
 end
 
 -- What an approval took, and when; nil if an empty bucket would have filled since.
-function token_bucket:find(keys, id)
+function token_bucket:find(keys, _, id)
   local taken, time = recent_ids.find(keys, self, id)
   -- An approval from before the clock went back counts from then on.
   time = taken and math.min(time, self.time)
@@ -276,38 +244,13 @@ function token_bucket:return_hits(hits, time)
   end
 end
 
-function token_bucket:give_back(keys, state, id, _, is_unused)
-  if self.keeps and not is_unused then
-    return false
-  end
-  local taken, time = self:find(keys, id)
-  -- Also one that has drained: a slower pace would let it count again, and be released twice.
-  recent_ids.remove(keys, self, id)
-  if not taken then
-    return false
-  end
-  self:return_hits(taken, time)
-  return true
-end
-
-function token_bucket:taken_by(keys, _, id)
-  return (self:find(keys, id))
-end
-
 -- More hits count from now on. The level has a bound: what it does not rise by can't be given back later.
-function token_bucket:amend(keys, state, id, hits)
-  local before, time = self:find(keys, id)
-  if not before then
-    return false
-  end
-  local taken = self:taken_of(hits)
+function token_bucket:change(_, before, taken, time)
   if taken > before then
-    taken = before + math.floor(raise(self, taken - before, 0) + EPSILON)
-  else
-    self:return_hits(before - taken, time)
+    return before + math.floor(raise(self, taken - before, 0) + EPSILON)
   end
-  recent_ids.write(keys, self, id, taken)
-  return true
+  self:return_hits(before - taken, time)
+  return taken
 end
 
 -- When this number of hits has drained, or, if it fits already, one more hit than now; in ms since 1970.
@@ -351,11 +294,6 @@ function token_bucket:clear()
   forget_excess(self)
 end
 
--- What its approvals take, as another kind counts them.
-function token_bucket:sum()
-  return self.used
-end
-
 function token_bucket:carry(state, sum)
   if sum > 0 then
     self:set_level(math.min(sum, self:burst()), 0)
@@ -379,16 +317,8 @@ function token_bucket:continue_as(limit, now_ms, state)
   window.roll(limit, now_ms)
 end
 
-function token_bucket:can_continue_as()
-  return true
-end
-
 function token_bucket:counts_until()
   return self.start + 3 * self.window
-end
-
-function token_bucket:built_names(keys)
-  return recent_ids.built_names(keys, self)
 end
 
 function token_bucket:kept_until()

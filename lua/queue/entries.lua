@@ -13,15 +13,20 @@ function entries.format_ticket(ticket)
   return string.format('%016.0f', ticket)
 end
 
--- The ticket of an entry of the only list, as a text.
-function entries.ticket_of(entry)
-  return string.sub(entry, 1, entries.TICKET)
+-- Where the ticket of an entry begins, after its list and a space if it has one.
+local function start_of_ticket(entry)
+  return (string.find(entry, ' ', 1, true) or 0) + 1
 end
 
--- Splits an entry into its list, or '', and the rest.
-function entries.split_list(entry)
-  local list, rest = string.match(entry, '^(%l+:%S*) (.*)$')
-  return list or '', rest or entry
+-- The list of an entry of several lists.
+function entries.list_of(entry)
+  return string.sub(entry, 1, start_of_ticket(entry) - 2)
+end
+
+-- The ticket of an entry, as a text.
+function entries.ticket_of(entry)
+  local start = start_of_ticket(entry)
+  return string.sub(entry, start, start + entries.TICKET - 1)
 end
 
 -- The entry of a waiter in the only list.
@@ -34,9 +39,12 @@ end
 function entries.read(keys, texts)
   local read, ids = {}, {}
   for i, text in ipairs(texts) do
-    local _, rest = entries.split_list(text)
-    local ticket, id, replica_id = string.match(rest, '^(%d+):([^@]*)@(.*)$')
-    read[i], ids[i] = { text = text, ticket = ticket, requestId = id, replica_id = replica_id, hits = 1 }, id
+    local start_of_id = start_of_ticket(text) + entries.TICKET + 1
+    local separator = string.find(text, '@', start_of_id, true)
+    ids[i] = string.sub(text, start_of_id, separator - 1)
+    read[i] = {
+      text = text, ticket = entries.ticket_of(text), requestId = ids[i], replica_id = string.sub(text, separator + 1), hits = 1,
+    }
   end
   local found, seen = requests.find_all(keys, nil, ids), {}
   for i, entry in ipairs(read) do

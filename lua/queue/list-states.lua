@@ -17,7 +17,8 @@ local function ids_of(keys, kind)
   end
   local ids = redis.call('ZRANGE', lists.heads_name(keys, kind), 0, -1)
   for i, head in ipairs(ids) do
-    ids[i] = string.match(head, '^%d+:(.*)$')
+    local _
+    _, ids[i] = lists.split_head(head)
   end
   return ids
 end
@@ -28,7 +29,7 @@ local function find_large(keys)
   local ids, length = {}, lists.length(keys)
   for i = 0, MOST_LOOKED_AT - 1 do
     local index = math.floor(i * length / MOST_LOOKED_AT)
-    local id = entries.split_list(redis.call('ZRANGE', keys.queue, index, index)[1])
+    local id = entries.list_of(redis.call('ZRANGE', keys.queue, index, index)[1])
     if id ~= ids[#ids] then
       ids[#ids + 1] = id
     end
@@ -68,8 +69,7 @@ function list_states.longest(keys, state, tally, now_ms, most)
   local ids, count = find(keys, state)
   local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, id in ipairs(ids) do
-    local _, rest = entries.split_list(lists.first(keys, id))
-    found[i] = { id = id, waiting = lists.count(keys, id), ticket = entries.ticket_of(rest) }
+    found[i] = { id = id, waiting = lists.count(keys, id), ticket = entries.ticket_of(lists.first(keys, id)) }
   end
   sort(found)
   local longest = {}

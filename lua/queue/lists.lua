@@ -38,12 +38,12 @@ local function built_names(keys)
 end
 
 function lists.kind_of(id)
-  return string.match(id, '^%l+')
+  return string.sub(id, 1, string.find(id, ':', 1, true) - 1)
 end
 
 -- The id of a list if it is a lane, else nil. `list`: nil for none.
 function lists.lane_of(list)
-  return list and lists.kind_of(list.id) == 'lane' and list.id or nil
+  return list and list.kind == 'lane' and list.id or nil
 end
 
 -- Order keys are read back as they were.
@@ -78,13 +78,13 @@ function lists.first_of(keys, id, most)
   return weight.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
 end
 
--- The ticket of an entry in a list, as a text.
-local function ticket_in(entry, id)
-  return string.sub(entry, #id + 2, #id + 1 + entries.TICKET)
+local function head_of(entry, id)
+  return entries.ticket_of(entry) .. ':' .. id
 end
 
-local function head_of(entry, id)
-  return ticket_in(entry, id) .. ':' .. id
+-- The ticket and the list of a head.
+function lists.split_head(head)
+  return string.sub(head, 1, entries.TICKET), string.sub(head, entries.TICKET + 2)
 end
 
 -- The order key of a lane by the ticket of its head, and the head start in ms that this came with.

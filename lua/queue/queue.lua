@@ -122,11 +122,7 @@ local function forget(keys, state, waiters)
   elseif state.lists then
     lists.remove(keys, state, waiters)
   end
-  local ids = {}
-  for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.requestId
-  end
-  requests.forget(keys, ids)
+  requests.forget(keys, requests.ids_of(waiters))
 end
 
 -- The waiters of dead replicas among these. They count no longer.
@@ -247,16 +243,12 @@ end
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
 -- has none: somebody has removed the state, which recorded that the list is out of order.
 function queue.without_place(keys, state, waiters)
-  local ids, missing = {}, {}
-  for i, waiter in ipairs(waiters) do
-    ids[i] = waiter.requestId
-  end
-  local first = ''
+  local missing, first = {}, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = fifo_list.first_ticket(keys) or ''
   end
   -- Without the other names of the queue, a record is no place.
-  local found = state.tally.places > 0 and requests.find_all(keys, state, ids) or {}
+  local found = state.tally.places > 0 and requests.find_all(keys, state, requests.ids_of(waiters)) or {}
   for _, waiter in ipairs(waiters) do
     local place = found[waiter.requestId]
     waiter.has_place = place ~= nil and place.state == requests.WAITING

@@ -32,11 +32,11 @@ end
 
 -- The replica of an id, and by how many ms its places outlive the replica.
 function replicas.split_id(id)
-  if not string.find(id, '+', 1, true) then
+  local separator = string.find(id, '+', 1, true)
+  if not separator then
     return id, 0
   end
-  local replica_id, keep = string.match(id, '^(.*)%+(%d+)$')
-  return replica_id, tonumber(keep)
+  return string.sub(id, 1, separator - 1), tonumber(string.sub(id, separator + 1))
 end
 
 -- Parses the value of an id in the hash; nil if there is none.
@@ -44,9 +44,10 @@ function replicas.parse(id, text)
   if not text then
     return nil
   end
-  local lease_ends, places = string.match(text, '^(%d+):(%d+)$')
-  local _, keep = replicas.split_id(id)
-  return { lease_ends = tonumber(lease_ends), places = tonumber(places), keep = keep }
+  local separator, _, keep = string.find(text, ':', 1, true), replicas.split_id(id)
+  return {
+    lease_ends = tonumber(string.sub(text, 1, separator - 1)), places = tonumber(string.sub(text, separator + 1)), keep = keep,
+  }
 end
 
 function replicas.format(replica)

@@ -86,7 +86,7 @@ local function open_more(self)
     heads = weight.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), from, to, 'WITHSCORES'), 2)
   end
   for i = 1, #heads, 2 do
-    local ticket, id = string.match(heads[i], '^(%d+):(.*)$')
+    local ticket, id = lists.split_head(heads[i])
     local list = new_list(self.rank, kind, id, tonumber(heads[i + 1]), ticket)
     list.head = heads[i]
     self.last = { rank = list.rank, key = list.key, ticket = list.ticket }

@@ -1,4 +1,5 @@
 import type { Quota } from '../../limiter/limiter.js';
+import { parseClaim } from '../../limiter/claims.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
@@ -67,17 +68,16 @@ export function encodeKeyClaims(
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const [{ names: first }] = ofKeys;
   const ofCall = settings.limitsOf(first.key);
-  const shapes = ofKeys.map(({ names, claims }) => {
+  const said = ofKeys.map(({ names, claims }) => {
     const limits = settings.limitsOf(names.key);
-    return limits === ofCall ? `${claims.length}` : `${claims.length}=${encodeRules(limits, time)}`;
+    return {
+      limits: limits === ofCall ? undefined : encodeRules(limits, time),
+      requests: claims.map(parseClaim),
+    };
   });
   return {
     keys: ofKeys.flatMap(({ names }) => keysOf(names)),
-    args: [
-      ...sharedArguments(settings, first, ofCall, time),
-      shapes.join(' '),
-      ...ofKeys.flatMap(({ claims }) => claims),
-    ],
+    args: [...sharedArguments(settings, first, ofCall, time), JSON.stringify(said)],
   };
 }
 

@@ -1,4 +1,4 @@
-import { claimOf, parseClaim } from '../../../src/limiter/claims.js';
+import { claimOf } from '../../../src/limiter/claims.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import type { KnownWaiting, Overrides } from '../../../src/redis/scripts/check-codec.js';
@@ -117,17 +117,16 @@ export function readRun(
   if (script === 'settle') return { ...run, ...readSettle(replica, own) };
   if (script === 'release' || script === 'amend') return { ...run, requestIds: own.slice(0, 1) };
   if (script !== 'withdraw' && script !== 'confirm') return run;
-  // Of the one key of a world, after how many there are.
-  const claims = own.slice(1).map((claim) => readClaim(replica, claim));
+  // Of the one key of a world.
+  const [{ requests }] = JSON.parse(own[0]!) as [{ requests: ClaimSaid[] }];
+  const claims = requests.map(({ requestId, number }) => ({
+    id: requestId,
+    owner: ownerOf(replica, number),
+  }));
   const requestIds = [...new Set(claims.map(({ id }) => id))];
   return script === 'withdraw'
     ? { ...run, withdrawals: claims, requestIds }
     : { ...run, confirmations: claims, requestIds };
-}
-
-function readClaim(replica: string, claim: string): Claimed {
-  const { requestId, number } = parseClaim(claim);
-  return { id: requestId, owner: ownerOf(replica, number) };
 }
 
 function ownerOf(replica: string, number: number | undefined): string | undefined {
