@@ -158,7 +158,7 @@ export class Approvals {
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
   takeRest(now: number, { hits = 1, list }: RequestTerms): void {
-    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
+    for (const limit of this.limitsOf(list)) limit.takeRest(now, hits);
   }
 
   /** Whether one takes more than the maximum of a limit that counts it. */
@@ -205,7 +205,7 @@ export class Approvals {
     return this.#change(now, () => {
       let ofOwn = 0;
       for (const limit of this.limitsOf(list)) {
-        const refunded = limit.refund?.(hits) ?? 0;
+        const refunded = limit.refund(hits);
         if (limit === this.own) ofOwn = refunded;
       }
       return ofOwn;

@@ -57,7 +57,7 @@ export class Instance {
     bounds: InstanceBounds,
     budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
-    private readonly onGrant: (requestIds: readonly string[]) => void,
+    private readonly onGrant: (requestIds: readonly string[], key: string) => void,
     known?: KnownRequests,
     /** Called when an approval has lapsed that was kept for its caller. */
     private readonly onUnclaimed: () => void = () => undefined,
@@ -98,7 +98,7 @@ export class Instance {
     const granted = this.#beginCheck(now, request);
     const decision = this.#decide(now, requestId, request);
     // After the check is decided, since they are told what is left then.
-    if (granted.length > 0) this.onGrant(granted);
+    if (granted.length > 0) this.onGrant(granted, this.key);
     return decision;
   }
 
@@ -116,7 +116,7 @@ export class Instance {
     const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
     this.#known ??= new KnownRequests(this.approvals, this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
-    if (granted.length > 0) this.onGrant(granted);
+    if (granted.length > 0) this.onGrant(granted, this.key);
     // It may have left the place of the head.
     if (decision === 'wait_expired') this.#serveQueue(now);
     return decision;
@@ -382,7 +382,7 @@ export class Instance {
    */
   #serveQueue(now: number): void {
     const granted = this.#grant(now);
-    if (granted.length > 0) this.onGrant(granted);
+    if (granted.length > 0) this.onGrant(granted, this.key);
   }
 
   /** Approves the waiters that have room. Returns their ids, in order. */

@@ -20,7 +20,7 @@ export function memoryIn(heapLimit: number, options = ''): number {
 }
 
 /** What a key takes without its ids, measured, and what each of its characters takes. */
-const BYTES_PER_KEY = 1360;
+const BYTES_PER_KEY = 1320;
 const BYTES_PER_CHARACTER = 2;
 
 /** What a key takes of the budget, without its ids. */

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/require-await -- as the interface has it */
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../common/clock.js';
@@ -130,12 +131,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
     return this.#release(key, requestId, options?.isUnused);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async amend(
     key: string,
     requestId: string,
@@ -150,7 +149,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return amended === 'unknown' ? undefined : amended;
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async pause(key: string, millis: number, canShorten = true): Promise<number> {
     const now = this.#now();
     const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
@@ -160,7 +158,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return pausedMillis;
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
     const now = this.#now();
     const found = this.#find(key, now);
@@ -172,7 +169,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return reported;
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async refund({ key, hits, list }: RefundRequest): Promise<number> {
     const now = this.#now();
     const entry = this.#find(key, now);
@@ -185,7 +181,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#release(key, claim, true);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async peek(request: PeekRequest): Promise<Peek> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
@@ -195,7 +190,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return peekOf(instance.peek(now, request));
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
@@ -215,7 +209,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return Promise.resolve(toHoldings(key, this.#held(key)));
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async endHold(key: string, handle: string): Promise<boolean> {
     const found = findHeld(key, this.#held(key), handle);
     return found !== undefined && this.#release(key, found.requestId);
@@ -283,6 +276,16 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   /** One for all keys: a function takes memory. */
+  readonly #onGrant = (requestIds: readonly string[], key: string): void => {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    const quota = entry.instance.quota(this.#now());
+    for (const requestId of requestIds) this.#waits.granted(entry, requestId, quota);
+    // A hold that begins now may be the first to lapse.
+    this.#settleWhenRoom(entry);
+  };
+
+  /** As above. */
   readonly #onUnclaimed = (): void => {
     this.observer.unclaimed(1);
   };
@@ -292,16 +295,16 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
-    const onGrant = (requestIds: readonly string[]): void => {
-      const quota = entry.instance.quota(this.#now());
-      for (const requestId of requestIds) this.#waits.granted(entry, requestId, quota);
-      // A hold that begins now may be the first to lapse.
-      this.#settleWhenRoom(entry);
-    };
-    const bounds = this.#bounds;
-    const onUnclaimed = this.#onUnclaimed;
-    const budget = this.#budget;
-    const instance = new Instance(key, now, policy, bounds, budget, onGrant, known, onUnclaimed);
+    const instance = new Instance(
+      key,
+      now,
+      policy,
+      this.#bounds,
+      this.#budget,
+      this.#onGrant,
+      known,
+      this.#onUnclaimed,
+    );
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#sweep.start();

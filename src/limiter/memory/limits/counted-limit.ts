@@ -1,6 +1,13 @@
 import type { RemainingReport } from '../../limiter.js';
-import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
-import type { Holds } from '../holds.js';
+import {
+  type Algorithm,
+  type Limit,
+  type LimitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
+import type { Held, Holds } from '../holds.js';
+import { millisUntil, nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /**
@@ -13,95 +20,164 @@ export interface WithHolds {
 }
 
 /**
- * A limit of a key, and what counts of it. Each kind of limit is a class behind this interface. The kinds in
- * `lua/limits/` answer the same questions. Times are milliseconds of a clock. A limit of some lanes is asked only about their
- * checks and approvals.
+ * A limit of a key, and what counts of it. Each kind of limit is a class of its own. Where the kinds are alike, this is what
+ * they do. The kinds in `lua/limits/` answer the same questions. Times are milliseconds of a clock. A limit of some lanes is
+ * asked only about their checks and approvals.
  */
-export interface CountedLimit {
+export abstract class CountedLimit<Rules extends Limit = Limit> {
   /** The maximum in force. */
-  maximum: number;
-  /** When the current window, or period of that length, began, and how long it lasts. */
-  readonly start: number;
-  readonly millis: number;
+  abstract maximum: number;
+  /** Those of its approvals that are not held; those of held ones only if the limit keeps what is released. */
+  protected abstract readonly ids: { readonly size: number };
+
+  /**
+   * @param window its windows, or periods of that length. Those of the own limit are the key's.
+   * @param maxIds the most ids of approvals that are kept for a window
+   */
+  constructor(
+    protected limit: Rules,
+    protected readonly window: Window,
+    protected readonly key: WithHolds,
+    protected readonly maxIds: number,
+  ) {}
+
+  /** When the current window, or period of that length, began. */
+  get start(): number {
+    return this.window.start;
+  }
+
+  /** How long it lasts. */
+  get millis(): number {
+    return this.window.millis;
+  }
+
   /** Until when anything may count that was approved by now. */
-  readonly countsUntil: number;
+  abstract get countsUntil(): number;
+
   /** What the approvals take, held ones included if they count here; a whole number. */
-  readonly used: number;
+  get used(): number {
+    return this.sum + this.takenByHeld(this.key.holds?.countedIn(this.lanes));
+  }
+
   /** The same, not rounded up. */
-  readonly exactUsed: number;
+  get exactUsed(): number {
+    return this.used;
+  }
+
   /** What the approvals take that are not held. */
-  readonly sum: number;
+  abstract get sum(): number;
+
   /** The lanes whose checks it counts. Undefined: it counts all checks. */
-  readonly lanes: Limit['lanes'];
+  get lanes(): Limit['lanes'] {
+    return this.limit.lanes;
+  }
+
   /** Its kind. */
-  readonly algorithm: Algorithm['name'];
+  get algorithm(): Algorithm['name'] {
+    return this.limit.algorithm.name;
+  }
+
   /** Whether it has no room for one hit. */
-  readonly isFull: boolean;
+  get isFull(): boolean {
+    return !this.fits(1);
+  }
 
   /**
    * When it has more room. Where a kind can say it: when there is room for a number of hits, which the head of the queue
    * needs; without one, when one more hit fits.
    */
-  roomAt(hits?: number): number;
+  abstract roomAt(hits?: number): number;
 
   /**
    * Moves on to `now`.
    * @param ofRules the length of the windows by the rules, if requests may set another
    * @returns whether another window, or period, has begun
    */
-  roll(now: number, ofRules: number): boolean;
+  abstract roll(now: number, ofRules: number): boolean;
 
   /**
    * Takes what a vendor says remains, if the limit has fixed windows.
    * @returns whether it has
    */
-  report(now: number, report: RemainingReport): boolean;
+  report(_now: number, _report: RemainingReport): boolean {
+    return false;
+  }
+
   /** Something that counted may have been given back. */
-  noteGivenBack(): void;
+  noteGivenBack(): void {
+    // Only a report holds it back.
+  }
 
   /** Whether an approval with this number of hits fits. */
-  fits(hits: number): boolean;
+  fits(hits: number): boolean {
+    return this.used + this.takenOf(hits) <= this.maximum;
+  }
+
   /** Whether a waiter fits. One that needs more than the maximum, which was lowered since, gets a window for itself. */
-  fitsAlone(hits: number): boolean;
+  fitsAlone(hits: number): boolean {
+    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
+  }
+
   /** Whether it takes more than the maximum, so that it never fits. */
-  isBelow(hits: number): boolean;
+  isBelow(hits: number): boolean {
+    return this.takenOf(hits) > this.capacity;
+  }
+
   /**
    * Whether no more ids are kept.
    * @param unclaimed how many held approvals will be held no more once they are claimed, so that their ids are kept here
    */
-  hasAllIds(isHeld: boolean, unclaimed: number): boolean;
+  hasAllIds(isHeld: boolean, unclaimed: number): boolean {
+    if (!this.keepsIdOf(isHeld)) return false;
+    // Ids that are kept with their holds come later.
+    return this.ids.size + (this.keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
+  }
 
   /**
    * Takes an approval, unless it counts here already.
    * @returns false if there is no memory for its id, so that nothing has changed
    */
-  take(id: string, hits: number, isHeld: boolean): boolean;
+  abstract take(id: string, hits: number, isHeld: boolean): boolean;
+
   /**
    * An approval that was taken as a held one counts from now on as one that is not held, in the window of now. A limit that
    * counts it since it was taken goes on as before.
    * @returns false if there is no memory for its id, so that nothing has changed
    */
-  takeHeld(id: string, hits: number): boolean;
+  takeHeld(id: string, hits: number): boolean {
+    return this.keepsIdOf(true) || this.take(id, hits, false);
+  }
+
   /**
    * Gives back what an approval takes, unless the limit keeps what is released.
    * @param isUnused nobody has got the approval, so that every limit gives it back
    * @returns whether it counted here, other than as a held one
    */
-  giveBack(id: string, isUnused: boolean): boolean;
+  abstract giveBack(id: string, isUnused: boolean): boolean;
+
   /**
    * Gives hits back without the approvals that took them. Held approvals count on.
-   * @returns how many it has given back; 0 for a limit that counts requests, or keeps what is released. Undefined for one that is no
-   *   fixed window
+   * @returns how many it has given back; 0 for a limit that counts requests, or keeps what is released, or is no fixed window
    */
-  refund?(hits: number): number;
-  /** A denied check takes what is left, if it lacks room. Undefined for a limit that is no fixed window. */
-  takeRest?(now: number, hits: number): void;
+  refund(_hits: number): number {
+    return 0;
+  }
+
+  /** A denied check takes what is left of a fixed window, if it lacks room. */
+  takeRest(_now: number, _hits: number): void {
+    // Other kinds have no windows by whose end they have room again.
+  }
+
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
-  takenBy(id: string): number | undefined;
+  abstract takenBy(id: string): number | undefined;
+
   /** @returns false if there is no memory for other hits of an approval, so that nothing has changed */
-  reserve(id: string, hits: number): boolean;
+  reserve(_id: string, _hits: number): boolean {
+    return true;
+  }
+
   /** @returns whether the approval counts here, other than as a held one */
-  amend(id: string, hits: number): boolean;
+  abstract amend(id: string, hits: number): boolean;
 
   /**
    * The least time until a check would have its turn, if nothing was given back before; 0 if there is room.
@@ -109,7 +185,7 @@ export interface CountedLimit {
    * @param laterMillis the length of the windows after the current one
    * @param laterMaximum their maximum. Undefined: it stays.
    */
-  millisToTurn(
+  abstract millisToTurn(
     now: number,
     before: number,
     hits: number,
@@ -118,34 +194,105 @@ export interface CountedLimit {
   ): number;
 
   /** Whether what counts here can be carried over to the limit of other rules. */
-  countsAs(limit: Limit): boolean;
+  countsAs(limit: Limit): boolean {
+    return countsAlike(this.limit, limit);
+  }
+
   /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
-  continuesAs(limit: Limit): boolean;
+  abstract continuesAs(limit: Limit): boolean;
+
   /** Takes other rules, under which it continues. All that was approved goes on to count. */
-  change(now: number, limit: Limit): void;
+  abstract change(now: number, limit: Limit): void;
+
   /** Takes a sum that counts in a limit of another kind, without ids. */
-  carry(sum: number): void;
+  abstract carry(sum: number): void;
 
   /** The queue is served, perhaps later than there was room. */
-  beginServing(): void;
+  beginServing(): void {
+    // Only the room of a bucket depends on when it is taken.
+  }
+
   /** Nobody waits any more. */
-  endServing(): void;
+  endServing(): void {
+    // As it began.
+  }
 
   /**
    * Returns a copy that may roll, and take what waiters need. It finds ids in the original, so that it costs little.
    * @param key of the copy
    * @param window of the copy, if it is the key's; otherwise the copy has one of its own
    */
-  copy(key: WithHolds, window?: Window): CountedLimit;
+  abstract copy(key: WithHolds, window?: Window): CountedLimit;
 
-  state(now: number): LimitState;
+  state(now: number): LimitState {
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
+    return {
+      name,
+      windowMillis: this.window.millisAt(now),
+      maximum: this.maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      lanes,
+      used: this.usedAt(now),
+      millisToWindowEnd: this.window.millisLeft(now),
+    };
+  }
+
   /** @param pausedUntil -Infinity if the key is not paused */
-  quota(now: number, pausedUntil: number): LimitQuota;
+  quota(now: number, pausedUntil: number): LimitQuota {
+    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
+    const isPaused = pausedUntil > -Infinity;
+    return {
+      name,
+      windowMillis: this.millis,
+      maximum: this.maximum,
+      algorithm,
+      counts,
+      keepsReleased,
+      lanes,
+      remaining: isPaused ? 0 : Math.max(0, this.capacity - this.used),
+      resetMillis: millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now),
+    };
+  }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
-  forgetEnded(now: number): void;
+  abstract forgetEnded(now: number): void;
+
   /** Gives back all memory. */
-  clear(): void;
+  abstract clear(): void;
+
+  /** What is used at a time, also if `roll` was not called for it. */
+  protected abstract usedAt(now: number): number;
+
+  /** What may count at once. */
+  protected get capacity(): number {
+    return this.maximum;
+  }
+
+  /** When the next lapse may make room. */
+  protected get nextLapse(): number {
+    return nextLapse(this.key.holds, !this.keepsIdOf(true));
+  }
+
+  /** What the held approvals will take that have not lapsed at a time. */
+  protected heldAt(now: number): number {
+    return this.takenByHeld(this.key.holds?.heldAt(now, this.lanes));
+  }
+
+  /** Whether it has the id of an approval itself. Other ids that are held are kept with their holds, and count with them. */
+  protected keepsIdOf(isHeld: boolean): boolean {
+    return !isHeld || this.limit.keepsReleased;
+  }
+
+  protected takenOf(hits: number): number {
+    return takenOf(this.limit, hits);
+  }
+
+  protected takenByHeld(held: Held | undefined): number {
+    if (!held || this.limit.keepsReleased) return 0;
+    return this.limit.counts === 'hits' ? held.hits : held.size;
+  }
 }
 
 /** Whether two limits of one name count the same. */

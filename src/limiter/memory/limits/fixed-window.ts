@@ -1,25 +1,14 @@
 import type { RemainingReport } from '../../limiter.js';
-import {
-  type Algorithm,
-  calendarOf,
-  isSameCalendar,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
-import type { Held } from '../holds.js';
+import { calendarOf, isSameCalendar, type Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { ApprovedIds } from './approved-ids.js';
-import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
-import { nextLapse, unlessPaused } from './room-at.js';
+import { CountedLimit, type WithHolds } from './counted-limit.js';
 import type { Window } from './window.js';
 
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
-export class FixedWindow implements CountedLimit {
-  maximum: number;
-  /** Held ids are among them only if the limit keeps what is released. */
-  #ids: ApprovedIds;
+export class FixedWindow extends CountedLimit {
+  override maximum: number;
+  protected override ids: ApprovedIds;
   /** What is carried over from a limit of another kind. */
   #carried = 0;
   /** What was given back of the hits of ids that are still there. */
@@ -31,55 +20,22 @@ export class FixedWindow implements CountedLimit {
   /** What counts at least during the report. */
   #floor = 0;
 
-  /**
-   * @param window of the own limit: the key's, whose length requests may set
-   * @param maxIds the most ids of approvals that are kept for a window
-   */
-  constructor(
-    private limit: Limit,
-    private readonly window: Window,
-    private readonly key: WithHolds,
-    private readonly maxIds: number,
-    budget: MemoryBudget,
-  ) {
+  constructor(limit: Limit, window: Window, key: WithHolds, maxIds: number, budget: MemoryBudget) {
+    super(limit, window, key, maxIds);
     this.maximum = limit.maximum;
-    this.#ids = new ApprovedIds(budget);
-  }
-
-  get start(): number {
-    return this.window.start;
-  }
-
-  get millis(): number {
-    return this.window.millis;
+    this.ids = new ApprovedIds(budget);
   }
 
   get countsUntil(): number {
     return this.window.end;
   }
 
-  get used(): number {
-    return this.sum + this.#held;
-  }
-
-  get exactUsed(): number {
-    return this.used;
-  }
-
   get sum(): number {
     return this.#counted + this.#surplus;
   }
 
-  get lanes(): Limit['lanes'] {
-    return this.limit.lanes;
-  }
-
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
-  }
-
-  get isFull(): boolean {
-    return this.used >= this.#capacity;
+  override get isFull(): boolean {
+    return this.used >= this.#mostHits;
   }
 
   /**
@@ -88,8 +44,9 @@ export class FixedWindow implements CountedLimit {
    */
   roomAt(): number {
     const windowEnd = this.#surplus > 0 ? this.window.reportedUntil : this.window.end;
-    const lapse = nextLapse(this.key.holds, !this.limit.keepsReleased);
-    return lapse < Infinity && this.#held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
+    const { nextLapse: lapse } = this;
+    const held = this.used - this.sum;
+    return lapse < Infinity && held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
   }
 
   roll(now: number, ofRules: number): boolean {
@@ -104,7 +61,7 @@ export class FixedWindow implements CountedLimit {
    * Takes what a vendor says remains of the limit, if that is less than what is left here. The window lasts at least until
    * the vendor's limit resets.
    */
-  report(now: number, { remaining, resetMillis }: RemainingReport): boolean {
+  override report(now: number, { remaining, resetMillis }: RemainingReport): boolean {
     const floor = Math.max(0, this.maximum - remaining);
     const { used } = this;
     if (floor < used || (floor === used && this.#surplus === 0)) return true;
@@ -115,43 +72,21 @@ export class FixedWindow implements CountedLimit {
   }
 
   /** During a report it counts for the vendor, so that a later approval counts on top of the floor. */
-  noteGivenBack(): void {
+  override noteGivenBack(): void {
     if (this.#floor > 0) this.#surplus += Math.max(0, this.#floor - this.used);
   }
 
-  fits(hits: number): boolean {
-    return this.used + this.#takenOf(hits) <= this.maximum;
-  }
-
-  fitsAlone(hits: number): boolean {
-    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
-  }
-
-  isBelow(hits: number): boolean {
-    return this.#takenOf(hits) > this.maximum;
-  }
-
-  hasAllIds(isHeld: boolean, unclaimed: number): boolean {
-    if (!this.#keepsIdOf(isHeld)) return false;
-    // Ids that are kept with their holds come later.
-    return this.#ids.size + (this.#keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
-  }
-
   take(id: string, hits: number, isHeld: boolean): boolean {
-    return !this.#keepsIdOf(isHeld) || this.#ids.add(id, this.#takenOf(hits));
-  }
-
-  takeHeld(id: string, hits: number): boolean {
-    return this.limit.keepsReleased || this.take(id, hits, false);
+    return !this.keepsIdOf(isHeld) || this.ids.add(id, this.takenOf(hits));
   }
 
   giveBack(id: string, isUnused: boolean): boolean {
-    const isReleased = (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
+    const isReleased = (isUnused || !this.limit.keepsReleased) && this.ids.release(id);
     this.#refundNoMoreThanCounts();
     return isReleased;
   }
 
-  refund(hits: number): number {
+  override refund(hits: number): number {
     if (this.limit.keepsReleased || this.limit.counts !== 'hits') return 0;
     const refunded = Math.min(hits, this.#counted);
     this.#refunded += refunded;
@@ -159,21 +94,21 @@ export class FixedWindow implements CountedLimit {
     return refunded;
   }
 
-  takeRest(now: number, hits: number): void {
+  override takeRest(now: number, hits: number): void {
     const hasRest = this.limit.counts === 'hits' && this.used < this.maximum;
     if (hasRest && !this.fits(hits)) this.report(now, { remaining: 0 });
   }
 
   takenBy(id: string): number | undefined {
-    return this.#ids.hitsOf(id);
+    return this.ids.hitsOf(id);
   }
 
-  reserve(id: string, hits: number): boolean {
-    return this.#ids.reserve(id, this.#takenOf(hits));
+  override reserve(id: string, hits: number): boolean {
+    return this.ids.reserve(id, this.takenOf(hits));
   }
 
   amend(id: string, hits: number): boolean {
-    const isAmended = this.#ids.amend(id, this.#takenOf(hits));
+    const isAmended = this.ids.amend(id, this.takenOf(hits));
     this.#refundNoMoreThanCounts();
     return isAmended;
   }
@@ -185,20 +120,16 @@ export class FixedWindow implements CountedLimit {
     laterMillis: number,
     laterMaximum?: number,
   ): number {
-    const most = hits === 1 ? this.#capacity : this.maximum;
+    const most = hits === 1 ? this.#mostHits : this.maximum;
     const room = Math.max(0, most - this.used);
-    if (before + Math.min(this.#takenOf(hits), most) <= room) return 0;
+    if (before + Math.min(this.takenOf(hits), most) <= room) return 0;
     const later = laterMaximum ?? most;
-    const missing = before + Math.min(this.#takenOf(hits), later) - room;
+    const missing = before + Math.min(this.takenOf(hits), later) - room;
     const opens = this.#endsReportFirst ? Math.max(0, most - this.used + this.#surplus) - room : 0;
     if (this.#endsReportFirst && missing <= opens) return this.window.reportedUntil - now;
     // A lower maximum that comes may leave nothing to be had.
     const windows = missing > opens ? Math.ceil((missing - opens) / later) - 1 : 0;
     return this.window.millisToEndAfter(now, windows, laterMillis);
-  }
-
-  countsAs(other: Limit): boolean {
-    return countsAlike(this.limit, other);
   }
 
   continuesAs(other: Limit): boolean {
@@ -223,7 +154,7 @@ export class FixedWindow implements CountedLimit {
   copy(key: WithHolds, window = this.window.copy()): FixedWindow {
     const copy = new FixedWindow(this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
     copy.maximum = this.maximum;
-    copy.#ids = this.#ids.copy();
+    copy.ids = this.ids.copy();
     copy.#carried = this.#carried;
     copy.#refunded = this.#refunded;
     copy.#hasRefunds = this.#hasRefunds;
@@ -232,48 +163,11 @@ export class FixedWindow implements CountedLimit {
     return copy;
   }
 
-  beginServing(): void {
-    // Its room does not depend on when it is taken.
-  }
-
-  endServing(): void {
-    // As it began.
-  }
-
-  state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
-    const hasEnded = now >= this.window.end;
-    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now, this.lanes));
+  protected override usedAt(now: number): number {
     const isReported = now < this.window.reportedUntil;
     const sum = isReported ? this.sum : this.sum - this.#surplus;
-    const used = held + (hasEnded ? 0 : sum);
-    return {
-      name,
-      windowMillis: this.window.millisAt(now),
-      maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      used: isReported ? Math.max(this.#floor, used) : used,
-      millisToWindowEnd: this.window.millisLeft(now),
-    };
-  }
-
-  quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
-    const isPaused = pausedUntil > -Infinity;
-    return {
-      name,
-      windowMillis: this.millis,
-      maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
-      resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
-    };
+    const used = this.heldAt(now) + (now >= this.window.end ? 0 : sum);
+    return isReported ? Math.max(this.#floor, used) : used;
   }
 
   forgetEnded(now: number): void {
@@ -281,7 +175,7 @@ export class FixedWindow implements CountedLimit {
   }
 
   clear(): void {
-    this.#ids.clear();
+    this.ids.clear();
     this.#carried = 0;
     this.#refunded = 0;
     this.#hasRefunds = false;
@@ -291,12 +185,12 @@ export class FixedWindow implements CountedLimit {
 
   /** What the approvals take that are not held. */
   get #counted(): number {
-    return this.#ids.hits + this.#carried - this.#refunded;
+    return this.ids.hits + this.#carried - this.#refunded;
   }
 
   /** An approval whose hits were refunded may be given back. Less than nothing never counts. */
   #refundNoMoreThanCounts(): void {
-    this.#refunded = Math.min(this.#refunded, this.#ids.hits + this.#carried);
+    this.#refunded = Math.min(this.#refunded, this.ids.hits + this.#carried);
   }
 
   /** Whether a report is in force that ends before the window. */
@@ -311,7 +205,7 @@ export class FixedWindow implements CountedLimit {
   }
 
   /** How many hits a window may have: no more than ids are kept, if each of them has one hit. */
-  get #capacity(): number {
+  get #mostHits(): number {
     return this.#haveOneEach ? Math.min(this.maximum, this.maxIds) : this.maximum;
   }
 
@@ -319,28 +213,10 @@ export class FixedWindow implements CountedLimit {
   get #haveOneEach(): boolean {
     const { name, counts } = this.limit;
     if (this.#firstLapse < Infinity || this.#carried + this.#surplus > 0) return false;
-    return name === undefined ? !this.#ids.hasHits && !this.#hasRefunds : counts === 'requests';
+    return name === undefined ? !this.ids.hasHits && !this.#hasRefunds : counts === 'requests';
   }
 
   get #firstLapse(): number {
     return this.key.holds?.firstLapse ?? Infinity;
-  }
-
-  get #held(): number {
-    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
-  }
-
-  #takenByHeld(held: Held | undefined): number {
-    if (!held) return 0;
-    return this.limit.counts === 'hits' ? held.hits : held.size;
-  }
-
-  #takenOf(hits: number): number {
-    return takenOf(this.limit, hits);
-  }
-
-  /** Ids that are held are kept with their holds. */
-  #keepsIdOf(isHeld: boolean): boolean {
-    return !isHeld || this.limit.keepsReleased;
   }
 }

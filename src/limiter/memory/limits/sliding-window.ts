@@ -1,15 +1,7 @@
-import {
-  type Algorithm,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
-import type { Held } from '../holds.js';
+import type { Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
+import { CountedLimit, type WithHolds } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
-import { nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /** The rules of a sliding window. */
@@ -20,9 +12,9 @@ type SlidingLimit = Limit & { readonly algorithm: { readonly name: 'sliding_wind
  * approval takes counts until the end of its step plus the window, rounded up to a step. So room comes back at most one
  * step late, and never early. `lua/limits/sliding-window.lua` has the same rules.
  */
-export class SlidingWindow implements CountedLimit {
-  maximum: number;
-  #ids: RecentIds;
+export class SlidingWindow extends CountedLimit<SlidingLimit> {
+  override maximum: number;
+  protected override ids: RecentIds;
   readonly #step: number;
   /** How many steps count besides the current one. */
   readonly #steps: number;
@@ -32,56 +24,28 @@ export class SlidingWindow implements CountedLimit {
   /** What the approvals of each step take that counts, by its number; none is 0. */
   #sums = new Map<number, number>();
 
-  /** @param window the limit's periods */
   constructor(
     now: number,
-    private limit: SlidingLimit,
-    private readonly window: Window,
-    private readonly key: WithHolds,
-    private readonly maxIds: number,
+    limit: SlidingLimit,
+    window: Window,
+    key: WithHolds,
+    maxIds: number,
     budget: MemoryBudget,
   ) {
+    super(limit, window, key, maxIds);
     this.maximum = limit.maximum;
-    this.#ids = new RecentIds(budget);
+    this.ids = new RecentIds(budget);
     this.#step = Math.max(1, Math.ceil(limit.windowMillis / limit.algorithm.steps));
     this.#steps = Math.ceil(limit.windowMillis / this.#step);
     this.#stepStart = now;
-  }
-
-  get start(): number {
-    return this.window.start;
-  }
-
-  get millis(): number {
-    return this.window.millis;
   }
 
   get countsUntil(): number {
     return this.window.end + (this.#steps + 2) * this.#step;
   }
 
-  get used(): number {
-    return this.sum + this.#held;
-  }
-
-  get exactUsed(): number {
-    return this.used;
-  }
-
   get sum(): number {
     return total(this.#sums.values());
-  }
-
-  get lanes(): Limit['lanes'] {
-    return this.limit.lanes;
-  }
-
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
-  }
-
-  get isFull(): boolean {
-    return this.used >= this.maximum;
   }
 
   /**
@@ -89,8 +53,8 @@ export class SlidingWindow implements CountedLimit {
    * that take so much, or a hold lapses. More than the maximum may count, after a correction or with a lower maximum.
    */
   roomAt(hits = 1): number {
-    const lapse = nextLapse(this.key.holds, !this.limit.keepsReleased);
-    const wanted = Math.min(this.#takenOf(hits), this.maximum);
+    const { nextLapse: lapse } = this;
+    const wanted = Math.min(this.takenOf(hits), this.maximum);
     let missing = Math.max(1, this.used - this.maximum + wanted);
     for (let number = this.#number - this.#steps; number <= this.#number; number += 1) {
       missing -= this.#sums.get(number) ?? 0;
@@ -112,48 +76,18 @@ export class SlidingWindow implements CountedLimit {
     return this.window.rollTo(now, this.millis);
   }
 
-  report(): boolean {
-    return false;
-  }
-
-  noteGivenBack(): void {
-    // No report holds it back.
-  }
-
-  fits(hits: number): boolean {
-    return this.used + this.#takenOf(hits) <= this.maximum;
-  }
-
-  fitsAlone(hits: number): boolean {
-    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
-  }
-
-  isBelow(hits: number): boolean {
-    return this.#takenOf(hits) > this.maximum;
-  }
-
-  hasAllIds(isHeld: boolean, unclaimed: number): boolean {
-    if (!this.#keepsIdOf(isHeld)) return false;
-    // Ids that are kept with their holds come later.
-    return this.#ids.size + (this.#keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
-  }
-
   take(id: string, hits: number, isHeld: boolean): boolean {
-    if (!this.#keepsIdOf(isHeld) || this.#find(id)) return true;
-    const taken = this.#takenOf(hits);
-    if (!this.#ids.add(id, { hits: taken, mark: this.#number })) return false;
+    if (!this.keepsIdOf(isHeld) || this.#find(id)) return true;
+    const taken = this.takenOf(hits);
+    if (!this.ids.add(id, { hits: taken, mark: this.#number })) return false;
     this.#add(this.#number, taken);
     return true;
-  }
-
-  takeHeld(id: string, hits: number): boolean {
-    return this.limit.keepsReleased || this.take(id, hits, false);
   }
 
   giveBack(id: string, isUnused: boolean): boolean {
     const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
     if (!taken) return false;
-    this.#ids.remove(id);
+    this.ids.remove(id);
     this.#add(taken.mark, -taken.hits);
     return true;
   }
@@ -162,15 +96,11 @@ export class SlidingWindow implements CountedLimit {
     return this.#find(id)?.hits;
   }
 
-  reserve(): boolean {
-    return true;
-  }
-
   amend(id: string, hits: number): boolean {
     const taken = this.#find(id);
     if (!taken) return false;
-    this.#add(taken.mark, this.#takenOf(hits) - taken.hits);
-    taken.hits = this.#takenOf(hits);
+    this.#add(taken.mark, this.takenOf(hits) - taken.hits);
+    taken.hits = this.takenOf(hits);
     return true;
   }
 
@@ -180,7 +110,7 @@ export class SlidingWindow implements CountedLimit {
    */
   millisToTurn(now: number, before: number, hits: number): number {
     const free = Math.max(0, this.maximum - this.used);
-    const missing = before + Math.min(this.#takenOf(hits), this.maximum) - free;
+    const missing = before + Math.min(this.takenOf(hits), this.maximum) - free;
     if (missing <= 0) return 0;
     const rounds = Math.ceil(missing / this.maximum) - 1;
     // What a lowered maximum has no room for makes none when it ends to count.
@@ -193,10 +123,6 @@ export class SlidingWindow implements CountedLimit {
       left -= sum;
     }
     return this.#endOf(number) + rounds * (this.#steps + 1) * this.#step - now;
-  }
-
-  countsAs(other: Limit): boolean {
-    return countsAlike(this.limit, other);
   }
 
   continuesAs(other: Limit): boolean {
@@ -219,7 +145,7 @@ export class SlidingWindow implements CountedLimit {
     const { limit, maxIds } = this;
     const copy = new SlidingWindow(this.#stepStart, limit, window, key, maxIds, UNBOUNDED_BUDGET);
     copy.maximum = this.maximum;
-    copy.#ids = this.#ids.copy();
+    copy.ids = this.ids.copy();
     copy.#number = this.#number;
     copy.#sums = new Map(this.#sums);
     return copy;
@@ -229,46 +155,10 @@ export class SlidingWindow implements CountedLimit {
     this.#add(this.#number, sum);
   }
 
-  state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
+  protected override usedAt(now: number): number {
     const oldest = this.#number + Math.max(0, this.#stepsPassed(now)) - this.#steps;
-    const held = keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.heldAt(now, this.lanes));
     const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
-    return {
-      name,
-      windowMillis: this.millis,
-      maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      used: held + total(sums),
-      millisToWindowEnd: this.window.millisLeft(now),
-    };
-  }
-
-  quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
-    const isPaused = pausedUntil > -Infinity;
-    return {
-      name,
-      windowMillis: this.millis,
-      maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      remaining: isPaused ? 0 : Math.max(0, this.maximum - this.used),
-      resetMillis: unlessPaused(this.roomAt(), this.isFull, pausedUntil) - now,
-    };
-  }
-
-  beginServing(): void {
-    // Its room does not depend on when it is taken.
-  }
-
-  endServing(): void {
-    // As it began.
+    return this.heldAt(now) + total(sums);
   }
 
   forgetEnded(now: number): void {
@@ -276,13 +166,13 @@ export class SlidingWindow implements CountedLimit {
   }
 
   clear(): void {
-    this.#ids.clear();
+    this.ids.clear();
     this.#sums.clear();
   }
 
   /** An id is needed as long as its step counts, so at most until the end of the next generation. */
   #dropEndedIds(number: number): void {
-    this.#ids.moveTo(Math.floor(number / (this.#steps + 1)));
+    this.ids.moveTo(Math.floor(number / (this.#steps + 1)));
   }
 
   #stepsPassed(now: number): number {
@@ -306,25 +196,8 @@ export class SlidingWindow implements CountedLimit {
   }
 
   #find(id: string): Taken | undefined {
-    const taken = this.#ids.find(id);
+    const taken = this.ids.find(id);
     return taken && this.#counts(taken.mark) ? taken : undefined;
-  }
-
-  get #held(): number {
-    return this.limit.keepsReleased ? 0 : this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
-  }
-
-  #takenByHeld(held: Held | undefined): number {
-    if (!held) return 0;
-    return this.limit.counts === 'hits' ? held.hits : held.size;
-  }
-
-  #takenOf(hits: number): number {
-    return takenOf(this.limit, hits);
-  }
-
-  #keepsIdOf(isHeld: boolean): boolean {
-    return !isHeld || this.limit.keepsReleased;
   }
 }
 

@@ -1,11 +1,9 @@
-import type { Algorithm, Limit, LimitQuota, LimitState } from '../../limits.js';
-import { capacityOf, takenOf } from '../../limits.js';
+import { capacityOf, type Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
 import { microsOf } from '../micros.js';
-import { type CountedLimit, countsAlike, type WithHolds } from './counted-limit.js';
+import { CountedLimit, type WithHolds } from './counted-limit.js';
 import { EPSILON, wholeOf } from './level.js';
 import { RecentIds, type Taken } from './recent-ids.js';
-import { millisUntil, nextLapse, unlessPaused } from './room-at.js';
 import type { Window } from './window.js';
 
 /**
@@ -32,8 +30,8 @@ type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket'
  * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
-export class TokenBucket implements CountedLimit {
-  #ids: RecentIds;
+export class TokenBucket extends CountedLimit<BucketLimit> {
+  protected override ids: RecentIds;
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
@@ -54,25 +52,25 @@ export class TokenBucket implements CountedLimit {
   /** The number of its periods so far. */
   #generation = 0;
 
-  /** @param window the limit's periods */
   constructor(
     now: number,
-    private limit: BucketLimit,
-    private readonly window: Window,
-    private readonly key: WithHolds,
-    private readonly maxIds: number,
+    limit: BucketLimit,
+    window: Window,
+    key: WithHolds,
+    maxIds: number,
     budget: MemoryBudget,
   ) {
+    super(limit, window, key, maxIds);
     this.#maximum = limit.maximum;
-    this.#ids = new RecentIds(budget);
+    this.ids = new RecentIds(budget);
     this.#now = microsOf(now);
   }
 
-  get maximum(): number {
+  override get maximum(): number {
     return this.#maximum;
   }
 
-  set maximum(maximum: number) {
+  override set maximum(maximum: number) {
     if (maximum === this.#maximum) return;
     this.#endPace();
     this.#highMaximum = Math.max(this.#highMaximum, this.#maximum);
@@ -80,40 +78,20 @@ export class TokenBucket implements CountedLimit {
     this.#beginPace();
   }
 
-  get start(): number {
-    return this.window.start;
-  }
-
-  get millis(): number {
-    return this.window.millis;
-  }
-
   get countsUntil(): number {
     return this.start + MOST_WINDOWS * this.millis;
   }
 
-  get used(): number {
+  override get used(): number {
     return wholeOf(this.#drained);
   }
 
-  get exactUsed(): number {
+  override get exactUsed(): number {
     return this.#drained;
   }
 
   get sum(): number {
     return this.used;
-  }
-
-  get lanes(): Limit['lanes'] {
-    return this.limit.lanes;
-  }
-
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
-  }
-
-  get isFull(): boolean {
-    return !this.fits(1);
   }
 
   /**
@@ -122,10 +100,10 @@ export class TokenBucket implements CountedLimit {
    */
   roomAt(hits?: number): number {
     const free = this.#free + EPSILON;
-    let wanted = Math.min(this.#takenOf(hits ?? 1), this.#burst);
+    let wanted = Math.min(this.takenOf(hits ?? 1), this.capacity);
     if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
-    const lapse = nextLapse(this.key.holds, false);
-    if (this.#maximum === 0 || wanted > this.#burst) return Math.min(this.window.end, lapse);
+    const { nextLapse: lapse } = this;
+    if (this.#maximum === 0 || wanted > this.capacity) return Math.min(this.window.end, lapse);
     return Math.min((this.#now + this.#microsToDrain(wanted - this.#free)) / 1000, lapse);
   }
 
@@ -136,45 +114,25 @@ export class TokenBucket implements CountedLimit {
     const hasRolled = this.window.rollTo(now, this.millis);
     if (hasRolled) {
       this.#generation += Math.max(1, Math.floor((this.start - before) / this.millis));
-      this.#ids.moveTo(this.#generation);
+      this.ids.moveTo(this.#generation);
     }
     return hasRolled;
   }
 
-  report(): boolean {
-    return false;
+  override fits(hits: number): boolean {
+    return this.takenOf(hits) <= this.#free + EPSILON;
   }
 
-  noteGivenBack(): void {
-    // No report holds it back.
-  }
-
-  fits(hits: number): boolean {
-    return this.#takenOf(hits) <= this.#free + EPSILON;
-  }
-
-  fitsAlone(hits: number): boolean {
-    return this.fits(hits) || (this.#maximum > 0 && this.#free >= this.#burst - EPSILON);
-  }
-
-  isBelow(hits: number): boolean {
-    return this.#takenOf(hits) > this.#burst;
-  }
-
-  hasAllIds(): boolean {
-    return this.#ids.size >= this.maxIds;
+  override fitsAlone(hits: number): boolean {
+    return this.fits(hits) || (this.#maximum > 0 && this.#free >= this.capacity - EPSILON);
   }
 
   take(id: string, hits: number): boolean {
     if (this.#find(id)) return true;
-    const taken = this.#takenOf(hits);
-    if (!this.#ids.add(id, { hits: taken, mark: this.#now })) return false;
+    const taken = this.takenOf(hits);
+    if (!this.ids.add(id, { hits: taken, mark: this.#now })) return false;
     // A waiter with more hits than the maximum has come when the maximum was higher.
     this.#raise(taken, taken);
-    return true;
-  }
-
-  takeHeld(): boolean {
     return true;
   }
 
@@ -182,7 +140,7 @@ export class TokenBucket implements CountedLimit {
     if (this.limit.keepsReleased && !isUnused) return false;
     const taken = this.#find(id);
     // Also one that has drained: a slower pace would let it count again, and be released twice.
-    this.#ids.remove(id);
+    this.ids.remove(id);
     if (!taken) return false;
     this.#returnHits(taken.hits, taken.mark);
     return true;
@@ -192,16 +150,12 @@ export class TokenBucket implements CountedLimit {
     return this.#find(id)?.hits;
   }
 
-  reserve(): boolean {
-    return true;
-  }
-
   /** More hits count from now on. The level has a bound: what it does not rise by can't be given back later. */
   amend(id: string, hits: number): boolean {
     const taken = this.#find(id);
     if (!taken) return false;
     const before = taken.hits;
-    taken.hits = this.#takenOf(hits);
+    taken.hits = this.takenOf(hits);
     if (taken.hits > before) {
       taken.hits = before + Math.floor(this.#raise(taken.hits - before, 0) + EPSILON);
     } else {
@@ -211,12 +165,8 @@ export class TokenBucket implements CountedLimit {
   }
 
   millisToTurn(_now: number, before: number, hits: number): number {
-    const wanted = before + Math.min(this.#takenOf(hits), this.#burst);
+    const wanted = before + Math.min(this.takenOf(hits), this.capacity);
     return this.#maximum === 0 ? Infinity : this.#microsToDrain(wanted - this.#free) / 1000;
-  }
-
-  countsAs(other: Limit): boolean {
-    return countsAlike(this.limit, other);
   }
 
   continuesAs(other: Limit): boolean {
@@ -236,7 +186,7 @@ export class TokenBucket implements CountedLimit {
 
   copy(key: WithHolds, window = this.window.copy()): TokenBucket {
     const copy = new TokenBucket(0, this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
-    copy.#ids = this.#ids.copy();
+    copy.ids = this.ids.copy();
     copy.#maximum = this.#maximum;
     copy.#level = this.#level;
     copy.#time = this.#time;
@@ -249,58 +199,41 @@ export class TokenBucket implements CountedLimit {
   }
 
   carry(sum: number): void {
-    if (sum > 0) this.#setLevel(Math.min(sum, this.#burst), 0);
+    if (sum > 0) this.#setLevel(Math.min(sum, this.capacity), 0);
   }
 
-  state(now: number): LimitState {
-    return {
-      ...this.limit,
-      windowMillis: this.millis,
-      maximum: this.#maximum,
-      used: wholeOf(this.#levelAt(microsOf(now), 0)),
-      millisToWindowEnd: this.window.millisLeft(now),
-    };
-  }
-
-  quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
-    const isPaused = pausedUntil > -Infinity;
-    return {
-      name,
-      windowMillis: this.millis,
-      maximum: this.#maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      remaining: isPaused ? 0 : Math.max(0, this.#burst - this.used),
-      resetMillis: millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now),
-    };
-  }
-
-  beginServing(): void {
+  override beginServing(): void {
     this.#drain(this.#lowestServing);
   }
 
-  endServing(): void {
+  override endServing(): void {
     this.#drained = Math.max(0, this.#drained);
   }
 
   forgetEnded(now: number): void {
-    if (now >= this.countsUntil) this.#ids.clear();
+    if (now >= this.countsUntil) this.ids.clear();
   }
 
   clear(): void {
-    this.#ids.clear();
+    this.ids.clear();
   }
 
-  /** In force is at most the maximum. */
-  get #burst(): number {
+  protected override usedAt(now: number): number {
+    return wholeOf(this.#levelAt(microsOf(now), 0));
+  }
+
+  /** The burst that is in force: at most the maximum. */
+  protected override get capacity(): number {
     return capacityOf({ maximum: this.#maximum, algorithm: this.limit.algorithm });
   }
 
+  /** A held approval counts as any other, from when it is given. */
+  protected override keepsIdOf(): boolean {
+    return true;
+  }
+
   get #free(): number {
-    return this.#burst - this.#drained;
+    return this.capacity - this.#drained;
   }
 
   #drainsIn(micros: number): number {
@@ -387,8 +320,8 @@ export class TokenBucket implements CountedLimit {
 
   /** What an approval took, and when; undefined if an empty bucket would have filled since. */
   #find(id: string): Taken | undefined {
-    const taken = this.#ids.find(id);
-    return taken && this.#drainsIn(this.#now - taken.mark) <= this.#burst ? taken : undefined;
+    const taken = this.ids.find(id);
+    return taken && this.#drainsIn(this.#now - taken.mark) <= this.capacity ? taken : undefined;
   }
 
   /**
@@ -400,9 +333,5 @@ export class TokenBucket implements CountedLimit {
     const left = hits - this.#drainsIn(Math.max(0, this.#now - takenAt));
     if (left > 0 && this.#drained > 0)
       this.#setLevel(Math.max(0, this.#drained - left), this.#excessLeft);
-  }
-
-  #takenOf(hits: number): number {
-    return takenOf(this.limit, hits);
   }
 }
