@@ -7,7 +7,7 @@ import type { Quota } from '../../limiter/limiter.js';
 import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most approvals of one call, which belong to as many keys at most. */
 const MAX_CLAIMS_PER_CALL = 100;

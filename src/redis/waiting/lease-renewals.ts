@@ -5,7 +5,7 @@ import { BatchedCalls } from './batched-calls.js';
 import type { Lease } from './lease.js';
 import { ModeTimer } from './mode-timer.js';
 import type { Places } from './places.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most keys of one call. */
 const MAX_KEYS_PER_CALL = 100;

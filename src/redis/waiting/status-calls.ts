@@ -3,7 +3,7 @@ import type { Ticks } from '../../common/ticks.js';
 import type { RequestStatus } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most requests of one call. */
 const MAX_REQUESTS_PER_CALL = 100;

@@ -5,31 +5,31 @@ import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
+import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher } from '../checks/check-batcher.js';
 import { type CheckReply, denial } from '../checks/check-replies.js';
 import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
+import type { CallerSettings } from '../scripts/shared-arguments.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import { Confirmations } from './confirmations.js';
 import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
-import { SettleLine } from './settle-calls.js';
+import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-export interface WaitingRoomParts {
-  readonly replicaId: string;
-  /** How long the waiters of a silent replica keep their places. */
-  readonly leaseMillis: number;
-  readonly limitsOf: LimitsOf;
+export interface WaitingRoomParts extends Pick<
+  CallerSettings,
+  'replicaId' | 'leaseMillis' | 'limitsOf'
+> {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly checks: Pick<CheckBatcher, 'check'>;
@@ -76,7 +76,7 @@ export class WaitingRoom {
   constructor(private readonly parts: WaitingRoomParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.replicaId, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
-    this.#line = new SettleLine(parts);
+    this.#line = settleLine(parts);
     this.#withdrawals = new Withdrawals({
       ...parts,
       isWaitedFor: (key) => this.#queues.has(key),
@@ -168,7 +168,7 @@ export class WaitingRoom {
     for (const queue of this.#queues.values()) {
       if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
     }
-    this.#line.onStoreAvailable();
+    this.#line.retry();
     this.#withdrawals.onStoreAvailable();
     this.#confirmations.onStoreAvailable();
   }

@@ -9,7 +9,7 @@ import type { KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most ids of one call, and the most keys. Redis answers others between two calls. */
 export const MAX_IDS_PER_CALL = 1000;
