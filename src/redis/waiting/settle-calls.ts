@@ -4,8 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
-import type { StoreObserver } from '../shared/store-observer.js';
-import { BatchedCalls } from './batched-calls.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import type { Lease } from './lease.js';
 import type { Places } from './places.js';
 import type { WaitingStore } from '../scripts/scripts.js';
@@ -154,18 +153,15 @@ export interface Unsettled {
   notAsked(): void;
 }
 
-export interface SettleLineParts {
-  readonly clock: Clock;
-  /** Whether the store can be asked about a name in Redis, as far as is known. */
-  readonly isAvailable: (name: string) => boolean;
-  readonly observer: Pick<StoreObserver, 'catchingUp'>;
-}
-
 /** The line in which the queues of this replica wait for their settle calls. */
 export type SettleLine = BatchedCalls<Unsettled>;
 
 /** Makes a line. It is mostly empty. After an outage tens of thousands of keys need a settle at once. */
-export function settleLine({ clock, isAvailable, observer }: SettleLineParts): SettleLine {
+export function settleLine({
+  clock,
+  isAvailable,
+  observer,
+}: Pick<CallsParts, 'clock' | 'isAvailable' | 'observer'>): SettleLine {
   return new BatchedCalls({
     clock,
     mostUnderWay: MAX_UNDER_WAY,
