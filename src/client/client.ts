@@ -17,7 +17,7 @@ import {
   statusIn,
 } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
-import { type Handling, type HandlingAlone, PendingRequest } from './calls/pending-request.js';
+import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
 import { Holder } from './calls/holder.js';
 import {
@@ -34,23 +34,16 @@ import {
   WAIT_OPTIONS,
 } from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
-import { answered, answerWith, sendAlone } from './calls/send-alone.js';
+import { answerWith, sendAlone } from './calls/send-alone.js';
 import { faultOfGroup, notUnicode } from './calls/texts.js';
 import type { Hold } from './calls/renewals.js';
-import {
-  type AmendElement,
-  isAddress,
-  type KeyElement,
-  type PeekElement,
-  type RequestElement,
-  Service,
-} from './calls/service.js';
+import { isAddress, type LoneCall, Service } from './calls/service.js';
 import { Waits } from './calls/waits.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
-  AskOptions,
   CheckOptions,
   ClientOptions,
+  ListOptions,
   PeekOptions,
   PermitOptions,
   RenewOptions,
@@ -78,13 +71,10 @@ const NO_OPTIONS = {};
 export class SluiceClient {
   readonly #holder: Holder;
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
-  readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
+  readonly #loneChecks: Handling<CheckElement, Answer, Decision>;
   readonly #waits: Waits;
-  readonly #peeks: HandlingAlone<PeekElement, Peek>;
-  readonly #statuses: HandlingAlone<RequestElement, RequestStatus | undefined>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
-  readonly #amendments: HandlingAlone<AmendElement, boolean>;
-  readonly #keyChanges: HandlingAlone<KeyElement, void>;
+  readonly #others: <Value>(read: (answer: Answer) => Value) => Handling<LoneCall, Answer, Value>;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
@@ -114,16 +104,15 @@ export class SluiceClient {
       },
       timeoutMillis,
     };
-    const read = (decision: Decision): Decision => decision;
     this.#loneChecks = {
       ...deciding,
-      read,
+      read: decisionIn,
       send: (request) => {
         const { element, timeoutMillis: longest } = request;
         const onLate = (answer: Answer): void => {
-          answered(request, decisionIn, answer);
+          request.answered(answer);
         };
-        void answerWith(request, decisionIn, service.checkOne(element, longest, onLate));
+        void answerWith(request, service.checkOne(element, longest, onLate));
       },
       timeoutMillis,
     };
@@ -148,18 +137,12 @@ export class SluiceClient {
         releases.add(request);
       },
     };
-    const alone = <Element, Value>(
-      valueIn: (answer: Answer) => Value,
-      ask: (element: Element, signal: AbortSignal) => Promise<Answer>,
-    ): HandlingAlone<Element, Value> => ({
+    this.#others = (read) => ({
       ...changing,
-      read: (value) => value,
-      send: (request) => void sendAlone(request, valueIn, (signal) => ask(request.element, signal)),
+      read,
+      send: (request) =>
+        void sendAlone(request, (signal) => service.callAlone(request.element, signal)),
     });
-    this.#peeks = alone(peekIn, (...asked) => service.peek(...asked));
-    this.#statuses = alone(statusIn, (...asked) => service.status(...asked));
-    this.#amendments = alone(isFound, (...asked) => service.amend(...asked));
-    this.#keyChanges = alone(demandSuccess, (...asked) => service.changeKey(...asked));
   }
 
   /**
@@ -168,10 +151,11 @@ export class SluiceClient {
    *     rejects the check, SluiceUnavailableError if there is no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(CHECK_OPTIONS, options, key) ?? faultOfGroup(options.group);
+    const wrong = faultIn(CHECK_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    const element = this.#holder.named(elementOf(key, options));
-    return options.quota
+    const { quota, ...asking } = options;
+    const element = this.#holder.named({ key, ...saidIn(asking) });
+    return quota
       ? new PendingRequest(element, this.#loneChecks, options).value
       : new PendingRequest(element, this.#checks, options).value;
   }
@@ -183,10 +167,10 @@ export class SluiceClient {
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(WAIT_OPTIONS, options, key) ?? faultOfGroup(options.group);
+    const wrong = faultIn(WAIT_OPTIONS, options, key);
     if (wrong) return Promise.reject(wrong);
-    const { maxWaitMillis, onProgress } = options;
-    const element = this.#holder.named({ ...elementOf(key, options), maxWaitMillis });
+    const { onProgress, ...asking } = options;
+    const element = this.#holder.named({ key, ...saidIn(asking) });
     return this.#waits.decisionOn({ element, onProgress }, options);
   }
 
@@ -196,10 +180,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   peek(key: string, options: PeekOptions = NO_OPTIONS): Promise<Peek> {
-    const wrong = faultIn(PEEK_OPTIONS, options, key) ?? faultOfGroup(options.group);
-    if (wrong) return Promise.reject(wrong);
-    const { hits, lane, group } = options;
-    return new PendingRequest({ key, hits, lane, group }, this.#peeks, options).value;
+    const parameters = { peek: true, ...saidIn(options) };
+    return this.#ask(peekIn, { method: 'GET', names: [key], parameters }, options, PEEK_OPTIONS);
   }
 
   /**
@@ -213,9 +195,8 @@ export class SluiceClient {
     requestId: string,
     options: RequestOptions = NO_OPTIONS,
   ): Promise<RequestStatus | undefined> {
-    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
-    if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, requestId }, this.#statuses, options).value;
+    const call = { method: 'GET', names: [key, requestId], parameters: {} } as const;
+    return this.#ask(statusIn, call, options);
   }
 
   /**
@@ -232,6 +213,7 @@ export class SluiceClient {
   /**
    * Corrects the hits of an approval that still counts, for example once the true cost of a call is known. With more
    * hits than before, the approvals of the window may exceed the maximum: then nobody is approved until there is room.
+   * Its hold is renewed, if it is held.
    * @param hits 0 or more
    * @returns false if the approval no longer exists
    * @throws as `check`
@@ -242,9 +224,8 @@ export class SluiceClient {
     hits: number,
     options: RequestOptions = NO_OPTIONS,
   ): Promise<boolean> {
-    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
-    if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, requestId, hits }, this.#amendments, options).value;
+    const call = { method: 'PUT', names: [key, requestId], parameters: { hits } } as const;
+    return this.#ask(isFound, call, options);
   }
 
   /**
@@ -253,10 +234,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   renew(key: string, requestId: string, options: RenewOptions = NO_OPTIONS): Promise<boolean> {
-    const wrong = faultIn(RENEW_OPTIONS, options, key, requestId);
-    if (wrong) return Promise.reject(wrong);
-    const { holdMillis } = options;
-    return new PendingRequest({ key, requestId, holdMillis }, this.#amendments, options).value;
+    const call = { method: 'PUT', names: [key, requestId], parameters: saidIn(options) } as const;
+    return this.#ask(isFound, call, options, RENEW_OPTIONS);
   }
 
   /**
@@ -265,10 +244,13 @@ export class SluiceClient {
    * @throws as `check`
    */
   pause(key: string, millis: number, options: PauseOptions = NO_OPTIONS): Promise<void> {
-    const wrong = faultIn(PAUSE_OPTIONS, options, key);
-    if (wrong) return Promise.reject(wrong);
-    const element = { key, pauseMillis: millis, canShorten: options.canShorten };
-    return new PendingRequest(element, this.#keyChanges, options).value;
+    const parameters = { pauseMillis: millis, ...saidIn(options) };
+    return this.#ask(
+      demandSuccess,
+      { method: 'PUT', names: [key], parameters },
+      options,
+      PAUSE_OPTIONS,
+    );
   }
 
   /**
@@ -282,11 +264,13 @@ export class SluiceClient {
     remaining: number,
     options: ReportOptions = NO_OPTIONS,
   ): Promise<void> {
-    const wrong = faultIn(REPORT_OPTIONS, options, key);
-    if (wrong) return Promise.reject(wrong);
-    const { resetMillis, limit } = options;
-    const element = { key, remaining, resetMillis, limit };
-    return new PendingRequest(element, this.#keyChanges, options).value;
+    const parameters = { remaining, ...saidIn(options) };
+    return this.#ask(
+      demandSuccess,
+      { method: 'PUT', names: [key], parameters },
+      options,
+      REPORT_OPTIONS,
+    );
   }
 
   /**
@@ -329,6 +313,19 @@ export class SluiceClient {
     }
   }
 
+  /** Sends a request that is neither a check nor a release, unless something is wrong with it. */
+  #ask<Value>(
+    read: (answer: Answer) => Value,
+    call: LoneCall,
+    options: RequestOptions,
+    known: Readonly<Record<string, true>> = REQUEST_OPTIONS,
+  ): Promise<Value> {
+    const [key, requestId] = call.names;
+    const wrong = faultIn(known, options, key, requestId);
+    if (wrong) return Promise.reject(wrong);
+    return new PendingRequest(call, this.#others(read), options).value;
+  }
+
   /** @throws as `permit` */
   async #approval(key: string, options: PermitOptions): Promise<Approval> {
     demandKnown(options, PERMIT_OPTIONS);
@@ -336,7 +333,7 @@ export class SluiceClient {
   }
 
   #holdOf(key: string, requestId: string, holdMillis: number): Hold {
-    const { timeoutMillis: longest } = this.#amendments;
+    const { timeoutMillis: longest } = this.#releases;
     return {
       key,
       requestId,
@@ -372,11 +369,12 @@ function faultIn(
   options: object,
   key: string,
   requestId = '',
-): TypeError | undefined {
+): Error | undefined {
   return (
     (options === NO_OPTIONS ? undefined : unknownOption(options, names)) ??
     notUnicode('key', key) ??
-    notUnicode('requestId', requestId)
+    notUnicode('requestId', requestId) ??
+    faultOfGroup((options as ListOptions).group)
   );
 }
 
@@ -392,9 +390,11 @@ function demandNotNegative(numbers: Readonly<Record<string, number>>): void {
   }
 }
 
-function elementOf(
-  key: string,
-  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis, lane, group }: AskOptions,
-): CheckElement {
-  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis, lane, group };
+/** What a request asks for, without how long it may take. */
+function saidIn<Options extends RequestOptions>({
+  signal: _signal,
+  timeoutMillis: _timeoutMillis,
+  ...said
+}: Options): Omit<Options, keyof RequestOptions> {
+  return said;
 }

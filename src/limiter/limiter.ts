@@ -81,12 +81,11 @@ export interface CheckRequest extends RequestTerms {
   readonly trace?: RequestTrace | undefined;
 }
 
+/** What a check sets of the limits of its key. */
+export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
+
 /** Whether a check sets a limit of its key. */
-export function isOverride({
-  maxRequests,
-  maxRequestsInQueue,
-  windowMillis,
-}: CheckRequest): boolean {
+export function isOverride({ maxRequests, maxRequestsInQueue, windowMillis }: Overrides): boolean {
   return (
     maxRequests !== undefined || maxRequestsInQueue !== undefined || windowMillis !== undefined
   );

@@ -1,9 +1,5 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Redis } from 'ioredis';
-import type { Logger } from 'pino';
-
-import type { Clock } from '../common/clock.js';
 import { claimOf, nextClaimNumber } from '../limiter/claims.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
@@ -15,7 +11,6 @@ import type {
   Holding,
   InstanceDetail,
   InstanceState,
-  LimitsOf,
   Peek,
   PeekRequest,
   RefundRequest,
@@ -31,8 +26,9 @@ import type {
 } from '../limiter/limiter.js';
 import { inOrder } from '../common/steps.js';
 import { eventLoop } from '../common/ticks.js';
+import type { BreakersParts } from './availability/breakers.js';
 import { CallGuard } from './availability/call-guard.js';
-import { CallerHistory } from './caller-history.js';
+import { CallerHistory, type CallerHistoryParts } from './caller-history.js';
 import { CheckBatcher } from './checks/check-batcher.js';
 import {
   type CheckReply,
@@ -41,49 +37,31 @@ import {
   mayHaveLapsed,
 } from './checks/check-replies.js';
 import { findHeld, type HeldApproval, MOST_LOOKED_AT, toHoldings } from '../limiter/holdings.js';
-import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { type OwnReports, ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from './scripts/looks-codec.js';
 import type { Replacements } from './scripts/script-loader.js';
-import { Scripts } from './scripts/scripts.js';
-import type { StoreObserver } from './shared/store-observer.js';
+import { Scripts, type ScriptSettings } from './scripts/scripts.js';
 import { redisMutexes } from './waiting/redis-mutex.js';
-import { WaitingRoom } from './waiting/waiting-room.js';
+import { WaitingRoom, type WaitingRoomParts } from './waiting/waiting-room.js';
 import type { WakeMessages } from './waiting/wake-channel.js';
 
 /** A larger page would block other callers of Redis for too long. */
 const HOLDS_PER_PAGE = 250;
 
-export interface RedisLimiterOptions {
-  readonly connections: Connections;
-  readonly limitsOf: LimitsOf;
-  /** When the rules that the limits come from were loaded, by the clock. */
-  readonly rulesLoadedAt: () => number;
+export interface RedisLimiterOptions
+  extends
+    BreakersParts,
+    Pick<CallerHistoryParts, 'rulesLoadedAt' | 'readTime'>,
+    Pick<WaitingRoomParts, 'limitsOf' | 'replicaId' | 'leaseMillis' | 'maxWaiters'>,
+    Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey'> {
   readonly keyPrefix: string;
-  /** The name of this replica, unique among all that share the Redis. */
-  readonly replicaId: string;
-  /** How long the waiters of a silent replica keep their places. */
-  readonly leaseMillis: number;
   /** The number of the Redis database that the connections have selected. */
   readonly database: number;
-  /** The longest a call to Redis may take. */
-  readonly timeoutMillis: number;
-  /** The most requests that may wait here at once, over all keys. */
-  readonly maxWaiters: number;
-  /** The most ids of approvals that are kept of one key's window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals of one key that are held. */
-  readonly maxHoldsPerKey: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly observer: StoreObserver;
   /** Lua fragments instead of files. Tests control Redis's time with them. */
   readonly luaReplacements?: Replacements;
-  /** Reads a server's time. Tests control it, see `CallerHistory`. */
-  readonly readTime?: (server: Redis) => Promise<number>;
 }
 
 /** The limiter for any number of replicas. Its whole state is in Redis. */

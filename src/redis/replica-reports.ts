@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 
 import type { Clock } from '../common/clock.js';
+import { parsedMessage } from '../common/parsed-message.js';
 import type { CallGuard } from './availability/call-guard.js';
 import type { Scripts } from './scripts/scripts.js';
 import type { KeyNaming } from './shared/key-names.js';
@@ -123,7 +124,7 @@ export class ReplicaReports {
   }
 
   #answer(message: string): void {
-    const keys = parseQuestion(message)?.keys ?? [];
+    const keys = parsedMessage(questionSchema, message)?.keys ?? [];
     for (const key of keys) {
       this.parts.own.watch(key);
       void this.#share(key);
@@ -167,14 +168,5 @@ export class ReplicaReports {
       isRepeatable: true,
       send,
     });
-  }
-}
-
-/** @returns undefined for a question that a replica of another version asks in another form */
-function parseQuestion(message: string): Question | undefined {
-  try {
-    return questionSchema.safeParse(JSON.parse(message)).data;
-  } catch {
-    return undefined;
   }
 }

@@ -1,9 +1,11 @@
 import os
 import socket
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any, Literal
 
 import pytest
-from sluice_client import SluiceClient
+from sluice_client import SluiceClient, SluiceError
 
 from .conftest import Service
 
@@ -36,3 +38,31 @@ def test_a_client_says_the_holder_that_it_is_given(
 def test_a_holder_that_is_empty_or_too_long_is_an_error_at_once(holder: str) -> None:
     with pytest.raises(ValueError, match="holder must be 1 to 64 bytes"):
         SluiceClient("http://localhost", holder=holder)
+
+
+def test_another_rejection_is_not_about_the_holder() -> None:
+    paths: list[str] = []
+
+    class Rejecting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            paths.append(self.path)
+            body = b'{"error": "hits must be a whole number"}'
+            self.send_response(400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Rejecting)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with SluiceClient(f"http://127.0.0.1:{server.server_port}") as sluice, pytest.raises(SluiceError) as raised:
+            sluice.check("a", hold_millis=60_000)
+        assert raised.value.status == 400
+        assert len(paths) == 1
+        assert "holder=" in paths[0]
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -7,6 +7,7 @@ import type { Decision, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import { turnIn } from './answers.js';
 import { KeptRetries } from './kept-retries.js';
+import type { Answer } from './exchange.js';
 import { counted, type PendingRequest, type Retrying } from './pending-request.js';
 import type { Service, WaitElement } from './service.js';
 
@@ -15,6 +16,9 @@ export interface Wait {
   readonly element: WaitElement;
   readonly onProgress: ((progress: WaitProgress) => void) | undefined;
 }
+
+/** Answered by Sluice, or with the decision on a wait of several requests. */
+export type WaitRequest = PendingRequest<Wait, Answer | Decision, Decision>;
 
 /** What all waits of a client that keep their places have in common. */
 export interface Keeping {
@@ -50,7 +54,7 @@ export class KeptWait {
   #mayHaveCounted = false;
 
   constructor(
-    private readonly request: PendingRequest<Wait, Decision, Decision>,
+    private readonly request: WaitRequest,
     private readonly keepMillis: number,
     private readonly keeping: Keeping,
   ) {

@@ -23,9 +23,6 @@ export interface Handling<Element, Result, Value> {
   readonly retrying: Retrying;
 }
 
-/** The same for requests that are sent alone, whose answers are read where they arrive. */
-export type HandlingAlone<Element, Value> = Handling<Element, Value, Value>;
-
 /** What the retries of all requests of a client have in common. */
 export interface Retrying {
   /** How often a request is sent again after a pause. */

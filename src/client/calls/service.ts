@@ -27,29 +27,11 @@ export interface KeptElement extends WaitElement {
   readonly keepMillis: number;
 }
 
-/** What a check would be like. */
-export type PeekElement = Pick<CheckElement, 'key' | 'hits' | 'lane' | 'group'>;
-
-/** What changes about a key: its pause, or what remains of one of its limits. */
-export interface KeyElement {
-  readonly key: string;
-  readonly pauseMillis?: number | undefined;
-  readonly canShorten?: boolean | undefined;
-  readonly remaining?: number | undefined;
-  readonly resetMillis?: number | undefined;
-  readonly limit?: string | undefined;
-}
-
-/** A request, by its id. */
-export interface RequestElement {
-  readonly key: string;
-  readonly requestId: string;
-}
-
-/** What changes about an approval. In any case its hold is renewed, if it is held. */
-export interface AmendElement extends RequestElement {
-  readonly hits?: number | undefined;
-  readonly holdMillis?: number | undefined;
+/** A request that is neither a check nor a release: about a key, or one of its requests. */
+export interface LoneCall {
+  readonly method: 'GET' | 'PUT';
+  readonly names: readonly [key: string] | readonly [key: string, requestId: string];
+  readonly parameters: Parameters;
 }
 
 /**
@@ -136,21 +118,8 @@ export class Service {
     }
   }
 
-  peek({ key, ...parameters }: PeekElement, signal: AbortSignal): Promise<Answer> {
-    const path = pathOf([key], { peek: true, ...parameters });
-    return this.#call({ method: 'GET', path, signal });
-  }
-
-  status({ key, requestId }: RequestElement, signal: AbortSignal): Promise<Answer> {
-    return this.#call({ method: 'GET', path: pathOf([key, requestId], {}), signal });
-  }
-
-  changeKey({ key, ...changes }: KeyElement, signal: AbortSignal): Promise<Answer> {
-    return this.#call({ method: 'PUT', path: pathOf([key], changes), signal });
-  }
-
-  amend({ key, requestId, ...changes }: AmendElement, signal: AbortSignal): Promise<Answer> {
-    return this.#call({ method: 'PUT', path: pathOf([key, requestId], changes), signal });
+  callAlone({ method, names, parameters }: LoneCall, signal: AbortSignal): Promise<Answer> {
+    return this.#call({ method, path: pathOf(names, parameters), signal });
   }
 
   #callWithin(

@@ -4,12 +4,11 @@ import type { Decision } from '../decision.js';
 import { SluiceError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
 import { decisionIn } from './answers.js';
-import { type Keeping, KeptWait, type Wait } from './kept-wait.js';
+import type { Answer } from './exchange.js';
+import { type Keeping, KeptWait, type Wait, type WaitRequest } from './kept-wait.js';
 import { type Handling, PendingRequest } from './pending-request.js';
 import { sendAlone } from './send-alone.js';
 import type { Service } from './service.js';
-
-type WaitRequest = PendingRequest<Wait, Decision, Decision>;
 
 interface WaitsParts extends Keeping {
   readonly service: Pick<Service, 'wait' | 'waitKept'>;
@@ -27,14 +26,14 @@ const BELIEVED_MILLIS = 600_000;
  * one request.
  */
 export class Waits {
-  readonly #handling: Handling<Wait, Decision, Decision>;
+  readonly #handling: Handling<Wait, Answer | Decision, Decision>;
   /** The longest time for which Sluice keeps a place, as it has said, in ms. */
   #longestMillis = Infinity;
   #believedUntil = 0;
 
   constructor(private readonly parts: WaitsParts) {
     this.#handling = {
-      read: (decision) => decision,
+      read: (said) => ('approved' in said ? said : decisionIn(said)),
       send: (request) => {
         this.#send(request);
       },
@@ -61,7 +60,7 @@ export class Waits {
     if (keepMillis > 0) void this.#keep(request, keepMillis);
     else {
       const { element } = request.element;
-      void sendAlone(request, decisionIn, (signal) => service.wait(element, signal));
+      void sendAlone(request, (signal) => service.wait(element, signal));
     }
   }
 

@@ -4,6 +4,7 @@ import type {
   InstanceDetail,
   InstanceState,
   KeyLimits,
+  Overrides,
   Quota,
   RejectedReport,
   Remaining,
@@ -24,7 +25,7 @@ import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { microsOf } from './micros.js';
 import { arrivalOf } from './queue/queued.js';
 import { WaitingQueue } from './queue/waiting-queue.js';
-import { type Overrides, RulesInForce } from './rules-in-force.js';
+import { RulesInForce } from './rules-in-force.js';
 import { Turns } from './turns.js';
 
 const NOBODY: readonly string[] = [];

@@ -1,13 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { CheckRequest, InstanceDetail, KeyLimits } from '../limiter.js';
+import type { InstanceDetail, KeyLimits, Overrides } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
 import { countsAlike } from './limits/counted-limit.js';
 import type { LaterLimits, LaterRules, Window } from './limits/window.js';
-
-/** What a check sets of the limits of its key. */
-export type Overrides = Pick<CheckRequest, 'maxRequests' | 'maxRequestsInQueue' | 'windowMillis'>;
 
 /**
  * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima

@@ -11,6 +11,7 @@ import { classifyFailure } from './store-errors.js';
 
 export interface BreakersParts {
   readonly connections: Connections;
+  /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -8,22 +8,12 @@ import {
 import type { Decision, DenialReason, Quota } from '../../limiter/limiter.js';
 import { forEachLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
-import {
-  type BatchedCheck,
-  type CheckBatchReply,
-  type QueueNews,
-  VERDICT,
-} from '../scripts/check-codec.js';
+import { type BatchedCheck, type CheckBatchReply, VERDICT } from '../scripts/check-codec.js';
 
 /** What Redis says of one check. */
-export interface CheckReply {
-  readonly quota: Quota;
-  /** Until waiters may have room. */
-  readonly millisToRoom: number;
+export interface CheckReply extends Pick<CheckBatchReply, 'quota' | 'millisToRoom' | 'queueNews'> {
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
-  /** If the check has a place in the queue. */
-  readonly queueNews?: QueueNews | undefined;
   /** Of a place that the check has taken over. */
   readonly place?: { readonly list: QueueList | undefined } | undefined;
 }

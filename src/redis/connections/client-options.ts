@@ -1,8 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 
 import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../shared/backoff.js';
-import type { ConnectionSettings } from './connection-settings.js';
-import type { LiveText } from './live-text.js';
+import type { ConnectionSettings, Credentials, LiveText } from './connection-settings.js';
 
 const FIRST_RETRY_MILLIS = 10;
 /** How long a closing connection waits for the other side. */
@@ -35,8 +34,8 @@ export function clientOptions(settings: ConnectionSettings): ClientOptions {
 /** The credentials in the settings, else those in a URL. */
 export function credentials(
   settings: Pick<ConnectionSettings, 'username' | 'password'>,
-  ofUrl: { username?: string; password?: string },
-): { username?: string; password?: string } {
+  ofUrl: Credentials,
+): Credentials {
   const { username = ofUrl.username, password = ofUrl.password } = settings;
   return {
     ...(username !== undefined && { username: asText(username) }),

@@ -1,4 +1,14 @@
-import type { LiveText } from './live-text.js';
+/**
+ * A text that may change. ioredis passes the object itself from options to options and from client to client, and
+ * converts it to a string whenever it sends it.
+ */
+export class LiveText {
+  constructor(private readonly read: () => string) {}
+
+  toString(): string {
+    return this.read();
+  }
+}
 
 /** The certificates and names for the handshake of a TLS connection, in PEM. */
 export interface TlsSettings {
@@ -43,8 +53,13 @@ export interface ConnectionSettings {
 /** The port of a URL without one. */
 export const REDIS_PORT = 6379;
 
+export interface Credentials {
+  readonly username?: string;
+  readonly password?: string;
+}
+
 /** The credentials in a URL, percent-decoded. */
-export function credentialsIn(url: URL): { username?: string; password?: string } {
+export function credentialsIn(url: URL): Credentials {
   return {
     ...(url.username !== '' && { username: decodeURIComponent(url.username) }),
     ...(url.password !== '' && { password: decodeURIComponent(url.password) }),
@@ -52,10 +67,7 @@ export function credentialsIn(url: URL): { username?: string; password?: string 
 }
 
 /** The credentials for all servers, also for servers found later: those in the first URL with a password. */
-export function sharedCredentialsIn(urls: readonly URL[]): {
-  username?: string;
-  password?: string;
-} {
+export function sharedCredentialsIn(urls: readonly URL[]): Credentials {
   return urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
 }
 

@@ -1,9 +1,19 @@
 import type { Logger } from 'pino';
 
+import type { NamedFile } from '../../config/named-file.js';
+import { secretIn } from '../../config/secret-files.js';
 import type { Settings } from '../../config/settings.js';
+import { WatchedFiles } from '../../config/watched-files.js';
 import { watchCertificates } from './certificates.js';
-import type { ConnectionSettings } from './connection-settings.js';
-import { watchCredentials } from './watched-credentials.js';
+import { type ConnectionSettings, LiveText } from './connection-settings.js';
+
+const CREDENTIALS = [
+  'REDIS_USERNAME',
+  'REDIS_PASSWORD',
+  'REDIS_SENTINEL_USERNAME',
+  'REDIS_SENTINEL_PASSWORD',
+] as const;
+type Credentials = Partial<Record<(typeof CREDENTIALS)[number], string | LiveText | undefined>>;
 
 /**
  * The connection settings in the settings of the service. Certificates and credentials from files are watched: a new
@@ -23,8 +33,7 @@ export async function connectionSettingsFrom(
   const certificates = firstUrl.startsWith('rediss://')
     ? await watchCertificates(settings, logger)
     : undefined;
-  const credentials = await watchCredentials(settings, logger);
-  const { values } = credentials;
+  const { values, stopWatching } = await watchCredentials(settings, logger);
   return {
     mode: settings.REDIS_MODE,
     urls,
@@ -39,7 +48,43 @@ export async function connectionSettingsFrom(
     name,
     stopWatching: () => {
       certificates?.close();
-      credentials.close();
+      stopWatching();
+    },
+  };
+}
+
+/**
+ * The users and passwords for Redis. The ones from files are kept up to date with these.
+ * @throws SettingsError for a file that can't be read, or is empty
+ */
+async function watchCredentials(
+  settings: Settings,
+  logger: Logger,
+): Promise<{ readonly values: Credentials; readonly stopWatching: () => void }> {
+  const fromFiles = CREDENTIALS.filter((name) => settings.secretFiles[name] !== undefined);
+  if (fromFiles.length === 0) return { values: settings, stopWatching: () => undefined };
+
+  const files = fromFiles.map((name): NamedFile => ({
+    variable: `${name}_FILE`,
+    path: settings.secretFiles[name] ?? '',
+    ...(name.endsWith('PASSWORD') && { isSecret: true }),
+  }));
+  const watched = await WatchedFiles.open(
+    {
+      what: 'credentials for Redis',
+      files,
+      parse: (contents) => files.map((file, i) => secretIn(file, String(contents[i]))),
+      describe: () => ({ variables: files.map(({ variable }) => variable) }),
+    },
+    logger,
+  );
+  const live: Credentials = Object.fromEntries(
+    fromFiles.map((name, i) => [name, new LiveText(() => watched.current[i] ?? '')]),
+  );
+  return {
+    values: { ...settings, ...live },
+    stopWatching: () => {
+      watched.close();
     },
   };
 }

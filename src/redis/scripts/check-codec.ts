@@ -1,4 +1,11 @@
-import type { KeyLimits, LimitsOf, Quota, RequestTrace } from '../../limiter/limiter.js';
+import {
+  isOverride,
+  type KeyLimits,
+  type LimitsOf,
+  type Overrides,
+  type Quota,
+  type RequestTrace,
+} from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
@@ -43,12 +50,6 @@ export interface BatchedCheck {
   readonly requestId: string;
   /** Of the check among those of this replica, if its caller has chosen the request id. */
   readonly number?: number | undefined;
-}
-
-export interface Overrides {
-  readonly maxRequests: number | undefined;
-  readonly maxRequestsInQueue: number | undefined;
-  readonly windowMillis?: number | undefined;
 }
 
 /** What a replica knows of a key for which its requests wait. */
@@ -182,11 +183,9 @@ function encodeSpecial(
   { ceilings }: KeyLimits,
   { maxHoldsPerKey }: CallerSettings,
 ): string {
-  const { maxRequests, maxRequestsInQueue, windowMillis } = overrides;
-  const isOverride = (maxRequests ?? maxRequestsInQueue ?? windowMillis) !== undefined;
   let arePlain = true;
   for (const check of checks) arePlain &&= isPlain(check, mayHaveWaiters);
-  if (arePlain && !ceilings && !waiting && !isOverride) return '';
+  if (arePlain && !ceilings && !waiting && !isOverride(overrides)) return '';
   const maxHolds = checks.some(isHeld) ? maxHoldsPerKey : undefined;
   const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
   if (arePlain) return ofBatch;

@@ -68,7 +68,13 @@ export interface ScriptSettings extends CallerSettings {
 
 type Guard = Pick<CallGuard, 'run'>;
 
+/** The script calls for waiters. */
+export type WaitingStore = Pick<Scripts, 'settle' | 'renew' | 'withdraw' | 'confirm' | 'statuses'>;
+
 interface RunOptions {
+  /** The amount of work. Default: 1. */
+  readonly size?: number;
+  /** Whether its success shows that Redis accepts writes. */
   readonly isWrite?: boolean;
   readonly isRepeatable?: boolean;
   readonly traces?: readonly RequestTrace[] | undefined;
@@ -127,7 +133,12 @@ export class Scripts {
     return this.#checks.check(batches);
   }
 
-  /** @param known of a key that Redis may have lost */
+  /**
+   * Serves the queue as of now, renews this replica's lease, and returns the state of its waiters. A waiter
+   * that is neither approved nor in the queue is put back in its place.
+   * @param known of a key that Redis may have lost
+   * @param askedAbout in the order of their tickets
+   */
   async settle(
     names: KeyNames,
     known: KnownWindow,
@@ -141,6 +152,7 @@ export class Scripts {
   }
 
   /**
+   * Renews this replica's leases for keys that are as it knows them. For other keys a settle has to follow.
    * @param leased one at least; in a cluster, with names in one slot
    * @returns those whose leases were not renewed
    */
@@ -155,17 +167,11 @@ export class Scripts {
       keys: leased.flatMap(keysToRenew),
       args: [...shared, encodeRenewal(leased)],
     };
-    return this.guard.run({
-      script: this.#scripts.renew.name,
-      operation: this.#operation,
-      name: first.names.state,
-      size: leased.length,
-      // It may have written nothing.
-      isWrite: false,
-      isRepeatable: true,
-      send: async (_attempt, isWanted) =>
-        decodeNotRenewed(leased, await this.#client.sendAtOnce(call, isWanted)),
-    });
+    const send = async (isWanted: () => boolean): Promise<Leased[]> =>
+      decodeNotRenewed(leased, await this.#client.sendAtOnce(call, isWanted));
+    // It may have written nothing.
+    const options = { size: leased.length, isWrite: false };
+    return this.#guarded(this.#scripts.renew, names.state, send, options);
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */
@@ -221,8 +227,9 @@ export class Scripts {
   }
 
   /**
+   * Withdraws waiters, and releases those that were approved.
    * @param withdrawals in a cluster, with names in one slot
-   * @returns for each key, in their order, how many were withdrawn or released, or its error
+   * @returns for each key, in their order, how many were withdrawn or released, or the error with which it failed alone
    */
   withdraw(withdrawals: readonly KeyClaims[]): Promise<(number | Error)[]> {
     const { observer } = this.settings;
@@ -234,8 +241,10 @@ export class Scripts {
   }
 
   /**
+   * Claims approvals that are kept for the callers of kept places, since these callers are about to be told.
    * @param granted in a cluster, with names in one slot
-   * @returns for each key, in their order, what has become of its approvals, or its error
+   * @returns for each key, in their order, what has become of its approvals, or the error with which the key failed
+   *   alone. If one may not, a settle tells what has become of its request
    */
   confirm(granted: readonly KeyClaims[]): Promise<(Confirmed | Error)[]> {
     return this.#runForClaims(this.#scripts.confirm, granted, decodeConfirmed);
@@ -248,15 +257,12 @@ export class Scripts {
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     return inSeveralCalls(keys, (rest) => {
       const call = { script: this.#scripts.inspect, keys: rest.flatMap(keysToInspect), args: [] };
-      return this.guard.run({
-        script: this.#scripts.inspect.name,
-        operation: this.#operation,
-        name: rest[0].state,
-        size: rest.length,
-        isWrite: false,
-        isRepeatable: true,
-        send: (_attempt, isWanted) => this.#sendForEach(call, isWanted, decodeInstances),
-      });
+      return this.#guarded(
+        this.#scripts.inspect,
+        rest[0].state,
+        (isWanted) => this.#sendForEach(call, isWanted, decodeInstances),
+        { size: rest.length, isWrite: false },
+      );
     });
   }
 
@@ -300,40 +306,45 @@ export class Scripts {
 
   /** Sends a script that needs nothing of the caller. */
   #runAlone(call: ScriptCall, name: string, isWrite: boolean): Promise<unknown> {
-    return this.guard.run({
-      script: call.script.name,
-      operation: this.#operation,
-      name,
-      size: 1,
-      isWrite,
-      isRepeatable: true,
-      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
-    });
+    const send = (isWanted: () => boolean): Promise<unknown> =>
+      this.#client.sendWithOthers(call, isWanted);
+    return this.#guarded(call.script, name, send, { isWrite });
   }
 
   #run(
     script: Script,
     names: KeyNames,
     ownArgs: readonly (string | number)[],
-    { isWrite = true, isRepeatable = true, traces }: RunOptions = {},
+    options?: RunOptions,
   ): Promise<unknown> {
     const { limitsOf, timeOf } = this.settings;
     const callAt = (time: number): ScriptCall => {
       const shared = sharedArguments(this.settings, names, limitsOf(names.key), time);
       return { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
     };
+    const send = (isWanted: () => boolean): Promise<unknown> =>
+      sendWithCalendars(timeOf(names.state), (time) =>
+        this.#client.sendWithOthers(callAt(time), isWanted),
+      );
+    return this.#guarded(script, names.state, send, options);
+  }
+
+  /** @param name a name in Redis that the call touches */
+  #guarded<Reply>(
+    script: Script,
+    name: string,
+    send: (isWanted: () => boolean) => Promise<Reply>,
+    { size = 1, isWrite = true, isRepeatable = true, traces }: RunOptions = {},
+  ): Promise<Reply> {
     return this.guard.run({
       script: script.name,
       operation: this.#operation,
-      name: names.state,
-      size: 1,
+      name,
+      size,
       traces,
       isWrite,
       isRepeatable,
-      send: (_attempt, isWanted) =>
-        sendWithCalendars(timeOf(names.state), (time) =>
-          this.#client.sendWithOthers(callAt(time), isWanted),
-        ),
+      send: (_attempt, isWanted) => send(isWanted),
     });
   }
 
@@ -345,19 +356,12 @@ export class Scripts {
   ): Promise<(Reply | Error)[]> {
     return inSeveralCalls(ofKeys, (rest) => {
       const { state } = rest[0].names;
-      return this.guard.run({
-        script: script.name,
-        operation: this.#operation,
-        name: state,
-        size: rest.length,
-        isWrite: true,
-        isRepeatable: true,
-        send: (_attempt, isWanted) =>
-          sendWithCalendars(this.settings.timeOf(state), (time) => {
-            const { keys, args } = encodeKeyClaims(this.settings, rest, time);
-            return this.#sendForEach({ script, keys, args }, isWanted, decode);
-          }),
-      });
+      const send = (isWanted: () => boolean): Promise<(Reply | Error)[]> =>
+        sendWithCalendars(this.settings.timeOf(state), (time) => {
+          const call = { script, ...encodeKeyClaims(this.settings, rest, time) };
+          return this.#sendForEach(call, isWanted, decode);
+        });
+      return this.#guarded(script, state, send, { size: rest.length });
     });
   }
 

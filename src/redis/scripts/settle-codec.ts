@@ -1,3 +1,4 @@
+import type { RequestTerms } from '../../limiter/request.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { UsedOfLimits } from './limits-codec.js';
 import {
@@ -11,17 +12,7 @@ import {
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly waiter: Pick<
-    Waiter,
-    | 'requestId'
-    | 'claimNumber'
-    | 'hits'
-    | 'holdMillis'
-    | 'holder'
-    | 'list'
-    | 'keepMillis'
-    | 'maxWaitMillis'
-  >;
+  readonly waiter: Pick<Waiter, 'requestId' | 'claimNumber'> & RequestTerms;
   readonly ticket: number;
 }
 

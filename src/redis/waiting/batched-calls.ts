@@ -1,8 +1,23 @@
+import type { Logger } from 'pino';
+
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { backoffMillis } from '../shared/backoff.js';
+import type { StoreObserver } from '../shared/store-observer.js';
 
 const FIRST_RETRY_MILLIS = 50;
+
+/** What all calls of a replica for its waiters have in common. */
+export interface CallsParts {
+  /** All names of a call are in one slot. */
+  readonly slotOf: (name: string) => number;
+  /** Whether the shard of a name in Redis is up, as far as is known. */
+  readonly isAvailable: (name: string) => boolean;
+  readonly observer: Pick<StoreObserver, 'catchingUp'>;
+  readonly clock: Clock;
+  readonly ticks: Ticks;
+  readonly logger: Logger;
+}
 
 export interface BatchedCallsParts<Item> {
   readonly clock: Clock;

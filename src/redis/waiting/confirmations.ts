@@ -1,25 +1,20 @@
-import type { Logger } from 'pino';
-
-import type { Clock } from '../../common/clock.js';
 import { groupBy } from '../../common/group-by.js';
-import type { Ticks } from '../../common/ticks.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most approvals of one call, which belong to as many keys at most. */
 const MAX_CLAIMS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
 const MAX_CALLS_AT_A_TIME = 4;
 
-export interface ConfirmationsParts {
+export interface ConfirmationsParts extends Pick<
+  CallsParts,
+  'slotOf' | 'clock' | 'ticks' | 'logger'
+> {
   readonly store: Pick<WaitingStore, 'confirm'>;
-  readonly slotOf: (name: string) => number;
-  readonly clock: Clock;
-  readonly ticks: Ticks;
-  readonly logger: Logger;
 }
 
 /** An approval that is kept for its caller. */

@@ -1,11 +1,11 @@
 import type { Clock } from '../../common/clock.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { BatchedCalls } from './batched-calls.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import type { Lease } from './lease.js';
 import { ModeTimer } from './mode-timer.js';
 import type { Places } from './places.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most keys of one call. */
 const MAX_KEYS_PER_CALL = 100;
@@ -26,11 +26,9 @@ export interface LeasedQueue extends LeasedPlaces {
   leaseDoubted(): void;
 }
 
-export interface LeaseRenewalsParts {
+export interface LeaseRenewalsParts extends Pick<CallsParts, 'clock' | 'slotOf'> {
   readonly store: Pick<WaitingStore, 'renew'>;
-  readonly clock: Clock;
   readonly leaseMillis: number;
-  readonly slotOf: (name: string) => number;
 }
 
 /**

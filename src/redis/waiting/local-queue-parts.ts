@@ -2,7 +2,7 @@ import type { Clock } from '../../common/clock.js';
 import type { KeptPlacesParts } from './kept-places.js';
 import type { LeaseRenewals } from './lease-renewals.js';
 import type { SettleCallsParts, SettleLine } from './settle-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 import type { WakeChannel } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 
@@ -13,7 +13,7 @@ export interface LocalQueueParts
   readonly store: Pick<WaitingStore, 'settle'>;
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
-  readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
+  readonly line: Pick<SettleLine, 'add' | 'addLater' | 'remove'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   /** Redis's time, if it is known: never too early. */

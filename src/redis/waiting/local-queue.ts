@@ -218,12 +218,12 @@ export class LocalQueue implements WakeListener, Unsettled {
         this.parts.renewals.watch(this.#lease);
         break;
       case 'inLine':
-        if (event === 'failed') this.parts.line.joinLater(this);
-        else this.parts.line.join(this);
+        if (event === 'failed') this.parts.line.addLater([this]);
+        else this.parts.line.add([this]);
         break;
       case 'over':
         this.#numbers.end();
-        this.parts.line.leave(this);
+        this.parts.line.remove(this);
         if (before === 'asking') this.parts.onOver(undefined);
         else this.#stopListening();
         break;
@@ -267,7 +267,7 @@ export class LocalQueue implements WakeListener, Unsettled {
       this.#places.expire(claim);
       this.#fire('due');
       // It does not wait for the next retry of the queues that have failed.
-      if (this.#mode === 'inLine') this.parts.line.join(this);
+      if (this.#mode === 'inLine') this.parts.line.add([this]);
     };
     // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
     waiter.onceExpired(this.parts.clock, expire, keepMillis === undefined ? 0 : waitedMillis);

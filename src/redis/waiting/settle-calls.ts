@@ -4,11 +4,10 @@ import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
-import type { StoreObserver } from '../shared/store-observer.js';
-import { BatchedCalls } from './batched-calls.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import type { Lease } from './lease.js';
 import type { Places } from './places.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most waiters that one call asks about. */
 const MAX_ASKED_PER_CALL = 500;
@@ -154,52 +153,25 @@ export interface Unsettled {
   notAsked(): void;
 }
 
-export interface SettleLineParts {
-  readonly clock: Clock;
-  /** Whether the store can be asked about a name in Redis, as far as is known. */
-  readonly isAvailable: (name: string) => boolean;
-  readonly observer: Pick<StoreObserver, 'catchingUp'>;
-}
+/** The line in which the queues of this replica wait for their settle calls. */
+export type SettleLine = BatchedCalls<Unsettled>;
 
-/**
- * The line in which the queues of this replica wait for their settle calls. It is mostly empty. After an outage tens of
- * thousands of keys need a settle at once.
- */
-export class SettleLine {
-  readonly #calls: BatchedCalls<Unsettled>;
-
-  constructor({ clock, isAvailable, observer }: SettleLineParts) {
-    this.#calls = new BatchedCalls({
-      clock,
-      mostUnderWay: MAX_UNDER_WAY,
-      isAvailable: ({ name }) => isAvailable(name),
-      onNotAsked: (queue) => {
-        queue.notAsked();
-      },
-      call: ([queue]) => queue.settle(),
-      onUndone: (undone) => {
-        observer.catchingUp('settle', undone);
-      },
-    });
-  }
-
-  /** Settles the queue when its turn has come, which may be at once. */
-  join(queue: Unsettled): void {
-    this.#calls.add([queue]);
-  }
-
-  /** Settles the queue again later, since its call has failed. */
-  joinLater(queue: Unsettled): void {
-    this.#calls.addLater([queue]);
-  }
-
-  /** The queue needs no settle any more. */
-  leave(queue: Unsettled): void {
-    this.#calls.remove(queue);
-  }
-
-  /** The store is up again. */
-  onStoreAvailable(): void {
-    this.#calls.retry();
-  }
+/** Makes a line. It is mostly empty. After an outage tens of thousands of keys need a settle at once. */
+export function settleLine({
+  clock,
+  isAvailable,
+  observer,
+}: Pick<CallsParts, 'clock' | 'isAvailable' | 'observer'>): SettleLine {
+  return new BatchedCalls({
+    clock,
+    mostUnderWay: MAX_UNDER_WAY,
+    isAvailable: ({ name }) => isAvailable(name),
+    onNotAsked: (queue) => {
+      queue.notAsked();
+    },
+    call: ([queue]) => queue.settle(),
+    onUndone: (undone) => {
+      observer.catchingUp('settle', undone);
+    },
+  });
 }

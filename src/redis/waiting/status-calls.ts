@@ -1,19 +1,15 @@
-import type { Clock } from '../../common/clock.js';
-import type { Ticks } from '../../common/ticks.js';
 import type { RequestStatus } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most requests of one call. */
 const MAX_REQUESTS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
 const MAX_CALLS_AT_A_TIME = 16;
 
-export interface StatusCallsParts {
+export interface StatusCallsParts extends Pick<CallsParts, 'clock' | 'ticks'> {
   readonly store: Pick<WaitingStore, 'statuses'>;
-  readonly clock: Clock;
-  readonly ticks: Ticks;
 }
 
 interface Question {

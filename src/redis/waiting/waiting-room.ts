@@ -1,35 +1,29 @@
-import type { Logger } from 'pino';
-
 import { settleDelay } from '../../limiter/settle-delay.js';
-import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
+import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
-import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher } from '../checks/check-batcher.js';
 import { type CheckReply, denial } from '../checks/check-replies.js';
 import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
-import type { StoreObserver } from '../shared/store-observer.js';
+import type { CallerSettings } from '../scripts/shared-arguments.js';
+import type { CallsParts } from './batched-calls.js';
 import { Confirmations } from './confirmations.js';
 import { Lease, leasesUnsettled } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
-import { SettleLine } from './settle-calls.js';
+import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-export interface WaitingRoomParts {
-  readonly replicaId: string;
-  /** How long the waiters of a silent replica keep their places. */
-  readonly leaseMillis: number;
-  readonly limitsOf: LimitsOf;
+export interface WaitingRoomParts
+  extends CallsParts, Pick<CallerSettings, 'replicaId' | 'leaseMillis' | 'limitsOf'> {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly checks: Pick<CheckBatcher, 'check'>;
@@ -37,22 +31,14 @@ export interface WaitingRoomParts {
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
-  /** All names of a call are in one slot. */
-  readonly slotOf: (name: string) => number;
   /** The time of the shard of a name in Redis: see `CallerHistory`. */
   readonly latestTime: (name: string) => number | undefined;
-  /** Whether the shard of a name in Redis is up, as far as is known. */
-  readonly isAvailable: (name: string) => boolean;
-  readonly observer: Pick<StoreObserver, 'catchingUp'>;
-  readonly clock: Clock;
-  readonly ticks: Ticks;
   /** From 0 up to 1. */
   readonly random: () => number;
   /** A UUID. */
   readonly createRequestId: () => string;
   /** The number of another check whose caller has chosen the request id: no two of this replica have the same. */
   readonly nextClaimNumber: () => number;
-  readonly logger: Logger;
 }
 
 /** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
@@ -76,7 +62,7 @@ export class WaitingRoom {
   constructor(private readonly parts: WaitingRoomParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.replicaId, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
-    this.#line = new SettleLine(parts);
+    this.#line = settleLine(parts);
     this.#withdrawals = new Withdrawals({
       ...parts,
       isWaitedFor: (key) => this.#queues.has(key),
@@ -168,7 +154,7 @@ export class WaitingRoom {
     for (const queue of this.#queues.values()) {
       if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
     }
-    this.#line.onStoreAvailable();
+    this.#line.retry();
     this.#withdrawals.onStoreAvailable();
     this.#confirmations.onStoreAvailable();
   }

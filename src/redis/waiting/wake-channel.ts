@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
+import { parsedMessage } from '../../common/parsed-message.js';
 import { claimHere, endedHere, type EndedWait } from '../scripts/requests-codec.js';
 import type { Connections } from '../connections/connections.js';
 
@@ -97,7 +98,7 @@ export class WakeChannel {
   #receive(channel: string, text: string): void {
     const listener = this.#listeners.get(channel);
     if (!listener) return;
-    const message = parseMessage(text);
+    const message = parsedMessage(messageSchema, text);
     if (!message) {
       this.logger.warn({ channel }, 'unknown message on a wake channel ignored');
     } else if ('leaderResigned' in message) {
@@ -113,13 +114,5 @@ export class WakeChannel {
     const { replicaId } = this;
     const granted = message.granted.flatMap((claim) => claimHere(claim, replicaId) ?? []);
     return { ...message, granted, ended: endedHere(message.ended, replicaId) };
-  }
-}
-
-function parseMessage(text: string): z.infer<typeof messageSchema> | undefined {
-  try {
-    return messageSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
   }
 }

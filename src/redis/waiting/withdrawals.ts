@@ -1,15 +1,10 @@
-import type { Logger } from 'pino';
-
-import type { Clock } from '../../common/clock.js';
-import type { Ticks } from '../../common/ticks.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
 import { longestCountMillis } from '../../limiter/limits.js';
 import type { KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames, KeyNaming } from '../shared/key-names.js';
-import type { StoreObserver } from '../shared/store-observer.js';
-import { BatchedCalls } from './batched-calls.js';
-import type { WaitingStore } from './waiting-store.js';
+import { BatchedCalls, type CallsParts } from './batched-calls.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most ids of one call, and the most keys. Redis answers others between two calls. */
 export const MAX_IDS_PER_CALL = 1000;
@@ -19,20 +14,13 @@ const IDS_FOR_KEY = MAX_IDS_PER_CALL / MAX_KEYS_PER_CALL;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
 const MAX_KEYS_AT_A_TIME = 100;
 
-export interface WithdrawalsParts {
+export interface WithdrawalsParts extends CallsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
-  readonly slotOf: (name: string) => number;
   readonly limitsOf: LimitsOf;
   readonly leaseMillis: number;
-  /** Whether the shard of a name in Redis is up, as far as is known. */
-  readonly isAvailable: (name: string) => boolean;
   /** Whether requests for the key wait here. They renew its lease, and with it every place of this replica. */
   readonly isWaitedFor: (key: string) => boolean;
-  readonly observer: Pick<StoreObserver, 'catchingUp'>;
-  readonly clock: Clock;
-  readonly ticks: Ticks;
-  readonly logger: Logger;
 }
 
 /** The ids to withdraw of one key. */

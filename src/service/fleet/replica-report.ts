@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { parsedMessage } from '../../common/parsed-message.js';
 import type { DecisionTotals } from '../../metrics/metrics.js';
 import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
 
@@ -70,9 +71,5 @@ export function writeReport(report: ReplicaReport): string {
 
 /** @returns undefined for a report that a replica of another version writes in another form */
 export function readReport(text: string): ReplicaReport | undefined {
-  try {
-    return reportSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return parsedMessage(reportSchema, text);
 }

@@ -1,7 +1,7 @@
 import { claimOf } from '../../../src/limiter/claims.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import type { KeyLimits } from '../../../src/limiter/limiter.js';
-import type { KnownWaiting, Overrides } from '../../../src/redis/scripts/check-codec.js';
+import type { KeyLimits, Overrides } from '../../../src/limiter/limiter.js';
+import type { KnownWaiting } from '../../../src/redis/scripts/check-codec.js';
 import { limitsIn } from '../../../src/redis/scripts/limits-codec.js';
 import type { AskedRequest } from '../../../src/redis/scripts/requests-codec.js';
 import type { KnownWindow } from '../../../src/redis/scripts/settle-codec.js';

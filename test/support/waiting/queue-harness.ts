@@ -9,7 +9,7 @@ import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
-import { SettleLine } from '../../../src/redis/waiting/settle-calls.js';
+import { type SettleLine, settleLine } from '../../../src/redis/waiting/settle-calls.js';
 import { StatusCalls } from '../../../src/redis/waiting/status-calls.js';
 import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
 import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
@@ -59,7 +59,7 @@ export class QueueHarness {
     this.store.now = () => this.clock.now();
     const wakes = new WakeChannel(this.messages, 'r1', this.log.logger);
     const { wakeChannel } = this.names;
-    this.line = new SettleLine({
+    this.line = settleLine({
       clock: this.clock,
       isAvailable: () => true,
       observer: unobserved,

@@ -8,7 +8,7 @@ import type {
 } from '../../../src/redis/scripts/several-keys.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { RequestStatus } from '../../../src/limiter/limiter.js';
-import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
+import type { WaitingStore } from '../../../src/redis/scripts/scripts.js';
 
 /** A settle call that the test answers. */
 export interface SettleCall {

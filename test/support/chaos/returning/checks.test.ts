@@ -47,6 +47,7 @@ test('what a script did is known from its commands', () => {
   ];
   expect(whatOf(1, join())).toEqual(['joined', 'owned']);
   expect(whatOf(2, join())).toEqual([]);
+  expect(whatOf(3, join('r0#2'))).toEqual(['owned']);
   expect(whatOf(3, join('r1#1'))).toEqual(['owned']);
   expect(whatOf(4, join())).toEqual(['owned']);
   expect(script(500, ...grant).happenings).toEqual([

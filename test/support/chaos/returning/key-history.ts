@@ -136,10 +136,9 @@ export class KeyHistory {
     if (state !== 'waiting') this.#leave(id);
     const isReleased = state === 'released';
     if (isReleased && this.#plain.delete(id)) this.#happenings.push({ id, what: 'ended' });
-    const replicaId = owner?.replace(/#.*/, '');
-    if (replicaId === undefined || replicaId === this.#owners.get(id)) return;
-    this.#owners.set(id, replicaId);
-    this.#happenings.push({ id, what: 'owned', replicaId });
+    if (owner === undefined || owner === this.#owners.get(id)) return;
+    this.#owners.set(id, owner);
+    this.#happenings.push({ id, what: 'owned', replicaId: owner.replace(/#.*/, '') });
   }
 
   #onHeld(id: string, { state, keepMillis, renewedMillis, holdMillis }: StoredRecord): void {

@@ -9,7 +9,8 @@ import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { ScriptedStore, quiet } from '../../../support/waiting/scripted-store.js';
 import {
   SettleCalls,
-  SettleLine,
+  type SettleLine,
+  settleLine,
   type Unsettled,
 } from '../../../../src/redis/waiting/settle-calls.js';
 import { until } from '../../../support/until.js';
@@ -200,7 +201,7 @@ describe('the line of settle calls', () => {
     /** @param isAnswered false if the call failed */
     async end(isAnswered = true): Promise<void> {
       underWay.delete(this);
-      if (!isAnswered) line.joinLater(this);
+      if (!isAnswered) line.addLater([this]);
       this.#end?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -216,7 +217,7 @@ describe('the line of settle calls', () => {
     isAvailable = true;
     undone = [];
     clock = new ManualClock(0);
-    line = new SettleLine({
+    line = settleLine({
       clock,
       isAvailable: () => isAvailable,
       observer: {
@@ -230,7 +231,7 @@ describe('the line of settle calls', () => {
 
   function join(count: number): TestQueue[] {
     const queues = Array.from({ length: count }, (_, i) => new TestQueue(`{k${i}}`));
-    for (const queue of queues) line.join(queue);
+    for (const queue of queues) line.add([queue]);
     return queues;
   }
 
@@ -246,7 +247,7 @@ describe('the line of settle calls', () => {
 
   test('a queue that is over is not settled', async () => {
     const queues = join(18);
-    line.leave(queues[16]!);
+    line.remove(queues[16]!);
     await queues[0]!.end();
     expect([queues[16]!.calls, queues[17]!.calls]).toEqual([0, 1]);
   });
@@ -262,7 +263,7 @@ describe('the line of settle calls', () => {
       expect(called(queues)).toBe(3 * (attempt + 2));
     }
     for (const queue of queues) await queue.end();
-    line.join(queues[0]!);
+    line.add([queues[0]!]);
     await queues[0]!.end(false);
     await clock.advance(50);
     expect(underWay.has(queues[0]!)).toBe(true);
@@ -272,14 +273,14 @@ describe('the line of settle calls', () => {
     const [failing, other] = join(2);
     await failing!.end(false);
     await other!.end();
-    line.join(other!);
+    line.add([other!]);
     expect(other!.calls).toBe(2);
   });
 
   test('a queue that joins again after a failure does not wait for the timer', async () => {
     const [queue] = join(1);
     await queue!.end(false);
-    line.join(queue!);
+    line.add([queue!]);
     expect(queue!.calls).toBe(2);
     await queue!.end();
     await clock.advance(100_000);
@@ -293,7 +294,7 @@ describe('the line of settle calls', () => {
     expect([called(queues), undone.at(-1)]).toEqual([0, 1000]);
     expect(queues.every(({ refusals }) => refusals > 10)).toBe(true);
     isAvailable = true;
-    line.onStoreAvailable();
+    line.retry();
     while (underWay.size > 0) await [...underWay][0]!.end();
     await until(() => undone.at(-1) === 0);
     expect(called(queues)).toBe(1000);
@@ -302,7 +303,7 @@ describe('the line of settle calls', () => {
   test('a queue that is over after a failure is not settled again', async () => {
     const [queue] = join(1);
     await queue!.end(false);
-    line.leave(queue!);
+    line.remove(queue!);
     await clock.advance(100_000);
     expect([undone.at(-1), queue!.calls]).toEqual([0, 1]);
   });
