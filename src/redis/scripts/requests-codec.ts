@@ -1,34 +1,31 @@
 import type { RequestIdConflict } from '../../limiter/errors.js';
 import type { CheckRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../limiter/queue-order.js';
+import { type RequestTerms, TERMS } from '../../limiter/request.js';
 
-/** The fields of a request that scripts get beside its list, each with a value that says nothing. */
-const FIELDS = {
-  canWait: false,
-  noPlace: false,
-  hits: 1,
-  holdMillis: undefined,
-  holder: undefined,
-  keepMillis: undefined,
-  maxWaitMillis: undefined,
-  takesRest: false,
-} as const satisfies Partial<CheckRequest>;
+/** What scripts are told of a request beside its terms. */
+const OF_CHECK = ['canWait', 'noPlace', 'takesRest'] as const satisfies (keyof CheckRequest)[];
 
-const NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[];
+const NAMES = [...TERMS, ...OF_CHECK];
 
 /** What scripts are told of a request. */
-export type AskedRequest = Pick<CheckRequest, keyof typeof FIELDS | 'list'>;
+export type AskedRequest = RequestTerms & Pick<CheckRequest, (typeof OF_CHECK)[number]>;
 
 /**
  * What `lua/lib/requests.lua` reads of a request, for JSON.
  * @param more what else there is to say of it
  */
 export function sayRequest(request: Partial<AskedRequest>, more: object = {}): object {
-  const said: Record<string, unknown> = { ...more, list: request.list && sayList(request.list) };
+  const said: Record<string, unknown> = { ...more };
   for (const name of NAMES) {
-    if (request[name] !== FIELDS[name]) said[name] = request[name];
+    if (saysAnything(name, request[name])) said[name] = request[name];
   }
+  if (request.list) said.list = sayList(request.list);
   return said;
+}
+
+function saysAnything(name: string, value: unknown): boolean {
+  return value !== undefined && value !== false && !(name === 'hits' && value === 1);
 }
 
 /** What `lists.of_request` in `lua/queue/lists.lua` reads. */
