@@ -7,7 +7,7 @@
 -- Reply a JSON text:
 --         next  the cursor of the next page; left out after the last one
 --         held  the holds, if there are any: `requestId`, `hits`, `lapseMillis`, the ms until it lapses, and, if its check has named
---               a holder, `holder`, and `heldMillis`, for how many ms it has been held
+--               a label (lib/requests), that, and `heldMillis`, for how many ms it has been held
 
 local holds = require 'lib/holds'
 local now = require 'lib/now'
@@ -15,6 +15,16 @@ local requests = require 'lib/requests'
 local stored = require 'lib/stored'
 
 local LAST_PAGE = '0'
+
+local function describe(request, lapses, now_ms)
+  local shown = { requestId = request.requestId, hits = holds.hits_of(request), lapseMillis = lapses - now_ms }
+  -- The clock may have gone back.
+  shown.heldMillis = request.since and math.max(0, now_ms - request.since)
+  for _, label in ipairs(requests.LABELS) do
+    shown[label] = request[label]
+  end
+  return shown
+end
 
 local function run(KEYS, ARGV)
   local keys, now_ms = { state = KEYS[1], records = KEYS[2] }, math.floor(now.micros() / 1000)
@@ -30,13 +40,8 @@ local function run(KEYS, ARGV)
   local found = requests.find_all(keys, state, ids)
   local lapses = holds.lapses_of(keys, found, now_ms)
   for _, id in ipairs(ids) do
-    local request = found[id]
     if lapses[id] and lapses[id] > now_ms then
-      held[#held + 1] = {
-        requestId = id, hits = holds.hits_of(request), lapseMillis = lapses[id] - now_ms, holder = request.holder,
-        -- The clock may have gone back.
-        heldMillis = request.holder and math.max(0, now_ms - request.since),
-      }
+      held[#held + 1] = describe(found[id], lapses[id], now_ms)
     end
   end
   return cjson.encode({ next = cursor ~= LAST_PAGE and cursor or nil, held = #held > 0 and held or nil })

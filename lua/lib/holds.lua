@@ -121,7 +121,7 @@ function holds.add(keys, state, call, request)
   end
   note_lapse_at(state, lapses)
   state.set_at = call.now_ms
-  request.since = request.holder and call.now_ms or nil
+  request.since = requests.has_label(request) and call.now_ms or nil
   requests.write(keys, state, { request })
   change_held(state, request.hits, 1, lane)
   key_limits.take(keys, state, call, id, request.hits, true, lane)

@@ -85,14 +85,22 @@ end
 -- The request of an approval whose record somebody has removed; nil if there is none.
 local function find_without_record(keys, check)
   if redis.call('SMISMEMBER', keys.requests, check.requestId)[1] == 1 then
-    return {
-      requestId = check.requestId, state = requests.APPROVED, hits = check.hits, holdMillis = check.holdMillis,
-      holder = check.holder,
-    }
+    local request = requests.copy_of(check)
+    request.state, request.owner = requests.APPROVED, nil
+    return request
   end
 end
 
--- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, holder,
+-- The verdict on a check whose request has another label; nil if all are the same.
+local function other_label(check, request)
+  for _, label in ipairs(requests.LABELS) do
+    if request[label] ~= check[label] then
+      return verdicts['OTHER_' .. string.upper(label)]
+    end
+  end
+end
+
+-- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, labels,
 -- keepMillis, owner, maxWaitMillis, canWait and noPlace. It gets `place`, the request whose place it has.
 function known_requests.answer(keys, state, call, check)
   local request = find(keys, state, call, check.requestId) or find_without_record(keys, check)
@@ -106,8 +114,10 @@ function known_requests.answer(keys, state, call, check)
     return verdicts.OTHER_HOLD
   elseif request.state == requests.RELEASED or request.state == requests.LAPSED then
     return verdicts.ID_USED
-  elseif request.holder ~= check.holder then
-    return verdicts.OTHER_HOLDER
+  end
+  local conflict = other_label(check, request)
+  if conflict then
+    return conflict
   elseif request.state == requests.WAITING then
     return take_place(keys, state, call, check, request)
   elseif request.state == requests.UNCLAIMED then

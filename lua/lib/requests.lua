@@ -32,7 +32,7 @@ local requests = {
 --   took           if its hits were corrected while it is held: how many it takes now
 --   holdMillis     the length of its hold, from its grant or its claim on
 --   renewedMillis  if it was renewed with another length: that
---   holder, since  who holds it, if its check has said so, and since when
+--   holder, since  who holds it, if its check has said so, and since when: with any of LABELS
 --   keepMillis     for how long its place, or its approval, is kept without its caller
 --   maxWaitMillis  with `keepMillis`: how long it waits at most
 --   list           its lane or group (queue/lists)
@@ -45,6 +45,9 @@ local KEPT = {
   released = { 'hits', 'holdMillis', 'owner' },
   lapsed = { 'hits', 'holdMillis', 'owner' },
 }
+
+-- The texts for people who look at a held approval.
+requests.LABELS = { 'holder' }
 
 -- As most waiters are, which have nothing but a ticket.
 local PLAIN_WAITER, END_OF_PLAIN = '{"state":"waiting","ticket":"', '"}'
@@ -114,7 +117,7 @@ function requests.complete(call, request)
   return request
 end
 
-local function copy_of(request)
+function requests.copy_of(request)
   local copy = {}
   for name, value in pairs(request) do
     copy[name] = value
@@ -126,7 +129,7 @@ end
 function requests.of_checks(call, ids, said)
   local all = {}
   for i, id in ipairs(ids) do
-    local request = said[i] or copy_of(said)
+    local request = said[i] or requests.copy_of(said)
     request.requestId = id
     all[i] = requests.complete(call, request)
   end
@@ -171,6 +174,15 @@ end
 -- Whether there is a record of it once it is approved.
 function requests.is_recorded(request)
   return (request.holdMillis or request.keepMillis or request.owner) ~= nil
+end
+
+function requests.has_label(request)
+  for _, label in ipairs(requests.LABELS) do
+    if request[label] then
+      return true
+    end
+  end
+  return false
 end
 
 -- Whether its check is still to be told what becomes of it.

@@ -67,10 +67,6 @@ export class Waiter {
     return this.#request.holdMillis;
   }
 
-  get holder(): string | undefined {
-    return this.#request.holder;
-  }
-
   get keepMillis(): number | undefined {
     return this.#request.keepMillis;
   }

@@ -12,7 +12,7 @@ import type {
 } from '../../src/limiter/limiter.js';
 import { parseClaim } from '../../src/limiter/claims.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
-import type { QueueList } from '../../src/limiter/queue-order.js';
+import type { RequestTerms } from '../../src/limiter/request.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
@@ -129,24 +129,6 @@ export interface RenewalOptions {
   readonly keepsAny?: boolean;
   readonly lookFor?: ThereWhileWaiting;
 }
-
-/** What a replica says of a waiter that it asks about, besides its ticket. */
-export interface TermsOfWaiter {
-  readonly hits?: number;
-  readonly holdMillis?: number;
-  readonly holder?: string;
-  readonly keepMillis?: number;
-  readonly list?: QueueList;
-}
-
-const NO_TERMS = {
-  hits: 1,
-  holdMillis: undefined,
-  holder: undefined,
-  keepMillis: undefined,
-  maxWaitMillis: undefined,
-  list: undefined,
-};
 
 /** After anything that a test does. */
 const LONG_AFTER_MILLIS = 1e12;
@@ -611,7 +593,7 @@ export class TestReplica {
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
-    terms: Readonly<Record<string, TermsOfWaiter>> = {},
+    terms: Readonly<Record<string, RequestTerms>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -620,7 +602,7 @@ export class TestReplica {
         const { requestId, number: claimNumber } = parseClaim(claim);
         return {
           ticket: this.harness.absoluteTicket(ticket),
-          waiter: { ...NO_TERMS, ...terms[claim], requestId, claimNumber },
+          waiter: { requestId, claimNumber, request: terms[claim] ?? {} },
         };
       }),
     );

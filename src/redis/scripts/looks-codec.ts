@@ -124,13 +124,7 @@ export function keysOfHolders({ state, records, lapses }: KeyNames): string[] {
 
 export function decodeHolders(reply: unknown): PageOfHolds {
   const { next, held = [] } = JSON.parse(reply as string) as Partial<PageOfHolds>;
-  return {
-    next,
-    // Scripts know no order of fields.
-    held: held.map(({ requestId, holder, heldMillis, lapseMillis, hits }) => {
-      return { requestId, holder, heldMillis, lapseMillis, hits };
-    }),
-  };
+  return { next, held };
 }
 
 /** For each request, in their order; undefined if it is unknown, or over. */

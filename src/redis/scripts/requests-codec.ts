@@ -3,10 +3,13 @@ import type { CheckRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../limiter/queue-order.js';
 import { type RequestTerms, TERMS } from '../../limiter/request.js';
 
-/** What scripts are told of a request. */
-export type AskedRequest = RequestTerms & Pick<CheckRequest, 'canWait' | 'noPlace' | 'takesRest'>;
+/** What scripts are told of a request beside its terms. */
+const OF_CHECK = ['canWait', 'noPlace', 'takesRest'] as const satisfies (keyof CheckRequest)[];
 
-const NAMES = ['canWait', 'noPlace', 'takesRest', ...TERMS] as const;
+const NAMES = [...TERMS, ...OF_CHECK];
+
+/** What scripts are told of a request. */
+export type AskedRequest = RequestTerms & Pick<CheckRequest, (typeof OF_CHECK)[number]>;
 
 /**
  * What `lua/lib/requests.lua` reads of a request, for JSON.
@@ -15,12 +18,14 @@ const NAMES = ['canWait', 'noPlace', 'takesRest', ...TERMS] as const;
 export function sayRequest(request: Partial<AskedRequest>, more: object = {}): object {
   const said: Record<string, unknown> = { ...more };
   for (const name of NAMES) {
-    const value = request[name];
-    // Where nothing is said, it is false, or one hit.
-    if (value !== false && !(name === 'hits' && value === 1)) said[name] = value;
+    if (saysAnything(name, request[name])) said[name] = request[name];
   }
   if (request.list) said.list = sayList(request.list);
   return said;
+}
+
+function saysAnything(name: string, value: unknown): boolean {
+  return value !== undefined && value !== false && !(name === 'hits' && value === 1);
 }
 
 /** What `lists.of_request` in `lua/queue/lists.lua` reads. */

@@ -12,7 +12,7 @@ import {
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly waiter: Pick<Waiter, 'requestId' | 'claimNumber'> & RequestTerms;
+  readonly waiter: Pick<Waiter, 'requestId' | 'claimNumber'> & { readonly request: RequestTerms };
   readonly ticket: number;
 }
 
@@ -74,8 +74,8 @@ interface SettleSaid extends Pick<
 /** The argument of `lua/settle.lua` that is its own. */
 export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]): string {
   const waiters = askedAbout.map(({ waiter, ticket }) => {
-    const { requestId, claimNumber: number } = waiter;
-    return sayRequest(waiter, { requestId, number, ticket: `${ticket}` });
+    const { requestId, claimNumber: number, request } = waiter;
+    return sayRequest(request, { requestId, number, ticket: `${ticket}` });
   });
   return JSON.stringify({ ...known, waiters });
 }

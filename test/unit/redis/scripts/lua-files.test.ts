@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 
 import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
+import { LABELS } from '../../../../src/limiter/request.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
 import { AMEND_REPLY } from '../../../../src/redis/scripts/changes-codec.js';
 import { HEAD, VERDICT } from '../../../../src/redis/scripts/check-codec.js';
@@ -189,6 +190,11 @@ describe('constants of lua and of the source', () => {
     ['inspect', 'NAMES_PER_KEY', keysToInspect(names).length],
   ])('lua/%s.lua has the %s of the source: %s', (file, name, value) => {
     expect(luaConstant(file, name)).toBe(value);
+  });
+
+  test('requests have the same labels', () => {
+    const [, labels] = /^requests\.LABELS = \{ (.*) \}$/m.exec(loadScript('check').text)!;
+    expect(labels).toBe(LABELS.map((label) => `'${label}'`).join(', '));
   });
 
   test('a withdrawal has no more ids than a script passes to a command at a time', () => {
