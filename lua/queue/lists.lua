@@ -134,9 +134,10 @@ local function is_empty(keys, kind)
   return redis.call('ZCARD', lists.heads_name(keys, kind)) == 0
 end
 
--- Forgets the kinds that have no waiters any more.
+-- Forgets the kinds that have no waiters any more. Heads that have replaced all others have no expiry.
 function lists.end_empty_kinds(keys, state)
   local left = {}
+  state.needs_expiry = true
   for _, kind in ipairs(state.lists) do
     if not is_empty(keys, kind) then
       left[#left + 1] = kind
