@@ -139,15 +139,6 @@ export interface TermsOfWaiter {
   readonly list?: QueueList;
 }
 
-const NO_TERMS = {
-  hits: 1,
-  holdMillis: undefined,
-  holder: undefined,
-  keepMillis: undefined,
-  maxWaitMillis: undefined,
-  list: undefined,
-};
-
 /** After anything that a test does. */
 const LONG_AFTER_MILLIS = 1e12;
 const naming = new KeyNaming('sluice:');
@@ -617,10 +608,10 @@ export class TestReplica {
       this.harness.names,
       { millisLeft, limits },
       Object.entries(tickets).map(([claim, ticket]) => {
-        const { requestId, number: claimNumber } = parseClaim(claim);
+        const { requestId, number: owner } = parseClaim(claim);
         return {
           ticket: this.harness.absoluteTicket(ticket),
-          waiter: { ...NO_TERMS, ...terms[claim], requestId, claimNumber },
+          waiter: { request: { ...terms[claim], requestId, owner } },
         };
       }),
     );
