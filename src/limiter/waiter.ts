@@ -59,20 +59,12 @@ export class Waiter {
     return this.#request.owner;
   }
 
-  get hits(): number {
-    return this.#request.hits ?? 1;
-  }
-
   get holdMillis(): number | undefined {
     return this.#request.holdMillis;
   }
 
   get keepMillis(): number | undefined {
     return this.#request.keepMillis;
-  }
-
-  get maxWaitMillis(): number | undefined {
-    return this.#request.maxWaitMillis;
   }
 
   get list(): QueueList | undefined {
@@ -173,8 +165,9 @@ export class Waiter {
    * @param waitedMillis how much of it is over already
    */
   onceExpired(clock: Clock, onExpired: () => void, waitedMillis = 0): void {
-    if (this.maxWaitMillis === undefined || this.#isOver) return;
-    this.#cancelExpiry = clock.after(Math.max(0, this.maxWaitMillis - waitedMillis), onExpired);
+    const { maxWaitMillis } = this.#request;
+    if (maxWaitMillis === undefined || this.#isOver) return;
+    this.#cancelExpiry = clock.after(Math.max(0, maxWaitMillis - waitedMillis), onExpired);
   }
 
   /** Calls `onDue` when the check has waited for its answer as long as it can, if it is undecided then. */

@@ -599,10 +599,10 @@ export class TestReplica {
       this.harness.names,
       { millisLeft, limits },
       Object.entries(tickets).map(([claim, ticket]) => {
-        const { requestId, number: claimNumber } = parseClaim(claim);
+        const { requestId, number: owner } = parseClaim(claim);
         return {
           ticket: this.harness.absoluteTicket(ticket),
-          waiter: { requestId, claimNumber, request: terms[claim] ?? {} },
+          waiter: { request: { ...terms[claim], requestId, owner } },
         };
       }),
     );

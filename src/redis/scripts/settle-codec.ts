@@ -1,4 +1,3 @@
-import type { RequestTerms } from '../../limiter/request.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { UsedOfLimits } from './limits-codec.js';
 import {
@@ -12,7 +11,7 @@ import {
 
 /** A waiter that a replica asks about. */
 export interface Ticket {
-  readonly waiter: Pick<Waiter, 'requestId' | 'claimNumber'> & { readonly request: RequestTerms };
+  readonly waiter: Pick<Waiter, 'request'>;
   readonly ticket: number;
 }
 
@@ -74,8 +73,8 @@ interface SettleSaid extends Pick<
 /** The argument of `lua/settle.lua` that is its own. */
 export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]): string {
   const waiters = askedAbout.map(({ waiter, ticket }) => {
-    const { requestId, claimNumber: number, request } = waiter;
-    return sayRequest(request, { requestId, number, ticket: `${ticket}` });
+    const { requestId, owner: number } = waiter.request;
+    return sayRequest(waiter.request, { requestId, number, ticket: `${ticket}` });
   });
   return JSON.stringify({ ...known, waiters });
 }

@@ -17,14 +17,7 @@ const TOGETHER = 1 / 12;
 const LOOK_FOR_NEXT = { queue: 'records', records: 'queue' } as const;
 
 /** The places here for one key, whose lease is renewed with others. */
-export interface LeasedQueue extends LeasedPlaces {
-  /** By the clock; infinite while the lease must not be renewed with others. */
-  readonly renewalDueAt: number;
-  /** A call sent at this time has renewed the lease. */
-  leaseRenewed(sentAt: number): void;
-  /** The lease was not renewed. A settle has to find out why. */
-  leaseDoubted(): void;
-}
+export type LeasedQueue = Pick<QueueLease, keyof QueueLease>;
 
 export interface LeaseRenewalsParts extends Pick<CallsParts, 'clock' | 'slotOf'> {
   readonly store: Pick<WaitingStore, 'renew'>;
@@ -128,8 +121,8 @@ export interface QueueLeaseParts {
 }
 
 /** The lease of a replica's places in the queue of one key, as it is renewed with others. */
-export class QueueLease implements LeasedQueue {
-  #lookFor: ThereWhileWaiting = 'queue';
+export class QueueLease implements LeasedPlaces {
+  lookFor: ThereWhileWaiting = 'queue';
 
   constructor(private readonly parts: QueueLeaseParts) {}
 
@@ -150,19 +143,18 @@ export class QueueLease implements LeasedQueue {
     return this.parts.wakeNumber();
   }
 
+  /** By the clock; infinite while the lease must not be renewed with others. */
   get renewalDueAt(): number {
     return this.parts.isListening() ? this.parts.lease.renewalDueAt : Infinity;
   }
 
-  get lookFor(): ThereWhileWaiting {
-    return this.#lookFor;
-  }
-
+  /** A call sent at this time has renewed the lease. */
   leaseRenewed(sentAt: number): void {
-    this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
+    this.lookFor = LOOK_FOR_NEXT[this.lookFor];
     if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.parts.onDue();
   }
 
+  /** The lease was not renewed. A settle has to find out why. */
   leaseDoubted(): void {
     this.parts.onDue();
   }

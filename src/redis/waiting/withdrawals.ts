@@ -25,7 +25,6 @@ export interface WithdrawalsParts extends CallsParts {
 
 /** The ids to withdraw of one key. */
 interface Pending {
-  readonly key: string;
   readonly names: KeyNames;
   /** Without those of a call under way. An id that is added while its call is under way is withdrawn a second time. */
   ids: Set<string>;
@@ -95,7 +94,7 @@ export class Withdrawals {
     let pending = this.#pending.get(key);
     if (!pending) {
       const names = this.parts.naming.namesOf(key);
-      pending = { key, names, ids: new Set(), addedAt: 0, holdMillis: 0, hasFailed: false };
+      pending = { names, ids: new Set(), addedAt: 0, holdMillis: 0, hasFailed: false };
       this.#pending.set(key, pending);
       this.#calls.add([pending]);
     }
@@ -161,7 +160,7 @@ export class Withdrawals {
    * until the lease ends, which waiters of the same key renew. Calls from before the last outage may have run at its end, so these
    * times count from the moment when Redis was up again.
    */
-  #matters({ key, addedAt, holdMillis, hasFailed }: Pending): boolean {
+  #matters({ names: { key }, addedAt, holdMillis, hasFailed }: Pending): boolean {
     if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
       return true;
     const { limitsOf, leaseMillis, clock } = this.parts;
@@ -171,15 +170,15 @@ export class Withdrawals {
   }
 
   #forget(pending: Pending): void {
-    this.#pending.delete(pending.key);
+    this.#pending.delete(pending.names.key);
     this.#count(-pending.ids.size);
   }
 
   async #withdraw(keys: readonly Pending[]): Promise<void> {
-    const withdrawals = keys.map((pending): KeyClaims => {
-      const { names } = pending;
-      return { names, claims: takeFirst(pending, MAX_IDS_PER_CALL) };
-    });
+    const withdrawals = keys.map((pending): KeyClaims => ({
+      names: pending.names,
+      claims: takeFirst(pending, MAX_IDS_PER_CALL),
+    }));
     let replies: readonly (number | Error)[];
     try {
       replies = await this.parts.store.withdraw(withdrawals);
@@ -200,7 +199,7 @@ export class Withdrawals {
     this.#count(-count);
     // There are more than fit into a call, or some were added meanwhile.
     if (pending.ids.size > 0) this.#calls.add([pending]);
-    else this.#pending.delete(pending.key);
+    else this.#pending.delete(pending.names.key);
   }
 
   #hasFailed(pending: Pending, claims: readonly string[], failure: Error): void {

@@ -140,6 +140,6 @@ export class ScriptedStore implements WaitingStore {
 }
 
 /** What the caller calls a waiter that it asks about. */
-export function claimIn({ waiter: { requestId, claimNumber } }: Ticket): string {
-  return claimOf(requestId, claimNumber) ?? requestId;
+export function claimIn({ waiter: { request } }: Ticket): string {
+  return claimOf(request.requestId, request.owner) ?? request.requestId;
 }

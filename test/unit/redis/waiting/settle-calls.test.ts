@@ -335,6 +335,7 @@ describe('renewals of leases', () => {
   class FakeQueue implements LeasedQueue {
     readonly names;
     readonly places = 1;
+    readonly keepsAny = false;
     readonly wakeNumber = 1;
     readonly lookFor = 'queue';
     renewalDueAt = clock.now() + DUE_AFTER;
