@@ -36,9 +36,9 @@ local function read(state, own, call, text)
 end
 
 -- Approves the first check, which fits, and as many of the next ones as fit. Returns how many. Returns nil and changes
--- nothing if the ids may become too many. It reads each name before the first write: while a slot of a cluster moves, Redis
+-- nothing if the ids may become too many. `text`: of the limit, as it is stored. It reads each name before the first write: while a slot of a cluster moves, Redis
 -- fails a command on a name that it does not find.
-local function approve(keys, state, call, batch)
+local function approve(keys, state, call, batch, text)
   local own, granted = state.own, 0
   local had_requests = redis.call('SCARD', keys.requests) > 0
   if own:free_ids(keys, state, call, false) < batch.size then
@@ -48,8 +48,10 @@ local function approve(keys, state, call, batch)
     own:take(keys, state, call, batch.arguments[batch.first_id + granted], 1, false)
     granted = granted + 1
   end
-  if granted > 0 then
-    redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', json.object(own:format()))
+  local own_text = json.object(own:format())
+  -- It is the same if all ids are of approvals from before.
+  if own_text ~= text then
+    redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', own_text)
   end
   if state.remembered and not had_requests then
     redis.call('PEXPIREAT', keys.requests, digits(window.idle_at(own.start, own.window)))
@@ -72,7 +74,7 @@ function plain_checks_in_period.decide(call, batch, values)
   local granted = 0
   if own:fits(1) then
     local keys = { state = state_key, requests = batch.names[batch.first_key + key_names.REQUESTS] }
-    granted = approve(keys, state, call, batch)
+    granted = approve(keys, state, call, batch, text)
     if not granted then
       return nil
     end
