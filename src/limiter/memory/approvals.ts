@@ -1,7 +1,7 @@
 import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
 import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
-import { isHeld, type LimitedRequest, type RequestTerms } from '../request.js';
+import { isHeld, type LimitedRequest, type RequestTerms, termsOf } from '../request.js';
 import { Holds, type HeldState } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
@@ -166,7 +166,10 @@ export class Approvals {
     return this.limitsOf(list).some((limit) => limit.isBelow(hits));
   }
 
-  /** @returns false if there is no memory for it, so that nothing has changed */
+  /**
+   * @param terms kept if the approval is held
+   * @returns false if there is no memory for it, so that nothing has changed
+   */
   add(now: number, id: string, terms: RequestTerms): boolean {
     return isHeld(terms) ? this.#addHeld(now, id, terms, 'held') : this.#take(id, terms, false);
   }
@@ -180,10 +183,11 @@ export class Approvals {
     const stopped = this.stoppedBy(waiter);
     if (stopped) return stopped;
     const { requestId, keepMillis } = waiter;
+    const terms = termsOf(waiter);
     const isAdded =
       keepMillis === undefined
-        ? this.add(now, requestId, waiter)
-        : this.#addHeld(now, requestId, waiter, 'unclaimed');
+        ? this.add(now, requestId, terms)
+        : this.#addHeld(now, requestId, terms, 'unclaimed');
     return isAdded ? undefined : 'all';
   }
 

@@ -1,14 +1,7 @@
 import type { HeldApproval } from '../holdings.js';
 import type { Amendment } from '../limiter.js';
 import { countsList, type Limit } from '../limits.js';
-import {
-  isHeld,
-  LABELS,
-  labelsOf,
-  type RequestState,
-  type RequestTerms,
-  termsOf,
-} from '../request.js';
+import { isHeld, LABELS, labelsOf, type RequestState, type RequestTerms } from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './moments.js';
 
@@ -103,14 +96,14 @@ export class Holds {
 
   /**
    * Holds an approval, unless it is held already.
-   * @param request its terms. An unclaimed approval is held for its `keepMillis`.
+   * @param request its terms, which it keeps. An unclaimed approval is held for its `keepMillis`.
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(now: number, id: string, request: RequestTerms, state: HeldState): boolean {
     if (this.#holds.has(id)) return true;
     const { holdMillis = 0, keepMillis = 0 } = request;
     const lapsesAt = now + (state === 'held' ? holdMillis : keepMillis);
-    const hold = { state, request: termsOf(request), since: now, lapsesAt };
+    const hold = { state, request, since: now, lapsesAt };
     if (!this.budget.take(bytesOf(hold))) return false;
     this.#put(id, hold);
     return true;

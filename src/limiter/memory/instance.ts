@@ -13,7 +13,7 @@ import type {
 } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
 import { rejectionOf } from '../rejected-report.js';
-import { type RequestTerms, termsOf } from '../request.js';
+import { isHeld, type RequestTerms, termsOf } from '../request.js';
 import { approvalStatus } from './approval-status.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
 import { decideAtOnce } from './decide-at-once.js';
@@ -114,7 +114,8 @@ export class Instance {
     number: number,
   ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
-    const decideNew = (): InstanceDecision => this.#decide(now, requestId, request);
+    const decideNew = (terms: RequestTerms): InstanceDecision =>
+      this.#decide(now, requestId, request, terms);
     this.#known ??= new KnownRequests(this.approvals, this.#queue, this.onUnclaimed);
     const decision = this.#known.decide(now, requestId, request, number, decideNew);
     if (granted.length > 0) this.onGrant(granted, this.key);
@@ -171,10 +172,16 @@ export class Instance {
     return this.#grant(now);
   }
 
-  #decide(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+  /** @param terms those of the request, if they are kept already */
+  #decide(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    terms = isHeld(request) ? termsOf(request) : request,
+  ): InstanceDecision {
     const decision = decideAtOnce(now, request, this.approvals, this.#queue, this.isPaused);
     if (decision === 'approved') {
-      if (!this.approvals.add(now, requestId, request)) return 'store_full';
+      if (!this.approvals.add(now, requestId, terms)) return 'store_full';
       this.#queue.approvedAtOnce(request);
       return 'approved';
     }
@@ -185,7 +192,7 @@ export class Instance {
     }
     const refusal = this.turns.refusalToWait(now, request);
     if (refusal) return refusal;
-    this.#queue.join(now, { ...termsOf(request), requestId });
+    this.#queue.join(now, { ...termsOf(terms), requestId });
     return 'waiting';
   }
 

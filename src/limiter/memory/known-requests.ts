@@ -86,20 +86,21 @@ export class KnownRequests {
   /**
    * Decides a check by the record of its request.
    * @param number of the check
-   * @param decideNew decides it if there is no record
+   * @param decideNew decides it if there is no record, and gets the terms that are kept
    */
   decide(
     now: number,
     id: string,
     request: CheckRequest,
     number: number,
-    decideNew: () => InstanceDecision,
+    decideNew: (terms: RequestTerms) => InstanceDecision,
   ): InstanceDecision | RecordDecision {
     const record = this.#records.get(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
     if (this.#records.size - this.queue.size >= this.max) return 'key_full';
-    if (!this.add(id, request, number)) return 'store_full';
-    const decision = decideNew();
+    const terms = termsOf(request);
+    if (!this.add(id, terms, number)) return 'store_full';
+    const decision = decideNew(terms);
     if (decision === 'approved') this.approve(now, id);
     else if (decision === 'waiting') this.become(now, id, 'waiting');
     else this.#remove(id);
@@ -122,13 +123,14 @@ export class KnownRequests {
 
   /**
    * Adds a new request.
+   * @param request its terms, which it keeps
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, request: RequestTerms, owner: number): boolean {
     if (!this.budget.take(BYTES_PER_RECORD)) return false;
     const changedAt = -Infinity;
     const lookAt = undefined;
-    this.#records.set(id, { request: termsOf(request), owner, state: 'new', changedAt, lookAt });
+    this.#records.set(id, { request, owner, state: 'new', changedAt, lookAt });
     return true;
   }
 
