@@ -1,4 +1,4 @@
-import { claimOf } from '../../../src/limiter/claims.js';
+import { claimOf, type Claimed as ClaimSaid } from '../../../src/limiter/claims.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
 import type { KnownWaiting, Overrides } from '../../../src/redis/scripts/check-codec.js';
