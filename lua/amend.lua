@@ -2,8 +2,7 @@
 -- More hits may exceed the maximum: then nobody is approved until there is room again.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 request id, 8 its hits from now on, or '', 9 the length of its hold in ms from now on, or ''
 --       10 the most hits that it may get, or '' for ten times the maximum; it may keep what it has
 --       11 the longest hold that is renewed, in ms. A longer one lapses when it would have, also if its hits are corrected
@@ -14,8 +13,8 @@
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
-local change = require 'lib/change'
 local holds = require 'lib/holds'
+local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
 local requests = require 'lib/requests'
 
@@ -26,7 +25,7 @@ local MOST_TIMES_MAXIMUM = 10
 local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[calls.FIRST_OWN], tonumber(ARGV[calls.FIRST_OWN + 1]), tonumber(ARGV[calls.FIRST_OWN + 2])
   local most_hits, longest_hold = tonumber(ARGV[calls.FIRST_OWN + 3]), tonumber(ARGV[calls.FIRST_OWN + 4])
-  return change.apply(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
+  return instance.change(KEYS, ARGV, REPLY.NOT_FOUND, function(keys, state, call)
     local request = requests.has_any(state) and requests.find(keys, state, id)
     if request and requests.is_undecided(request) then
       -- Nobody has got the approval yet.

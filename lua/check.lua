@@ -5,8 +5,7 @@
 --       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
 --       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8.
 --       None if the names are in several slots of a cluster
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
---       are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       8 how many batches have two names, 9 how many have five
 --       10 '' if each batch has one check and nothing of its own; else, with a space between two, what each batch has:

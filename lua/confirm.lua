@@ -2,8 +2,7 @@
 -- be told. From then on they count as was asked for: in the present windows, or with holds of their own, which begin now.
 --
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 a JSON text: for each key, `requests`, its approvals, at most 1000, of each the `requestId` and the `number` of its check;
 --       and, if its limits are not those in 3, `limits`
 -- Reply per key a JSON text:

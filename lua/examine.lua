@@ -32,24 +32,19 @@ local function head_of_queue(keys, state, tally, now_ms, most)
   return head
 end
 
--- The places of each replica, with those that it keeps.
-local function places_by_replica(tally)
-  local by_replica = {}
-  for id, replica in pairs(tally.replicas) do
-    local replica_id = replicas.split_id(id)
-    local sum = by_replica[replica_id] or { places = 0, lease_ends = 0 }
-    if replica.places > 0 then
-      sum.places, sum.lease_ends = sum.places + replica.places, math.max(sum.lease_ends, replica.lease_ends)
-      by_replica[replica_id] = sum
-    end
-  end
-  return by_replica
-end
-
+-- Those of a replica and those that it keeps are together.
 local function replicas_of(tally, now_ms)
-  local described = {}
-  for id, sum in pairs(places_by_replica(tally)) do
-    described[#described + 1] = { replica = id, places = sum.places, leaseMillis = sum.lease_ends - now_ms }
+  local described, by_id = {}, {}
+  for id, replica in pairs(tally.replicas) do
+    if replica.places > 0 then
+      local replica_id = replicas.split_id(id)
+      if not by_id[replica_id] then
+        by_id[replica_id] = { replica = replica_id, places = 0, leaseMillis = -now_ms }
+        described[#described + 1] = by_id[replica_id]
+      end
+      local sum = by_id[replica_id]
+      sum.places, sum.leaseMillis = sum.places + replica.places, math.max(sum.leaseMillis, replica.lease_ends - now_ms)
+    end
   end
   return described
 end

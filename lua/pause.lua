@@ -1,8 +1,7 @@
 -- Pauses a key: nobody is approved until the pause ends, and waiters keep their places. The window goes on meanwhile.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the length of the pause in ms, from now on; 0 ends it, 8 1 if an earlier pause may end sooner by it, else 0
 -- Reply the ms until the key's pause ends; 0 without a pause
 

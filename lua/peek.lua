@@ -17,6 +17,7 @@
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
+local dead_waiters = require 'queue/dead-waiters'
 local fifo_list = require 'queue/fifo-list'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
@@ -31,7 +32,6 @@ local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
-local turns = require 'lib/turns'
 local verdicts = require 'lib/verdicts'
 local weight = require 'lib/weight'
 
@@ -42,10 +42,8 @@ local function begin(keys, call)
     limit.has_no_ids = true
   end
   local tally = replicas.load(keys, call.now_ms)
-  if tally.places > 0 then
-    if not fifo_list.length(keys) then
-      lists.find_leftovers(keys, state)
-    end
+  if tally.places > 0 and not fifo_list.length(keys) then
+    lists.find_leftovers(keys, state)
   end
   return state, tally
 end
@@ -84,8 +82,9 @@ local function run(KEYS, ARGV)
   local waiting, served = look_serving.serve(keys, state, call, tally)
   local is_next = waiting == 0 or look_serving.is_next(keys, state, call, tally, served, list, hits)
   local verdict = decide(keys, state, call, is_next, request, list and list.id)
-  local before = look_serving.count_before(keys, state, call, tally, served, list, waiting)
-  local turn = verdict == verdicts.APPROVED and 0 or turns.micros_to(keys, state, call, before, hits, list and list.id)
+  local of_list = served.by_list[list and list.id or lists.FIFO] or 0
+  local before = dead_waiters.count_before(keys, state, tally, call.now_ms, list, waiting + of_list) - of_list
+  local turn = verdict == verdicts.APPROVED and 0 or room.micros_told(keys, state, call, before, hits, list and list.id)
   return cjson.encode({
     microsToRoom = room.micros_to(keys, state, call), limits = limits_text.format(state), used = room.used(state, call),
     verdict = verdict, microsToTurn = turn,

@@ -2,19 +2,17 @@
 -- has chosen, is withdrawn, as is one whose approval nobody has claimed.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 request id, 8 1 if nobody has got the approval, so that it counts in no limit, else 0
 -- Reply 1, or 0: the id is unknown, was released before, was approved in a window that has ended, or its hold has lapsed
 
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
-local change = require 'lib/change'
+local instance = require 'lib/instance'
 local known_requests = require 'lib/known-requests'
 local past_requests = require 'lib/past-requests'
 local requests = require 'lib/requests'
 
--- Returns how many there were.
 local function release(keys, state, call, id, is_unused)
   local found = requests.has_any(state) and requests.find_all(keys, state, { id }) or {}
   local request = found[id]
@@ -38,7 +36,7 @@ local function release(keys, state, call, id, is_unused)
 end
 
 local function run(KEYS, ARGV)
-  return change.apply(KEYS, ARGV, 0, function(keys, state, call)
+  return instance.change(KEYS, ARGV, 0, function(keys, state, call)
     return release(keys, state, call, ARGV[calls.FIRST_OWN], ARGV[calls.FIRST_OWN + 1] == '1')
   end)
 end

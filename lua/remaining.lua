@@ -2,8 +2,7 @@
 -- until the vendor's limit resets. A report never makes room.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the name of a further limit, or '' for the own one, 8 how much remains
 --       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
 -- Reply a JSON text: `remaining`, what is left of the limit now; or, if nothing counts and no key begins, `rejected`: `limit` if

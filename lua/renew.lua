@@ -44,13 +44,10 @@ end
 -- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
 local function renew(call, name, state, other, known)
   local found = read_places(call, name, known.keepsAny)
-  if not are_current(call, found, known.places) then
-    return false
-  end
-  if stored.last_wake(state) ~= known.wakeNumber then
-    return false
-  end
-  if redis.call('EXISTS', other) == 0 then
+  local is_known = are_current(call, found, known.places)
+    and stored.last_wake(state) == known.wakeNumber
+    and redis.call('EXISTS', other) == 1
+  if not is_known then
     return false
   end
   full_memory.write_first(name, call)

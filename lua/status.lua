@@ -25,11 +25,10 @@ local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
 local position = require 'queue/position'
 local requests = require 'lib/requests'
+local room = require 'lib/room'
 local stored = require 'lib/stored'
-local turns = require 'lib/turns'
 local weight = require 'lib/weight'
 
--- Describes the places of waiters, a list.
 local function describe_places(keys, state, call, tally, waiters)
   -- Before the look is served, which may begin a recovery: then no replica counts as dead.
   local before_all = position.before_all(keys, state, tally, call.now_ms, waiters)
@@ -39,7 +38,7 @@ local function describe_places(keys, state, call, tally, waiters)
   for i, before in ipairs(before_all) do
     local list = waiters[i].list and waiters[i].list.id
     local unserved = before - (served.by_list[list or lists.FIFO] or 0)
-    local micros = unserved < 0 and 0 or turns.micros_to(keys, state, call, unserved, waiters[i].hits, list)
+    local micros = unserved < 0 and 0 or room.micros_told(keys, state, call, unserved, waiters[i].hits, list)
     replies[i] = { status = 'waiting', position = before + 1, microsToTurn = micros }
   end
   return replies

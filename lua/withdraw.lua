@@ -2,8 +2,7 @@
 -- meanwhile: its approval is released, and the next waiter gets it. The replica's lease ends with its last place.
 --
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+-- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 a JSON text: for each key, `requests`, at most 1000, of each the `requestId` and, if the caller of its check has chosen
 --       that, the `number` of the check; and, if its limits are not those in 3, `limits`
 -- Reply per key a JSON text: `gone`, how many were withdrawn or released, and `unclaimed`, how many unclaimed approvals have
@@ -58,7 +57,7 @@ local function withdraw(call, keys, claims, ids)
   end
   for _, id in ipairs(others) do
     if found[id] and found[id].state == requests.UNCLAIMED then
-      holds.note_unclaimed_end(state)
+      state.lapsed_unclaimed = state.lapsed_unclaimed + 1
     end
   end
   local released = approvals.release(keys, state, call, others, true, found)

@@ -5,7 +5,6 @@ local chunks = require 'lib/chunks'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
-local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
 local own_ids = require 'limits/own-ids'
 local requests = require 'lib/requests'
@@ -18,20 +17,13 @@ local function require_built_names(keys, state)
   redis.call('EXISTS', holds.built_name(keys), unpack(key_limits.built_names(keys, state)))
 end
 
--- Whether an approval of one hit takes one of the own limit and nothing else of the key.
-local function counts_once(state)
-  return #state.limits == 1 and own_ids.have_one_each(state)
-end
-
 -- Approves ids with one hit each. An id that is approved already does not count again.
 function approvals.add_all(keys, state, call, ids)
   if #state.limits > 1 then
     require_built_names(keys, state)
   end
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit) then
-      limit:take_all(keys, state, call, ids)
-    end
+  for _, limit in ipairs(key_limits.counting(state)) do
+    limit:take_all(keys, state, call, ids)
   end
 end
 
@@ -58,7 +50,7 @@ end
 -- they count in no limit. `found`: their requests, as far as there are records. Returns how many there are.
 function approvals.release(keys, state, call, ids, is_unused, found)
   return given_back.note_if_less(state, call, function()
-    if counts_once(state) then
+    if #state.limits == 1 and own_ids.have_one_each(state) then
       return state.own:give_all_back(keys, ids)
     end
     local released = 0
@@ -76,7 +68,7 @@ end
 -- approval.
 function approvals.amend(keys, state, call, id, hits)
   return given_back.note_if_less(state, call, function()
-    return key_limits.amend(keys, state, id, hits, false)
+    return key_limits.ask_all(state, 'amend', keys, state, id, hits, false)
   end)
 end
 

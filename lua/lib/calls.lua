@@ -1,5 +1,6 @@
--- The first arguments of every call: the caller, its settings, and how to send wakes. Redis's time is added,
--- the same for the whole call. `sharedArguments` in src/redis/scripts builds them.
+-- The first arguments of every call: 1 the caller's replica id, 2 the lease of a waiting replica in ms, 3 limits, 4 how wakes are
+-- sent, 5 the most ids in a set, 6 the caller's history. `sharedArguments` in src/redis/scripts builds them. Redis's time is added,
+-- the same for the whole call.
 
 local limits_text = require 'lib/limits-text'
 local now = require 'lib/now'

@@ -27,6 +27,7 @@ local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
 local overrides = require 'lib/overrides'
 local own_ids = require 'limits/own-ids'
+local past_requests = require 'lib/past-requests'
 local pause = require 'lib/pause'
 local plain_checks_in_period = require 'lib/plain-checks-in-period'
 local queue = require 'queue/queue'
@@ -41,22 +42,18 @@ local verdicts = require 'lib/verdicts'
 -- check.lua calls `decide_plainly` by this fragment, since an EVALSHA defines neither before it is called.
 local checks = { decide_plainly = plain_checks_in_period.decide }
 
--- The earlier replies to checks that are sent again: request id -> reply.
-local function find_decided(keys, call, batch)
-  local decided, found = {}, requests.find_all(keys, nil, batch.ids)
+local NOTHING = {}
+
+-- What checks have had before for these ids: request id -> reply.
+local function find_decided(keys, call, ids)
+  local decided, found = {}, requests.find_all(keys, nil, ids)
   for id, request in pairs(found) do
     decided[id] = request.state == requests.WAITING and tonumber(request.ticket) or nil
   end
-  for id in pairs(approvals.find(keys, batch.ids, found, call.now_ms)) do
+  for id in pairs(approvals.find(keys, ids, found, call.now_ms)) do
     decided[id] = verdicts.APPROVED
   end
   return decided
-end
-
--- Whether a waiter of the caller was approved, of which the caller may not have heard yet.
-local function was_approved(keys, call, id)
-  local found = requests.find_all(keys, nil, { id })
-  return approvals.find(keys, { id }, found, call.now_ms)[id] ~= nil
 end
 
 -- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided
@@ -86,21 +83,6 @@ local function is_kept(keys, state, call, request)
     and key_limits.have_free_ids(keys, state, call, request.holdMillis, request.list and request.list.id)
 end
 
--- How many wait before a check in its list. `list`: its lane or group, or nil. `joining`: the checks that join before it.
-local function count_before(keys, state, call, list, joining)
-  local waiting, id = queue.count_waiting(keys, state, call), list and list.id or lists.FIFO
-  if state.lists then
-    local count = queue.count_in_list(keys, state, call, id)
-    -- Read once for all checks of a batch: those that join come behind them.
-    state.dead_waiters = state.dead_waiters or dead_waiters.begin(keys, state, state.tally, call.now_ms)
-    waiting = math.min(waiting, count - state.dead_waiters:count(id, count))
-  elseif list then
-    waiting = 0
-  end
-  return waiting + #joining
-end
-
--- Whether the places of the group of a check are taken.
 local function is_group_full(keys, state, call, list)
   return list and list.most and queue.count_in_list(keys, state, call, list.id, list.most) >= list.most
 end
@@ -112,7 +94,8 @@ local function reply_too_late(keys, state, call, joining, request)
   if not longest_wait then
     return nil
   end
-  local before = count_before(keys, state, call, list, joining)
+  local waiting = queue.count_waiting(keys, state, call)
+  local before = dead_waiters.count_before(keys, state, state.tally, call.now_ms, list, waiting) + #joining
   local micros = room.micros_to_turn(keys, state, call, before, request.hits, list and list.id)
   if micros <= longest_wait * 1000 then
     return nil
@@ -122,59 +105,105 @@ local function reply_too_late(keys, state, call, joining, request)
   return verdicts.TURN_TOO_LATE - micros
 end
 
--- What a check asks for. Plain ones have no table before one of them needs it: most are approved without.
-local function request_of(batch, i)
-  return batch.requests and batch.requests[i] or { requestId = batch.ids[i], hits = 1 }
+-- The reply to a check that is not approved. `joining`: the checks that join the queue before it, and gets this one if it does.
+local function deny_or_queue(keys, state, call, request, joining)
+  local hits, list = request.hits, request.list
+  local list_id, reply = list and list.id, nil
+  if hits > 1 and key_limits.is_any_below(state, hits, list_id) then
+    reply = verdicts.TOO_MANY_HITS
+  elseif not request.canWait and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, request) then
+    reply = verdicts.KEY_FULL
+  elseif not request.canWait then
+    reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
+    state.denied = state.denied + (call.is_sent_again and 0 or 1)
+  else
+    -- With a maximum of 0 no turn ever comes.
+    local places = state.own.max == 0 and 0 or state.queue_max
+    reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
+      or is_group_full(keys, state, call, list) and verdicts.QUEUE_FULL_OF_GROUP
+      or reply_too_late(keys, state, call, joining, request)
+      or request.noPlace and verdicts.NO_PLACE
+      or call.is_over_full and verdicts.STORE_FULL
+      or queue.next_ticket(keys, state, call)
+    if reply > verdicts.APPROVED then
+      request.ticket = entries.format_ticket(reply)
+      joining[#joining + 1] = request
+    end
+  end
+  if request.takesRest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
+    key_limits.take_rest(state, call, hits, list_id)
+  end
+  return reply
 end
 
-local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
-  local joining = {}
-  -- With a maximum of 0 no turn ever comes.
-  local places = state.own.max == 0 and 0 or state.queue_max
-  for i = first, last do
-    local request = request_of(batch, i)
-    local id, hits = request.requestId, request.hits
-    local list_id = request.list and request.list.id
-    local reply
-    if decided[id] then
-      reply = decided[id]
-    elseif hits > 1 and key_limits.is_any_below(state, hits, list_id) then
-      reply = verdicts.TOO_MANY_HITS
-    elseif not request.canWait and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, request) then
-      reply = verdicts.KEY_FULL
-    elseif not request.canWait then
-      reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
-      state.denied = state.denied + (call.is_sent_again and 0 or 1)
-    else
-      reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
-        or is_group_full(keys, state, call, request.list) and verdicts.QUEUE_FULL_OF_GROUP
-        or reply_too_late(keys, state, call, joining, request)
-        or request.noPlace and verdicts.NO_PLACE
-        or call.is_over_full and verdicts.STORE_FULL
-        or queue.next_ticket(keys, state, call)
-      if reply > verdicts.APPROVED then
-        request.ticket = entries.format_ticket(reply)
-        joining[#joining + 1] = request
-        if request.owner then
-          known_requests.begin(keys, id)
-        end
-      end
-    end
-    if request.takesRest and (reply == verdicts.DENIED or reply == verdicts.TOO_MANY_HITS) then
-      key_limits.take_rest(state, call, hits, list_id)
-    end
-    replies[i + verdicts.HEAD] = reply
+local function join(keys, state, call, joining)
+  local first = joining[1]
+  if not first then
+    return
   end
-  if #joining > 0 then
-    -- With lists, all checks join one by one.
-    local joined = joining[1]
-    local is_next = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, joined.list, joined.hits)
-    queue.join(keys, state, call, joining)
-    serving.note_waiters(state)
-    if is_next and state.serving == 1 and not room.is_closed(state) then
-      serving.note_next(keys, state, call, joined)
+  for _, request in ipairs(joining) do
+    if request.owner then
+      -- A settle must not take it for an earlier one with its id that was withdrawn. While its checks are denied, it is that.
+      past_requests.forget(keys, request.requestId)
     end
   end
+  local is_next = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, first.list, first.hits)
+  queue.join(keys, state, call, joining)
+  state.serving = key_limits.fit(state, 1) and 1 or 0
+  if is_next and state.serving == 1 and not room.is_closed(state) then
+    serving.note_next(keys, state, call, first)
+  end
+end
+
+-- The reply to a check that the key knows or approves, else nil.
+local function answer_or_approve(keys, state, call, request)
+  local hits, list = request.hits, request.list
+  local reply = request.owner and known_requests.answer(keys, state, call, request)
+  if reply == verdicts.WAIT_EXPIRED then
+    -- The place that has ended may have been the head's.
+    serving.serve(keys, state, call)
+    state.dead_waiters = nil
+  end
+  if reply or not key_limits.fit(state, hits, list and list.id) or not serving.is_next(keys, state, call, list, hits)
+    or not is_kept(keys, state, call, request)
+  then
+    return reply
+  elseif call.is_over_full then
+    return verdicts.STORE_FULL
+  end
+  approvals.add(keys, state, call, { request })
+  lists.approve_at_once(state, list, hits)
+  if state.stopped_heads and not key_limits.fit(state, 1) then
+    -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
+    state.stopped_heads = nil
+  end
+  return verdicts.APPROVED
+end
+
+-- Decides the checks of a batch in their order. Those with nothing of their own are approved together and join together: each
+-- alone would cost several commands. Returns the places that checks have taken over, by the numbers of the checks; nil if none has.
+local function decide_all(keys, state, call, batch, asked, replies)
+  local decided = call.is_sent_again and find_decided(keys, call, batch.ids) or NOTHING
+  local are_plain = not asked.has_terms and #state.limits == 1 and own_ids.have_one_each(state)
+  local first_left = are_plain and serving.is_next(keys, state, call) and approve(keys, state, call, batch, decided, replies) or 1
+  local joining, plain, places = {}, { hits = 1 }, nil
+  for i = first_left, batch.size do
+    local id = batch.ids[i]
+    local request = asked.requests and asked.requests[i] or plain
+    request.requestId = id
+    local reply = not request.owner and decided[id] or not are_plain and answer_or_approve(keys, state, call, request)
+    replies[i + verdicts.HEAD] = reply or deny_or_queue(keys, state, call, request, joining)
+    if request.place then
+      places = places or {}
+      places[tostring(i)] = request.place.list or {}
+    end
+    if not are_plain then
+      join(keys, state, call, joining)
+      joining = {}
+    end
+  end
+  join(keys, state, call, joining)
+  return places
 end
 
 -- Whether a check of the batch has a place in the queue, as one that is sent again may have from before.
@@ -187,41 +216,6 @@ local function has_ticket(batch, replies)
   return false
 end
 
--- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
-local function decide_one_by_one(keys, state, call, batch, decided, replies)
-  for i = 1, batch.size do
-    local request = request_of(batch, i)
-    local id, hits, list = request.requestId, request.hits, request.list
-    if request.owner then
-      decided[id] = known_requests.answer(keys, state, call, request)
-      if request.place then
-        state.told_places = state.told_places or {}
-        state.told_places[tostring(i)] = request.place.list or {}
-      end
-    end
-    if decided[id] == verdicts.WAIT_EXPIRED then
-      -- The place that has ended may have been the head's.
-      serving.serve(keys, state, call)
-      state.dead_waiters = nil
-    end
-    local is_approved = not decided[id] and key_limits.fit(state, hits, list and list.id)
-      and serving.is_next(keys, state, call, list, hits) and is_kept(keys, state, call, request)
-    if is_approved and call.is_over_full then
-      replies[i + verdicts.HEAD] = verdicts.STORE_FULL
-    elseif is_approved then
-      approvals.add(keys, state, call, { request })
-      lists.approve_at_once(state, list, hits)
-      if state.stopped_heads and not key_limits.fit(state, 1) then
-        -- It has passed the heads that are stopped. Now they wait for any room, as after lib/serving.
-        state.stopped_heads = nil
-      end
-      replies[i + verdicts.HEAD] = verdicts.APPROVED
-    else
-      deny_or_queue(keys, state, call, batch, i, i, decided, replies)
-    end
-  end
-end
-
 local function ids_of(batch)
   local ids = {}
   for i = 1, batch.size do
@@ -230,9 +224,8 @@ local function ids_of(batch)
   return ids
 end
 
-local NOTHING, NOTHING_DECIDED = {}, {}
-
--- What the checks of a batch ask for, `requests`, and whether any of them has what most have not; nothing for plain checks.
+-- What the checks of a batch ask for, `requests`, and whether any of them has what most have not; nothing for plain checks, which
+-- have no table before one of them needs it.
 -- `said`: what the batch says.
 local function read_requests(call, ids, said)
   if not said.requests then
@@ -243,22 +236,24 @@ local function read_requests(call, ids, said)
     asked.can_wait = asked.can_wait or request.canWait
     asked.has_owners = asked.has_owners or request.owner ~= nil
     asked.has_lists = asked.has_lists or request.list ~= nil
-    asked.has_terms = asked.has_terms or request.hits > 1 or request.holdMillis ~= nil
+    asked.has_terms = asked.has_terms or asked.has_owners or asked.has_lists or request.hits > 1 or request.holdMillis ~= nil
   end
   return asked
 end
 
 -- The maximum, or what check.lua replies in its place. `has_place`: whether a check of the batch has a place in the queue.
--- `lapsed`: how many unclaimed approvals have.
-local function describe_limits(state, call, has_place, lapsed)
-  local is_by_rules = kinds.is_as_declared(state.own, call.rules.own) and not state.window_is_set and #state.limits == 1
-  if is_by_rules and not has_place and lapsed == 0 and not state.told_places then
+-- `places`: those that its checks have taken over. `lapsed`: how many unclaimed approvals have.
+local function describe_limits(state, call, has_place, places, lapsed)
+  local own, declared = state.own, call.rules.own
+  local is_by_rules = own.window == declared.window and kinds.is_same(own, declared)
+    and not state.window_is_set and #state.limits == 1
+  if is_by_rules and not has_place and lapsed == 0 and not places then
     return state.own.max
   end
   return cjson.encode({
     -- All limits instead of the maximum alone, so that a caller with a place can restore them if Redis loses the key.
     limits = limits_text.format(state), wakeNumber = has_place and state.wake or nil, at = has_place and call.now_ms or nil,
-    unclaimed = lapsed > 0 and lapsed or nil, places = state.told_places,
+    unclaimed = lapsed > 0 and lapsed or nil, places = places,
   })
 end
 
@@ -268,7 +263,6 @@ function checks.decide(call, batch, values)
   local waiting = said.waiting
   batch.ids = ids_of(batch)
   local asked = read_requests(call, batch.ids, said)
-  batch.requests = asked.requests
   local keys = key_names.read(batch.names, batch.first_key)
   if asked.has_owners then
     requests.require_names(keys)
@@ -285,7 +279,9 @@ function checks.decide(call, batch, values)
   state = state or instance.new(keys, call, idle)
   if waiting and recovery.is_older_than_key(keys, state, waiting.lowestTicket) then
     local has_places = #replicas.of_caller(queue.read(keys, state, call), call) > 0
-    if has_places or not was_approved(keys, call, waiting.requestId) then
+    -- The caller may not have heard of an approval yet.
+    local was_approved = find_decided(keys, call, { waiting.requestId })[waiting.requestId] == verdicts.APPROVED
+    if has_places or not was_approved then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end
     lost_key.restore_overrides(state, waiting.limits)
@@ -302,24 +298,13 @@ function checks.decide(call, batch, values)
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.own.max, 0, verdicts.DENIED }
-  local decided = call.is_sent_again and find_decided(keys, call, batch) or asked.has_owners and {} or NOTHING_DECIDED
-  if asked.has_terms or asked.has_owners or asked.has_lists or #state.limits > 1 or not own_ids.have_one_each(state) then
-    decide_one_by_one(keys, state, call, batch, decided, replies)
-  else
-    local first_left = 1
-    if serving.is_next(keys, state, call) then
-      first_left = approve(keys, state, call, batch, decided, replies)
-    end
-    if first_left <= batch.size then
-      deny_or_queue(keys, state, call, batch, first_left, batch.size, decided, replies)
-    end
-  end
+  local places = decide_all(keys, state, call, batch, asked, replies)
   -- A hold that was just taken may be the first to lapse.
   replies[1] = room.micros_to(keys, state, call)
   replies[verdicts.HEAD] = room.used(state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
   instance.close(keys, state, call)
-  replies[2] = describe_limits(state, call, asked.can_wait and has_ticket(batch, replies), lapsed)
+  replies[2] = describe_limits(state, call, asked.can_wait and has_ticket(batch, replies), places, lapsed)
   return replies
 end
 

@@ -3,7 +3,6 @@
 
 local SMALL = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 
--- The digits of a whole number.
 local function digits(number)
   return SMALL[number] or string.format('%d', number)
 end

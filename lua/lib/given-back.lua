@@ -2,7 +2,6 @@
 -- lapsed last, in ms since 1970.
 
 local key_limits = require 'limits/key-limits'
-local kinds = require 'limits/kinds'
 local stored = require 'lib/stored'
 
 local given_back = {}
@@ -37,7 +36,7 @@ function given_back.is_expected(keys, state, call)
     released_at, state.released_at = call.now_ms, call.now_ms
   end
   for _, limit in ipairs(state.limits) do
-    if released_at >= limit.start - kinds.length_of(limit) then
+    if released_at >= limit.start - limit:length() then
       return true
     end
   end

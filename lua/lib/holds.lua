@@ -38,13 +38,8 @@ local function length_of(request)
   return request.state == requests.UNCLAIMED and request.keepMillis or request.renewedMillis or request.holdMillis
 end
 
--- How many hits it takes.
 function holds.hits_of(request)
   return request.took or request.hits
-end
-
-local function lane_of(request)
-  return lists.lane_of(request.list)
 end
 
 -- When approvals lapse, by their ids: in ms since 1970. `found`: of the requests, those that count as held.
@@ -60,14 +55,10 @@ function holds.lapses_of(keys, found, now_ms)
   return lapses
 end
 
-local function set_lapses(state, first_lapse, last_lapse)
-  state.first_lapse, state.last_lapse = first_lapse, last_lapse
-end
-
 -- An approval lapses at this time, and others when they did.
 local function note_lapse_at(state, lapses)
-  local first = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
-  set_lapses(state, first, math.max(state.last_lapse, lapses))
+  state.first_lapse = stored.has_holds(state) and math.min(state.first_lapse, lapses) or lapses
+  state.last_lapse = math.max(state.last_lapse, lapses)
 end
 
 local function write_lapse(keys, state, call, id, lapses)
@@ -92,7 +83,6 @@ local function count_unclaimed(state, request, added)
   state[name] = math.max(0, state[name] + added)
 end
 
--- How many more approvals may be held.
 function holds.free(state)
   return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids + state.unclaimed
 end
@@ -115,7 +105,7 @@ function holds.add(keys, state, call, request)
   if not stored.has_holds(state) then
     remove_leftovers(keys)
   end
-  local id, lane, lapses = request.requestId, lane_of(request), call.now_ms + length_of(request)
+  local id, lane, lapses = request.requestId, lists.lane_of(request.list), call.now_ms + length_of(request)
   if redis.call('ZADD', lapses_name(keys), 'NX', digits(lapses), id) == 0 then
     return
   end
@@ -132,7 +122,7 @@ end
 
 -- Counts an approval as held in a state that is only looked at.
 function holds.count(state, call, request)
-  note_held(state, request.hits, 1, lane_of(request))
+  note_held(state, request.hits, 1, lists.lane_of(request.list))
   note_lapse_at(state, call.now_ms + length_of(request))
   if request.state == requests.UNCLAIMED then
     count_unclaimed(state, request, 1)
@@ -148,7 +138,7 @@ local function keep(state, left)
     hits, ids = hits - after.hits + before.hits, ids - after.ids + before.ids
   end
   change_held(state, hits, ids)
-  set_lapses(state, left.first, left.first > 0 and state.last_lapse or 0)
+  state.first_lapse, state.last_lapse = left.first, left.first > 0 and state.last_lapse or 0
 end
 
 local NOTHING = { hits = 0, ids = 0, by_lane = {}, first = 0 }
@@ -169,7 +159,7 @@ local function stop(keys, state, request)
   if state.held_ids <= 1 then
     keep(state, NOTHING)
   else
-    change_held(state, -holds.hits_of(request), -1, lane_of(request))
+    change_held(state, -holds.hits_of(request), -1, lists.lane_of(request.list))
   end
   return true
 end
@@ -192,7 +182,7 @@ function holds.claim(keys, state, call, request, owner)
     return
   end
   -- First, since a limit gives back no more than a vendor's report allows.
-  key_limits.take_from_hold(keys, state, call, id, request.hits, lane_of(request))
+  key_limits.take_from_hold(keys, state, call, id, request.hits, lists.lane_of(request.list))
   stop(keys, state, request)
   requests.remember(keys, state, call, request, requests.APPROVED)
 end
@@ -201,7 +191,7 @@ end
 local function add_to(left, request, sign)
   local hits = sign * holds.hits_of(request)
   left.hits, left.ids = left.hits + hits, left.ids + sign
-  left.by_lane = held.with(left.by_lane, lane_of(request), hits, sign)
+  left.by_lane = held.with(left.by_lane, lists.lane_of(request.list), hits, sign)
 end
 
 -- The requests among these ids that count as held, in their order.
@@ -257,7 +247,7 @@ local function forget_lapsed(keys, state, call, lapsed)
   local gone = {}
   for _, request in ipairs(lapsed) do
     if request.state == requests.UNCLAIMED then
-      holds.note_unclaimed_end(state)
+      state.lapsed_unclaimed = state.lapsed_unclaimed + 1
     end
     if request.state == requests.HELD and request.owner then
       requests.remember(keys, state, call, request, requests.LAPSED)
@@ -268,44 +258,33 @@ local function forget_lapsed(keys, state, call, lapsed)
   requests.forget(keys, gone)
 end
 
--- An unclaimed approval has lapsed, or its caller is known not to claim it.
-function holds.note_unclaimed_end(state)
-  state.lapsed_unclaimed = state.lapsed_unclaimed + 1
-end
-
 -- Ends the holds that have lapsed. Their ids are not remembered, unless callers have chosen them: whoever asks about one has
 -- not heard of the approval, and may be approved again.
-function holds.end_lapsed(keys, state, call)
-  if not stored.has_holds(state) or call.now_ms < state.first_lapse then
+-- A call that only looks leaves them out of its state. `call`: nil for such a one.
+function holds.end_lapsed(keys, state, now_ms, call)
+  if not stored.has_holds(state) or now_ms < state.first_lapse then
     return
   end
-  local left = find_lapsed(keys, state, call.now_ms)
-  redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(call.now_ms))
-  if #left.lapsed > 0 or left.ids < state.held_ids then
+  local left = find_lapsed(keys, state, now_ms)
+  local held_before = state.held_ids
+  keep(state, left)
+  give_back_unclaimed(keys, state, left.lapsed)
+  if not call then
+    return
+  end
+  redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(now_ms))
+  if #left.lapsed > 0 or left.ids < held_before then
     given_back.note(state, call)
     -- A lapse may be noticed late.
     state.released_at = left.last_lapsed > 0 and math.min(left.last_lapsed, call.now_ms) or call.now_ms
   end
-  keep(state, left)
-  give_back_unclaimed(keys, state, left.lapsed)
   forget_lapsed(keys, state, call, left.lapsed)
-end
-
--- Leaves them out of a state that is only looked at: its limits remove no ids.
-function holds.leave_out_lapsed(keys, state, now_ms)
-  if stored.has_holds(state) and now_ms >= state.first_lapse then
-    local left = find_lapsed(keys, state, now_ms)
-    keep(state, left)
-    give_back_unclaimed(keys, state, left.lapsed)
-  end
 end
 
 -- How many unclaimed ones have lapsed. The reply of the call tells it.
 function holds.take_lapsed_unclaimed(state)
   local lapsed = state.lapsed_unclaimed
-  if lapsed > 0 then
-    state.lapsed_unclaimed = 0
-  end
+  state.lapsed_unclaimed = 0
   return lapsed
 end
 
@@ -339,8 +318,8 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
   if hits then
     request.took = hits ~= request.hits and hits or nil
     given_back.note_if_less(state, call, function()
-      change_held(state, hits - hits_before, 0, lane_of(request))
-      key_limits.amend(keys, state, id, hits, true)
+      change_held(state, hits - hits_before, 0, lists.lane_of(request.list))
+      key_limits.ask_all(state, 'amend', keys, state, id, hits, true)
     end)
   end
   if holds.hits_of(request) ~= hits_before or length_of(request) ~= length_before then

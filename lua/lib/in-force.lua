@@ -24,7 +24,6 @@ function in_force.sets_window(state)
   return state.window_is_set or state.next_window > 0
 end
 
--- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
   return not kinds.is_same(state.own, rules.own)
     or (state.own.window ~= rules.own.window and not in_force.sets_window(state))
@@ -39,7 +38,6 @@ function in_force.has_window_of_rules(state, call)
     and (state.own.window == call.rules.own.window or state.window_is_set)
 end
 
--- Whether a change of the own limit waits for the end of the window.
 local function waits_for_boundary(state, call)
   return state.own.has_boundary and not in_force.has_window_of_rules(state, call)
 end
@@ -95,14 +93,6 @@ function in_force.awaits_boundary(keys, state, call)
   return waits_for_boundary(state, call) and in_force.may_change(keys, state, call)
 end
 
--- Takes the length that a request has set for the window that begins now.
-function in_force.take_next_window(state)
-  if state.next_window > 0 then
-    state.window_is_set, state.limits_changed = true, true
-    state.next_window = 0
-  end
-end
-
 -- Takes the own limit of rules that come into force now, if it is another kind, or has another window without a boundary.
 local function take_own(keys, state, call)
   local own, declared = state.own, call.rules.own
@@ -134,11 +124,24 @@ function in_force.take_maxima(keys, state, call)
   key_limits.take_further(keys, state, rules, call)
 end
 
--- Takes rules with another own limit, if that has no boundary.
-function in_force.take_without_boundary(keys, state, call)
-  if not state.own.has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
+-- Begins the window of the own limit that holds this time, with the limits that come into force with it. Returns whether another one
+-- has begun. `call`: nil if it knows no rules.
+function in_force.begin_window(keys, state, now_ms, call)
+  local rules = call and in_force.rules_of_next_window(keys, state, call)
+  if not state.own:roll(state, now_ms, in_force.length_of_next_window(state, rules)) then
+    return false
+  end
+  state.denied, state.rolled = 0, true
+  if keys.only_looks then
+    state.hits, state.own.has_no_ids = 0, state.own.has_boundary
+  end
+  if state.next_window > 0 then
+    state.window_is_set, state.limits_changed, state.next_window = true, true, 0
+  end
+  if rules then
     in_force.take_maxima(keys, state, call)
   end
+  return true
 end
 
 -- Takes rules that come into force in mid-window, for waiters: without checks, nobody else would.

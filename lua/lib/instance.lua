@@ -2,6 +2,7 @@
 -- (lib/serving), close it.
 
 local calendars = require 'lib/calendars'
+local calls = require 'lib/calls'
 local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
 local full_memory = require 'lib/full-memory'
@@ -9,6 +10,7 @@ local held = require 'limits/held'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
+local key_names = require 'lib/key-names'
 local lists = require 'queue/lists'
 local news = require 'lib/news'
 local own_ids = require 'limits/own-ids'
@@ -19,6 +21,7 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
+local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
 local instance = {}
@@ -98,29 +101,17 @@ local function ended_window(own)
   return { start = own:ends() - own.window, window = own.window }
 end
 
--- Forgets requests that have been remembered for long enough, and do not count.
-local function forget_ended(keys, state, call)
-  requests.forget_ended(keys, state, call, function(id)
-    return key_limits.taken_by(keys, state, id) ~= nil
-  end)
-end
-
--- Begins the window of the own limit that holds the time of the call, with the rules that come into force with it.
 local function begin_window(keys, state, call)
   local own = state.own
   local ended = ended_window(own)
   -- An approval may have been corrected to no hits.
   local has_requests = state.stored_used > 0 or state.hits == 1
     or (not own.has_boundary and redis.call('EXISTS', keys.requests) == 1)
-  local rules = in_force.rules_of_next_window(keys, state, call)
-  own:roll(state, call.now_ms, in_force.length_of_next_window(state, rules))
-  state.denied, state.rolled = 0, true
-  in_force.take_next_window(state)
-  if rules then
-    in_force.take_maxima(keys, state, call)
-  end
+  in_force.begin_window(keys, state, call.now_ms, call)
   past_requests.end_window(keys, state, call, ended, has_requests)
-  forget_ended(keys, state, call)
+  requests.forget_ended(keys, state, call, function(id)
+    return key_limits.taken_by(keys, state, id) ~= nil
+  end)
   keep_while_waited_for(keys, state, call)
 end
 
@@ -147,14 +138,14 @@ function instance.open(keys, call, state, asked)
     -- Rules stay from now on at most.
     in_force.may_change(keys, state, call)
   end
-  if key_limits.move(state, call.now_us) then
+  if key_limits.ask_all(state, 'move', call.now_us, state) then
     -- Nobody has settled since.
     state.made_room = state.made_room or state.ticket > 0
   end
   recovery.note_call(state, call)
   recovery.end_past(state, call.now_ms)
   pause.end_past(state, call.now_ms)
-  holds.end_lapsed(keys, state, call)
+  holds.end_lapsed(keys, state, call.now_ms, call)
   if is_idle(keys, state, call) then
     remove_idle(keys, state, call)
     return nil, state
@@ -168,7 +159,7 @@ function instance.open(keys, call, state, asked)
   if not state.own:is_current(call.now_ms) then
     begin_window(keys, state, call)
   end
-  key_limits.drop_ended_ids(keys, state)
+  key_limits.ask_all(state, 'drop_ended_ids', keys)
   return state
 end
 
@@ -187,9 +178,7 @@ function instance.new(keys, call, idle, rules)
       -- The clock has gone back. A waiter may still be put back with such a ticket.
       state.ticket = idle.ticket
     end
-    if idle.named > 0 then
-      state.named = idle.named
-    end
+    state.named = idle.named
   end
   for _, limit in ipairs(state.limits) do
     if limit.name or limit.algorithm ~= 'fixed_window' then
@@ -204,7 +193,7 @@ function instance.new(keys, call, idle, rules)
     -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.
     state.unsorted = 1
     state.ticket = queue.last_ticket(keys, state)
-    requests.find_leftovers(keys, state)
+    requests.find_remembered(keys, state)
   end
   return state
 end
@@ -255,6 +244,20 @@ function instance.close(keys, state, call)
   if is_news then
     news.publish(keys, state, call)
   end
+end
+
+-- Changes an instance by `act(keys, state, call)`, and serves the queue with the room that this makes. Returns what `act` returns,
+-- or `not_found` if there is no such key.
+function instance.change(names, arguments, not_found, act)
+  local call, keys = calls.read(arguments), key_names.read(names, 1)
+  local state = instance.open(keys, call, stored.read(keys.state))
+  if not state then
+    return not_found
+  end
+  local reply = act(keys, state, call)
+  serving.serve(keys, state, call)
+  instance.close(keys, state, call)
+  return reply
 end
 
 return instance

@@ -42,19 +42,14 @@ function encode(value)
   return kind == 'table' and encode_table(value) or cjson.encode(value)
 end
 
-local function says_something(value)
-  return value and value ~= 0 and (type(value) ~= 'table' or next(value) ~= nil)
-end
-
 -- The fields that have these names and say something, in this order, as an object without its braces. A field that is absent, 0,
 -- false or an empty table says nothing.
 function json.fields(fields, names)
   local texts = {}
   for i = 1, #names do
-    local name = names[i]
-    local value = fields[name]
-    if says_something(value) then
-      texts[#texts + 1] = '"' .. name .. '":' .. encode(value)
+    local value = fields[names[i]]
+    if value and value ~= 0 and (type(value) ~= 'table' or next(value) ~= nil) then
+      texts[#texts + 1] = '"' .. names[i] .. '":' .. encode(value)
     end
   end
   return table.concat(texts, ',')
@@ -76,13 +71,8 @@ function json.join(...)
   return table.concat(texts, ',')
 end
 
--- The object with fields.
 function json.object(fields)
   return '{' .. fields .. '}'
-end
-
-function json.decode(text)
-  return cjson.decode(text)
 end
 
 return json

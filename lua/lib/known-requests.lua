@@ -15,7 +15,6 @@ function known_requests.end_wait(state, request, why)
   state.ended[#state.ended + 1] = requests.claim(request.requestId, request.owner) .. '!' .. why
 end
 
--- Withdraws a request that waits.
 function known_requests.withdraw(keys, state, call, request, why)
   queue.withdraw(keys, state, call, { request })
   past_requests.remember(keys, state, call, { request.requestId })
@@ -56,7 +55,8 @@ end
 -- Several checks are told of an approval: none of them gives it back, since the caller may use it.
 local function tell_again(keys, state, call, check, request)
   if request.owner ~= check.owner then
-    request.owner = requests.no_check(call)
+    -- No check. The caller may have the answer to one that was sent after this one, if a frozen replica sends this one late.
+    request.owner = call.replica .. '#0'
   end
   if request.state == requests.HELD then
     requests.write(keys, state, { request })
@@ -85,8 +85,10 @@ end
 -- The request of an approval whose record somebody has removed; nil if there is none.
 local function find_without_record(keys, check)
   if redis.call('SMISMEMBER', keys.requests, check.requestId)[1] == 1 then
-    local request = requests.copy_of(check)
-    request.state, request.owner = requests.APPROVED, nil
+    local request = { requestId = check.requestId, state = requests.APPROVED, hits = check.hits, holdMillis = check.holdMillis }
+    for _, label in ipairs(requests.LABELS) do
+      request[label] = check[label]
+    end
     return request
   end
 end
@@ -124,12 +126,6 @@ function known_requests.answer(keys, state, call, check)
     return claim(keys, state, call, check, request)
   end
   return tell_again(keys, state, call, check, request)
-end
-
--- A request that was not known gets a place: a settle must not take it for an earlier one with its id that was withdrawn. While
--- its checks are denied, it is the earlier one.
-function known_requests.begin(keys, id)
-  past_requests.forget(keys, id)
 end
 
 return known_requests

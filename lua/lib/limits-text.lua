@@ -105,12 +105,10 @@ function limits_text.parse_stored(text)
   return limits_text.parse(string.sub(text, #FORM + 2))
 end
 
--- The same of a state's limits in force.
 function limits_text.to_store(state)
   return FORM .. ' ' .. limits_text.format(state)
 end
 
--- The text of a state's limits in force.
 function limits_text.format(state)
   local own = state.own
   return string.format(

@@ -1,6 +1,5 @@
 -- Serves the queue of a key that is only looked at (lib/look), in the state and nowhere else.
 
-local dead_waiters = require 'queue/dead-waiters'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
@@ -25,36 +24,25 @@ local function count_served(state, call, served, left)
     end
   end
   for i, limit in ipairs(state.limits) do
-    limit:count(limit:free() - left.limits[i].free, limit:held(state) - held_before[i])
+    limit:count(limit:free() - left.limits[limit].free, limit:held(state) - held_before[i])
   end
   state.served = call.now_ms
 end
 
 -- Approves waiters in the order of their turns, in the state. Returns those approved and those stopped, and whether only such
 -- are left. `served`: what `look_serving.serve` returns, which gets how many were approved by their lists.
-local function take_heads(keys, state, call, tally, served)
-  local walk, left = served.walk, served.left
-  local most, approved, stopped, entry, of = math.min(math.ceil(state.own:free()), serving.MOST_SERVED), {}, {}, nil, nil
-  while #approved < most do
-    entry, of = walk:next()
-    if not entry then
-      break
-    end
-    local counts = heads.counts(state, tally, entry, call.now_ms)
-    local stops = counts and heads.stops_of(state, left, entry)
+local function take_heads(state, call, tally, served)
+  local most = math.min(math.ceil(state.own:free()), serving.MOST_SERVED)
+  local function note(entry, counts, stops, of)
+    local list = entry.list and entry.list.id or lists.FIFO
     if stops then
-      stopped[#stopped + 1] = entry
       table.insert(served.stops, { of = of, stops = stops })
-      walk:stop(stops)
-    else
-      walk:take(counts)
-    end
-    if counts and not stops then
-      local list = entry.list and entry.list.id or lists.FIFO
-      approved[#approved + 1], served.by_list[list] = entry, (served.by_list[list] or 0) + 1
+    elseif counts then
+      served.by_list[list] = (served.by_list[list] or 0) + 1
     end
   end
-  return approved, stopped, not entry and #stopped > 0
+  local approved, stopped, is_over = heads.pick(state, tally, served.walk, served.left, call.now_ms, most, note)
+  return approved, stopped, is_over and #stopped > 0
 end
 
 -- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and what it has done: how many it
@@ -68,13 +56,13 @@ function look_serving.serve(keys, state, call, tally)
   if waiting == 0 or room.is_closed(state) then
     return waiting, served
   end
-  key_limits.begin_serving(state)
+  key_limits.ask_all(state, 'begin_serving')
   local is_blocked = false
   if key_limits.fit(state, 1) then
     served.walk = heads.walk(keys, state, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
-    served.left = { limits = key_limits.left(keys, state, call), holds = holds.free(state) }
+    served.left = serving.left_of(keys, state, call)
     local approved, stopped
-    approved, stopped, is_blocked = take_heads(keys, state, call, tally, served)
+    approved, stopped, is_blocked = take_heads(state, call, tally, served)
     if #approved > 0 then
       count_served(state, call, approved, served.left)
       waiting = waiting - #approved
@@ -87,7 +75,7 @@ function look_serving.serve(keys, state, call, tally)
   end
   state.serves_more = waiting > 0 and has_room and not is_blocked
   if waiting == 0 then
-    key_limits.end_serving(state)
+    key_limits.ask_all(state, 'end_serving')
   end
   return waiting, served
 end
@@ -106,16 +94,6 @@ function look_serving.is_next(keys, state, call, tally, served, list, hits)
     end
   end
   return heads.is_next(state, call, tally, walk, served.left, place)
-end
-
--- How many still wait before a check in its list. `list`: its lane or group, or nil. `waiting`: how many wait in all.
-function look_serving.count_before(keys, state, call, tally, served, list, waiting)
-  if not state.lists then
-    return list and 0 or waiting
-  end
-  local id = list and list.id or lists.FIFO
-  local count, dead = lists.count(keys, id), dead_waiters.begin(keys, state, tally, call.now_ms)
-  return math.min(waiting, count - dead:count(id, count) - (served.by_list[id] or 0))
 end
 
 return look_serving

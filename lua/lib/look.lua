@@ -24,20 +24,6 @@ local function is_idle(state, tally, now_ms, call)
   return recovery.count_waiting(state, tally) == 0
 end
 
--- Begins the window of the own limit that holds the time of the look. `call`: as for `look.at`. Its
--- rules may come into force with the window.
-local function begin_window(keys, state, now_ms, call)
-  local rules = call and in_force.rules_of_next_window(keys, state, call)
-  if not state.own:roll(state, now_ms, in_force.length_of_next_window(state, rules)) then
-    return
-  end
-  state.denied, state.hits, state.own.has_no_ids = 0, 0, state.own.has_boundary
-  in_force.take_next_window(state)
-  if rules then
-    in_force.take_maxima(keys, state, call)
-  end
-end
-
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
 -- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
 function look.at(keys, now_us, call)
@@ -51,13 +37,13 @@ function look.at(keys, now_us, call)
     key_limits.take_calendars(state, call)
   end
   clock_step.begin_by_now(state, now_ms)
-  key_limits.move(state, now_us)
+  key_limits.ask_all(state, 'move', now_us, state)
   if call then
     recovery.note_call(state, call)
   end
   recovery.end_past(state, now_ms)
   pause.end_past(state, now_ms)
-  holds.leave_out_lapsed(keys, state, now_ms)
+  holds.end_lapsed(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
   if is_idle(state, tally, now_ms, call) then
     return nil
@@ -65,7 +51,7 @@ function look.at(keys, now_us, call)
   for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do
     limit.has_no_ids = limit.has_boundary
   end
-  begin_window(keys, state, now_ms, call)
+  in_force.begin_window(keys, state, now_ms, call)
   return state, tally, recovery.count_waiting(state, tally)
 end
 

@@ -38,7 +38,10 @@ end
 -- Takes what checks set, and what the rules allow of what was set before. `said`: what the checks say. `begins_key`: the
 -- key begins with them.
 function overrides.configure(keys, state, call, said, begins_key)
-  in_force.take_without_boundary(keys, state, call)
+  -- Another own limit without a boundary comes into force at once.
+  if not state.own.has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
+    in_force.take_maxima(keys, state, call)
+  end
   local own, rules = state.own, call.rules
   local max, queue_max = said.maxRequests, said.maxRequestsInQueue
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set

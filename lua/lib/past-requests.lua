@@ -26,9 +26,7 @@ end
 -- The generation has ended, and this one begins.
 local function begin_after(state)
   state.generation = generations.after(state.generation)
-  if state.goes_on ~= 0 then
-    state.goes_on = 0
-  end
+  state.goes_on = 0
 end
 
 local function begin_generation(keys, state)

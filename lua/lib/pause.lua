@@ -3,7 +3,6 @@
 -- of a replica with waiters was renewed by a check or a settle last. If that is in the future, Redis's clock has gone
 -- back since, as in a failover to a host with another time.
 
-
 local pause = {}
 
 function pause.is_on(state)

@@ -27,7 +27,7 @@ end
 -- Reads the limit, and moves it on to the time of the call. Returns false if its period or a generation of its ids has
 -- ended, or if the clock has gone back.
 local function read(state, own, call, text)
-  own:read(state, json.decode(text))
+  own:read(state, cjson.decode(text))
   if own:begin_by(call.now_ms) or not own:is_current(call.now_ms) then
     return false
   end

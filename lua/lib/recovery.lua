@@ -62,7 +62,6 @@ local function begin(state, now_ms, recovery_until)
   return true
 end
 
--- Asks all replicas to put their waiters back.
 local function call_for_waiters(keys, call)
   wake.publish(keys.state, call, '{"memoryLost":true}')
 end

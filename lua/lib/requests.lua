@@ -64,8 +64,16 @@ local function format_value(value)
   return type(value) == 'number' and digits(value) or cjson.encode(value)
 end
 
+local function is_plain_waiter(request)
+  return request.state == requests.WAITING and request.hits == 1
+    and not (request.holdMillis or request.list or request.owner or request.keepMillis)
+end
+
 local function format(request)
   local state = request.state
+  if is_plain_waiter(request) then
+    return PLAIN_WAITER .. request.ticket .. END_OF_PLAIN
+  end
   local parts = { state ~= requests.HELD and '"state":"' .. state .. '"' or nil }
   for _, field in ipairs(KEPT[state]) do
     local value = request[field]
@@ -117,26 +125,17 @@ function requests.complete(call, request)
   return request
 end
 
-function requests.copy_of(request)
-  local copy = {}
-  for name, value in pairs(request) do
-    copy[name] = value
-  end
-  return copy
-end
-
--- The requests of checks, by their ids. `said`: a list with what each says, or one for all of them.
+-- The requests of checks, by their ids. `said`: a list with what each says, or one for all of them, which then all look it up.
 function requests.of_checks(call, ids, said)
-  local all = {}
+  local all, of_all = {}, #said == 0 and { __index = requests.complete(call, said) } or nil
   for i, id in ipairs(ids) do
-    local request = said[i] or requests.copy_of(said)
+    local request = of_all and setmetatable({}, of_all) or requests.complete(call, said[i])
     request.requestId = id
-    all[i] = requests.complete(call, request)
+    all[i] = request
   end
   return all
 end
 
--- Whether the key may have any records.
 function requests.has_any(state)
   return state.ticket > 0 or state.first_lapse > 0 or state.named > 0
 end
@@ -154,7 +153,6 @@ function requests.find_all(keys, state, ids)
   return found
 end
 
--- The request with an id; nil if there is no record.
 function requests.find(keys, state, id)
   return requests.find_all(keys, state, { id })[id]
 end
@@ -209,7 +207,6 @@ function requests.forget_chosen(keys, ids)
   requests.forget(keys, ids)
 end
 
--- Forgets all waiters.
 function requests.forget_waiting(keys)
   local all, gone = weight.add(redis.call('HGETALL', keys.records), 2), {}
   for i = 1, #all, 2 do
@@ -268,7 +265,8 @@ function requests.remember(keys, state, call, request, as)
   bound(keys, call)
 end
 
-local function set_named(keys, state)
+-- Looks until when any are remembered, also from a state that Redis has lost.
+function requests.find_remembered(keys, state)
   local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
   state.named = tonumber(last or 0)
 end
@@ -289,23 +287,12 @@ function requests.forget_ended(keys, state, call, counts)
     end
   end
   forget_remembered(keys, over)
-  set_named(keys, state)
-end
-
--- The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It
--- may have the answer to a check that was sent after this one, if a frozen replica sends this one late.
-function requests.no_check(call)
-  return call.replica .. '#0'
+  requests.find_remembered(keys, state)
 end
 
 -- What wakes and replies call a request: by its id, and by its owner if it has one.
 function requests.claim(id, owner)
   return owner and id .. '#' .. owner or id
-end
-
--- Looks whether any are remembered from a state that Redis has lost.
-function requests.find_leftovers(keys, state)
-  set_named(keys, state)
 end
 
 -- The key is removed, and nothing of it is remembered.

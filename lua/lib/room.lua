@@ -119,6 +119,12 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   return micros
 end
 
+-- The same as callers are told it. With a maximum of 0 no turn ever comes: then the limits say when they may have room.
+function room.micros_told(keys, state, call, before, hits, list)
+  local micros = room.micros_to_turn(keys, state, call, before, hits, list)
+  return micros < math.huge and micros or room.micros_to(keys, state, call)
+end
+
 -- What counts of the limits for checks: a number, or, in a key with further limits or whose own limit is no fixed window,
 -- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
 -- window of a calendar has `:<length in ms>` after that.
@@ -130,7 +136,8 @@ function room.used(state, call)
   for i, limit in ipairs(state.limits) do
     local micros = micros_until(at_of(state, call, limit), call)
     local name = limit.name and limit.name .. '=' or ''
-    texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. kinds.format_length(limit)
+    local length = limit.algorithm == 'calendar' and string.format(':%.0f', limit:length()) or ''
+    texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. length
   end
   return table.concat(texts, ',')
 end

@@ -21,15 +21,8 @@ local serving = {
 }
 local MOST_SERVED, MOST_TAKEN = serving.MOST_SERVED, serving.MOST_TAKEN
 
--- Somebody has joined the queue, or stays in it.
-function serving.note_waiters(state)
-  local is_serving = key_limits.fit(state, 1) and 1 or 0
-  if is_serving ~= state.serving then
-    state.serving = is_serving
-  end
-end
-
-local function left_of(keys, state, call)
+-- What is left for waiters.
+function serving.left_of(keys, state, call)
   return { limits = key_limits.left(keys, state, call), holds = holds.free(state) }
 end
 
@@ -45,7 +38,7 @@ function serving.is_next(keys, state, call, list, hits)
   local tally = queue.read(keys, state, call)
   local walk = heads.walk(keys, state, tally, 1, 1)
   local place = heads.place_of_newcomer(keys, state, call, walk, list, hits)
-  return heads.is_next(state, call, tally, walk, left_of(keys, state, call), place)
+  return heads.is_next(state, call, tally, walk, serving.left_of(keys, state, call), place)
 end
 
 -- A check that lacks room has joined as the next one to be approved. Those that were next may be no more.
@@ -56,7 +49,7 @@ function serving.note_next(keys, state, call, joined)
   end
   local tally = queue.read(keys, state, call)
   local walk = heads.walk(keys, state, tally, 1, 1)
-  state.stopped_heads = heads.find_stopped(state, call, tally, walk, left_of(keys, state, call))
+  state.stopped_heads = heads.find_stopped(state, call, tally, walk, serving.left_of(keys, state, call))
 end
 
 -- Whether any of the requests takes more than a plain approval.
@@ -78,12 +71,12 @@ local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
   local granted, taken = state.granted or {}, 0
   state.stopped_heads = nil
-  key_limits.begin_serving(state)
-  local function approve(ids, approved)
+  key_limits.ask_all(state, 'begin_serving')
+  local function approve(approved)
     if have_terms(state, approved) then
       approvals.add(keys, state, call, approved)
     else
-      approvals.add_all(keys, state, call, ids)
+      approvals.add_all(keys, state, call, requests.ids_of(approved))
     end
     for _, request in ipairs(approved) do
       granted[#granted + 1] = requests.claim(request.requestId, request.owner)
@@ -93,7 +86,7 @@ local function serve_queue(keys, state, call)
   while key_limits.fit(state, 1) and not state.stopped_heads
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
-    local left = left_of(keys, state, call)
+    local left = serving.left_of(keys, state, call)
     -- The free part of a token bucket may lack something by rounding.
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
     if taken == 0 and (left.holds <= 0 or key_limits.lacks_ids(left.limits)) then
@@ -109,9 +102,9 @@ local function serve_queue(keys, state, call)
     state.stopped_heads = nil
   end
   if tally.living > 0 then
-    serving.note_waiters(state)
+    state.serving = key_limits.fit(state, 1) and 1 or 0
   else
-    key_limits.end_serving(state)
+    key_limits.ask_all(state, 'end_serving')
     state.serving = 0
     if tally.places > 0 then
       queue.drop(keys, state, tally)
@@ -144,9 +137,7 @@ function serving.serve(keys, state, call)
   end
   local tally = queue.read(keys, state, call)
   if tally.places == 0 then
-    if state.serving == 1 then
-      state.serving = 0
-    end
+    state.serving = 0
     return
   end
   recovery.begin_if_redis_was_down(state, tally, call)

@@ -52,21 +52,16 @@ function stored.idle_time(state)
   return at
 end
 
--- The `expires` to store: 0 if it follows from the windows, as after each check.
-function stored.expires_to_store(state)
-  return state.expires == stored.idle_time(state) and 0 or state.expires
-end
-
 -- Reads the fields of `more`, which limits need to read what they have stored, and then that. `own`: the field, if there is one.
 local function read_optional(state, more, own)
-  local fields = more and json.decode(more) or {}
+  local fields = more and cjson.decode(more) or {}
   local of_window, further = fields.own, fields.further
   fields.own, fields.further = nil, nil
   for name, value in pairs(fields) do
     state[name] = value
   end
   if own or of_window then
-    state.own:read(state, of_window or json.decode(own))
+    state.own:read(state, of_window or cjson.decode(own))
   end
   if further then
     key_limits.read_further(state, further)
@@ -76,7 +71,8 @@ end
 
 -- The text of `more`; nil if it says nothing.
 local function format_more(state)
-  local expires = stored.expires_to_store(state)
+  -- After each check it follows from the windows.
+  local expires = state.expires ~= stored.idle_time(state) and state.expires or 0
   local fields = json.join(
     expires > 0 and json.field('expires', digits(expires)) or '',
     state.own.has_boundary and json.field('own', json.object(state.own:format())) or '',
@@ -139,7 +135,7 @@ function stored.new(call, start, idle, rules)
   state.is_new, state.rolled = true, true
   key_limits.take_calendars(state, call)
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
-  key_limits.move(state, call.now_us)
+  key_limits.ask_all(state, 'move', call.now_us, state)
   state.expires = stored.idle_time(state)
   return state
 end
@@ -163,13 +159,13 @@ function stored.last_wake(state_key)
   local limits, more = unpack(redis.call('HMGET', state_key, 'limits', 'more'))
   if limits and more then
     limits_text.parse_stored(limits)
-    return json.decode(more).wake or 0
+    return cjson.decode(more).wake or 0
   end
 end
 
--- Adds a field to `values` if it differs from what is stored.
+-- Adds a field to `values` if it differs from what is stored. `text`: false if it is not to be written.
 local function add(values, stored_values, name, text)
-  if text ~= stored_values[name] then
+  if text and text ~= stored_values[name] then
     values[#values + 1], values[#values + 2] = name, text
   end
 end
@@ -177,34 +173,18 @@ end
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
   local own, before, values = state.own, state.stored_values or {}, {}
-  local own_text, more = not own.has_boundary and json.object(own:format()) or nil, format_more(state)
+  local own_text, more = not own.has_boundary and json.object(own:format()), format_more(state)
   add(values, before, 'start', digits(own.start))
-  if state.is_new or state.limits_changed then
-    add(values, before, 'limits', limits_text.to_store(state))
-  end
+  add(values, before, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
   -- Without boundaries it changes with time alone: it is written with what it follows from.
-  if own.has_boundary or own_text ~= before.own then
-    add(values, before, 'approved', digits(own.used))
-  end
+  add(values, before, 'approved', (own.has_boundary or own_text ~= before.own) and digits(own.used))
   add(values, before, 'turn', digits(state.generation))
-  if state.is_new then
-    add(values, before, 'born', digits(state.born))
-  end
-  if state.denied > 0 or before.denied then
-    add(values, before, 'denied', digits(state.denied))
-  end
-  if state.released_at then
-    add(values, before, 'released', digits(state.released_at))
-  end
-  if state.limits_changed_at then
-    add(values, before, 'changed', digits(state.limits_changed_at))
-  end
-  if own_text then
-    add(values, before, 'own', own_text)
-  end
-  if more then
-    add(values, before, 'more', more)
-  end
+  add(values, before, 'born', state.is_new and digits(state.born))
+  add(values, before, 'denied', (state.denied > 0 or before.denied) and digits(state.denied))
+  add(values, before, 'released', state.released_at and digits(state.released_at))
+  add(values, before, 'changed', state.limits_changed_at and digits(state.limits_changed_at))
+  add(values, before, 'own', own_text)
+  add(values, before, 'more', more)
   if #values > 0 then
     redis.call('HSET', keys.state, unpack(values))
   end

@@ -36,12 +36,22 @@ function any_limit:ends()
   return self.start + self.window
 end
 
+-- How long that is, in ms.
+function any_limit:length()
+  return self.window
+end
+
 function any_limit:is_current(now_ms)
   return window.is_current(self.start, self.window, now_ms)
 end
 
+-- Moves to the window or the period that holds `now_ms`. Returns whether another one begins.
 function any_limit:roll(_, now_ms)
-  return window.roll(self, now_ms)
+  if self:is_current(now_ms) then
+    return false
+  end
+  self.start = window.start_of(self.start, self.window, now_ms)
+  return true
 end
 
 -- Drops the ids of approvals that do not count any more, inside of a period.
@@ -52,7 +62,6 @@ end
 function any_limit:begin_serving()
 end
 
--- Nobody waits any more.
 function any_limit:end_serving()
 end
 
@@ -61,7 +70,6 @@ function any_limit:taken_of(hits)
   return self.counts == 'hits' and hits or 1
 end
 
--- What the held approvals take.
 function any_limit:held(state)
   return self.keeps and 0 or held.taken_of(self, state)
 end

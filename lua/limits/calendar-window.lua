@@ -54,7 +54,6 @@ function calendar_window:ends()
   return math.max(self.ends_at > 0 and self.ends_at or self.start + self.window, self.reported_until)
 end
 
--- How long its window is, in ms.
 function calendar_window:length()
   return self.ends_at - self.start
 end

@@ -146,11 +146,6 @@ local function sum_of_own(self, state)
   return self.used - self:held(state) - self.surplus
 end
 
--- After a refund, approvals may be given back whose hits were refunded. Less than nothing never counts.
-local function keep_at_least_held(self, state)
-  self.used = self.used + math.max(0, -sum_of_own(self, state))
-end
-
 -- Gives hits back without the approvals that took them. Ids stay, so that there may be more than hits from now on. Returns how many
 -- it has given back.
 function fixed_window:refund(state, hits)
@@ -168,7 +163,8 @@ end
 -- An approval takes something else than before. Returns what its id takes from now on. `mark`: of the id, where it has one.
 function fixed_window:change(state, before, taken)
   self.used = self.used + taken - before
-  keep_at_least_held(self, state)
+  -- After a refund, approvals may be given back whose hits were refunded. Less than nothing never counts.
+  self.used = self.used + math.max(0, -sum_of_own(self, state))
   keep_floor(self)
   return taken
 end

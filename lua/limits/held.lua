@@ -49,14 +49,6 @@ function held.with(lane_holds, lane, hits, ids)
   return with
 end
 
--- Whether any lane holds something, as in few keys.
-function held.has_lanes(state)
-  for _ in pairs(state.lane_holds) do
-    return true
-  end
-  return false
-end
-
 -- What a lane holds.
 function held.of_lane(lane_holds, lane)
   return lane_holds[lane] or { hits = 0, ids = 0 }

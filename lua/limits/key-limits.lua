@@ -71,39 +71,8 @@ function key_limits.built_names(keys, state)
   return names
 end
 
--- Forgets all ids of a limit.
 function key_limits.forget_ids(keys, limit)
   redis.call('UNLINK', unpack(limit:built_names(keys)))
-end
-
--- Moves the limits on to the time of a call, inside of their periods. Returns whether any may have more room.
-function key_limits.move(state, now_us)
-  local may_have_room = false
-  for _, limit in ipairs(state.limits) do
-    may_have_room = limit:move(now_us, state) or may_have_room
-  end
-  return may_have_room
-end
-
--- Drops the ids that are needed no longer, inside of periods.
-function key_limits.drop_ended_ids(keys, state)
-  for _, limit in ipairs(state.limits) do
-    limit:drop_ended_ids(keys)
-  end
-end
-
--- The queue is served, perhaps later than there was room.
-function key_limits.begin_serving(state)
-  for _, limit in ipairs(state.limits) do
-    limit:begin_serving()
-  end
-end
-
--- Nobody waits any more.
-function key_limits.end_serving(state)
-  for _, limit in ipairs(state.limits) do
-    limit:end_serving()
-  end
 end
 
 -- Whether waiters are let go at an even pace.
@@ -171,6 +140,15 @@ function key_limits.take_own(keys, state, declared, call)
   state.next_window = 0
 end
 
+-- Asks all limits to do something. Returns whether any of them says yes.
+function key_limits.ask_all(state, question, ...)
+  local any = false
+  for _, limit in ipairs(state.limits) do
+    any = limit[question](limit, ...) or any
+  end
+  return any
+end
+
 -- Moves the further limits to the windows that hold `now_ms`. Returns the limits whose windows have ended.
 function key_limits.roll_further(state, now_ms)
   local ended = {}
@@ -218,20 +196,31 @@ function key_limits.take_further(keys, state, rules, call)
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
 end
 
--- Whether the hits fit into all limits that count a list, or, without one, into those that count all lists.
-function key_limits.fit(state, hits, list)
+-- The limits that count a list, or, without one, those that count all lists, among them the own one.
+function key_limits.counting(state, list)
+  if #state.limits == 1 then
+    return state.limits
+  end
+  local limits = {}
   for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) and not limit:fits(hits) then
+    limits[#limits + 1] = kinds.counts_list(limit, list) and limit or nil
+  end
+  return limits
+end
+
+-- Whether the hits fit into all limits that count a list.
+function key_limits.fit(state, hits, list)
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    if not limit:fits(hits) then
       return false
     end
   end
   return true
 end
 
--- Whether a check takes more than the maximum of a limit.
 function key_limits.is_any_below(state, hits, list)
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) and limit:is_below(hits) then
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    if limit:is_below(hits) then
       return true
     end
   end
@@ -247,26 +236,26 @@ end
 
 -- Whether each limit that counts a list keeps the id of one more approval.
 function key_limits.have_free_ids(keys, state, call, is_held, list)
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) and free_ids(keys, state, call, limit, is_held) <= 0 then
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    if free_ids(keys, state, call, limit, is_held) <= 0 then
       return false
     end
   end
   return true
 end
 
--- What is left for waiters, to be taken by `key_limits.take_left`.
+-- What is left for waiters of each limit, to be taken by `key_limits.take_left`.
 function key_limits.left(keys, state, call)
   local left = {}
-  for i, limit in ipairs(state.limits) do
-    left[i] = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
+  for _, limit in ipairs(state.limits) do
+    left[limit] = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
   end
   return left
 end
 
 -- Whether what is left has no room for the id of an approval, of one that is not held at least.
 function key_limits.lacks_ids(left)
-  for _, of_limit in ipairs(left) do
+  for _, of_limit in pairs(left) do
     if of_limit.ids <= 0 then
       return true
     end
@@ -277,64 +266,44 @@ end
 -- Takes what a waiter needs of what is left. If it does not fit, takes nothing, and returns the limits in which it lacks room,
 -- and whether any lacks room for its id. `list`: its lane or group, or nil.
 function key_limits.take_left(state, left, hits, is_held, list)
-  local lacking, lacks_ids = nil, false
-  for i, limit in ipairs(state.limits) do
-    local of_limit = left[i]
-    if kinds.counts_list(limit, list) then
-      local lacks_id = limit:keeps_id_of(is_held) and of_limit.ids <= 0
-      if lacks_id or not limit:fits_into(of_limit.free, hits) then
-        lacking, lacks_ids = lacking or {}, lacks_ids or lacks_id
-        lacking[#lacking + 1] = limit
-      end
+  local limits, lacking, lacks_ids = key_limits.counting(state, list), nil, false
+  for _, limit in ipairs(limits) do
+    local lacks_id = limit:keeps_id_of(is_held) and left[limit].ids <= 0
+    if lacks_id or not limit:fits_into(left[limit].free, hits) then
+      lacking, lacks_ids = lacking or {}, lacks_ids or lacks_id
+      lacking[#lacking + 1] = limit
     end
   end
   if lacking then
     return lacking, lacks_ids
   end
-  for i, limit in ipairs(state.limits) do
-    local of_limit = left[i]
-    if kinds.counts_list(limit, list) then
-      of_limit.free = of_limit.free - limit:taken_of(hits)
-      of_limit.ids = of_limit.ids - (limit:keeps_id_of(is_held) and 1 or 0)
-    end
+  for _, limit in ipairs(limits) do
+    left[limit].free = left[limit].free - limit:taken_of(hits)
+    left[limit].ids = left[limit].ids - (limit:keeps_id_of(is_held) and 1 or 0)
   end
-end
-
--- Asks all limits to do something. Returns whether any of them says yes.
-local function ask_all(state, question, ...)
-  local any = false
-  for _, limit in ipairs(state.limits) do
-    any = limit[question](limit, ...) or any
-  end
-  return any
 end
 
 -- This number of hits and ids more are held in a lane, or without one.
 function key_limits.hold(state, hits, ids, lane)
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, lane) then
-      limit:hold(hits, ids)
-    end
+  for _, limit in ipairs(key_limits.counting(state, lane)) do
+    limit:hold(hits, ids)
   end
 end
 
 -- Takes what an approval needs of each limit that counts its list, except what a hold takes.
 function key_limits.take(keys, state, call, id, hits, is_held, list)
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) then
-      limit:take(keys, state, call, id, hits, is_held)
-    end
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    limit:take(keys, state, call, id, hits, is_held)
   end
 end
 
 -- An approval counts no longer because it is held, but as it would have without a hold. A limit that has taken what it needs,
 -- though it is held, takes no more.
 function key_limits.take_from_hold(keys, state, call, id, hits, lane)
-  for _, limit in ipairs(state.limits) do
-    local counts = kinds.counts_list(limit, lane)
-    if counts and not limit:keeps_id_of(true) then
+  for _, limit in ipairs(key_limits.counting(state, lane)) do
+    if not limit:keeps_id_of(true) then
       limit:take(keys, state, call, id, hits, false)
-    elseif counts and limit == state.own then
+    elseif limit == state.own then
       own_ids.remember(keys, state, call, id)
     end
   end
@@ -342,20 +311,14 @@ end
 
 -- Gives back what an approval takes of each limit. Returns whether any had it, other than as a held one.
 function key_limits.give_back(keys, state, id, is_held, is_unused)
-  return ask_all(state, 'give_back', keys, state, id, is_held, is_unused)
-end
-
--- Gives an approval other hits. Returns whether any limit has it, other than as a held one.
-function key_limits.amend(keys, state, id, hits, is_held)
-  return ask_all(state, 'amend', keys, state, id, hits, is_held)
+  return key_limits.ask_all(state, 'give_back', keys, state, id, is_held, is_unused)
 end
 
 -- A check that is denied takes what is left of the fixed windows by hits that lack room for it, as if a vendor had reported that
 -- nothing remains.
 function key_limits.take_rest(state, call, hits, list)
-  for _, limit in ipairs(state.limits) do
-    local has_rest = kinds.has_boundary(limit) and limit.counts == 'hits' and limit:free() > 0
-    if has_rest and kinds.counts_list(limit, list) and not limit:fits(hits) then
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    if limit.has_boundary and limit.counts == 'hits' and limit:free() > 0 and not limit:fits(hits) then
       limit:report(state, call, 0)
     end
   end
@@ -365,11 +328,11 @@ end
 -- Returns how many the own limit has given back.
 function key_limits.refund(keys, state, hits, lane)
   local of_own = 0
-  for _, limit in ipairs(state.limits) do
-    if kinds.has_boundary(limit) and kinds.counts_list(limit, lane) then
+  for _, limit in ipairs(key_limits.counting(state, lane)) do
+    if limit.has_boundary then
       local refunded = limit:refund(state, hits)
       if limit == state.own and refunded > 0 then
-        own_ids.note_refund(keys, state)
+        own_ids.note_other_hits(keys, state)
         of_own = refunded
       end
     end

@@ -28,22 +28,7 @@ function kinds.has_boundary(limit)
   return BY_ALGORITHM[limit.algorithm].has_boundary or false
 end
 
--- How long the current window or period of a limit of a state is, in ms.
-function kinds.length_of(limit)
-  return limit.algorithm == 'calendar' and limit:length() or limit.window
-end
-
--- What replies say of that: `:<length in ms>` for the window of a calendar, and nothing for others, whose limits say it.
-function kinds.format_length(limit)
-  return limit.algorithm == 'calendar' and string.format(':%.0f', limit:length()) or ''
-end
-
--- Whether a limit is as rules declare it, up to its maximum.
-function kinds.is_as_declared(limit, declared)
-  return limit.window == declared.window and kinds.is_same(limit, declared)
-end
-
--- The same up to the length of its window.
+-- Whether a limit is as rules declare it, up to its maximum and the length of its window.
 function kinds.is_same(limit, declared)
   return limit.algorithm == declared.algorithm and limit.parameter == declared.parameter
 end

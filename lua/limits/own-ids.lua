@@ -26,15 +26,12 @@ function own_ids.have_one_each(state)
   return state.hits == 0 and state.first_lapse == 0 and own.ids == own_ids and own.carried == 0 and own.surplus == 0
 end
 
-function own_ids.count(keys, state)
-  return own_ids.have_one_each(state) and state.own.used or redis.call('SCARD', keys.requests)
-end
-
 function own_ids.free(keys, state, call)
-  return call.max_ids - own_ids.count(keys, state)
+  return call.max_ids - (own_ids.have_one_each(state) and state.own.used or redis.call('SCARD', keys.requests))
 end
 
-local function have_other_hits(keys, state)
+-- The window has an approval with other hits than one, or ids whose hits were given back.
+function own_ids.note_other_hits(keys, state)
   if state.hits == 0 then
     local name = own_ids.built_name(keys)
     -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory.
@@ -45,14 +42,9 @@ local function have_other_hits(keys, state)
   end
 end
 
--- Hits of the window were given back, and the ids that took them are there.
-function own_ids.note_refund(keys, state)
-  have_other_hits(keys, state)
-end
-
 local function write_hits(keys, state, id, hits)
   state.needs_expiry = true
-  have_other_hits(keys, state)
+  own_ids.note_other_hits(keys, state)
   redis.call('HSET', own_ids.built_name(keys), id, digits(hits))
 end
 

@@ -93,7 +93,6 @@ function sliding_window:mark()
   return self.number
 end
 
--- Adds to what a step takes.
 local function add_to_step(self, number, hits)
   local sum = (self.sums[number] or 0) + hits
   self.sums[number] = sum > 0 and sum or nil
@@ -123,23 +122,27 @@ local function end_of(self, number)
   return self.step_start + (number - self.number + self.steps + 1) * self.step
 end
 
--- When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count that
--- take so much, or a hold lapses. More than the maximum may count, after a correction or with a lower maximum.
-function sliding_window:room_at(state, hits)
-  local lapse, number = held.next_lapse(self, state), self.number - self.steps
-  local missing = math.max(1, self.used - self.max + math.min(self:taken_of(hits or 1), self.max))
+-- The oldest step whose end has made room for this much, and whether the steps take so much in all: the rest is held.
+local function step_that_frees(self, missing)
+  local number = self.number - self.steps
   while number < self.number and missing > (self.sums[number] or 0) do
     missing, number = missing - (self.sums[number] or 0), number + 1
   end
-  if missing <= (self.sums[number] or 0) then
+  return number, missing <= (self.sums[number] or 0)
+end
+
+-- When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count that
+-- take so much, or a hold lapses. More than the maximum may count, after a correction or with a lower maximum.
+function sliding_window:room_at(state, hits)
+  local lapse = held.next_lapse(self, state)
+  local missing = math.max(1, self.used - self.max + math.min(self:taken_of(hits or 1), self.max))
+  local number, frees_all = step_that_frees(self, missing)
+  if frees_all then
     return math.min(end_of(self, number), lapse)
+  elseif self:fits(hits or 1) then
+    return math.min(self:ends(), lapse)
   end
-  local period_end = self.start + self.window
-  if self:fits(hits or 1) then
-    return math.min(period_end, lapse)
-  end
-  -- The rest is held.
-  return lapse < math.huge and lapse or period_end
+  return lapse < math.huge and lapse or self:ends()
 end
 
 -- Whoever is approved now or when a step ends has room again a window later. So each `max` hits take one more round of
@@ -152,10 +155,7 @@ function sliding_window:micros_to_turn(state, call, before, hits)
   local rounds = math.ceil(missing / self.max) - 1
   -- What a lowered maximum has no room for makes none when it ends to count.
   local excess = math.max(0, self.used - self.max)
-  local left, number = missing - rounds * self.max + excess, self.number - self.steps
-  while number < self.number and left > (self.sums[number] or 0) do
-    left, number = left - (self.sums[number] or 0), number + 1
-  end
+  local number = step_that_frees(self, missing - rounds * self.max + excess)
   return (end_of(self, number) + rounds * (self.steps + 1) * self.step) * 1000 - call.now_us
 end
 

@@ -25,7 +25,6 @@
 local any_limit = require 'limits/any-limit'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
-local window = require 'limits/window'
 
 -- What a level may lack by the rounding of doubles.
 local EPSILON = 1e-9
@@ -69,12 +68,10 @@ function token_bucket:burst()
   return burst < max and burst or max
 end
 
--- How much drains in this time.
 function token_bucket:drains_in(micros)
   return micros * self.max / (self.window * 1000)
 end
 
--- The microseconds in which this much drains.
 function token_bucket:micros_to_drain(level)
   return math.max(0, math.ceil((level - EPSILON) * (self.window * 1000) / self.max))
 end
@@ -89,7 +86,6 @@ local function lowest_serving(self)
   return 0 - self:drains_in(CREDIT_MICROS)
 end
 
--- How much has drained by now.
 local function drain(self, lowest)
   self.drained = level_now(self, lowest)
   self.used = math.max(0, math.ceil(self.drained - EPSILON))
@@ -173,7 +169,7 @@ end
 
 function token_bucket:roll(_, now_ms)
   local before = self.start
-  local has_rolled = window.roll(self, now_ms)
+  local has_rolled = any_limit.roll(self, nil, now_ms)
   if has_rolled then
     self.generation = self.generation + math.max(1, math.floor((self.start - before) / self.window))
   end
@@ -232,24 +228,17 @@ function token_bucket:find(keys, _, id)
   end
 end
 
--- Gives back what has not drained since it was taken: more would let two approvals through side by side. How much has
+-- More hits count from now on. The level has a bound: what it does not rise by can't be given back later. Of fewer hits, it
+-- gives back what has not drained since they were taken: more would let two approvals through side by side. How much has
 -- drained of what was taken at another pace is unknown, so nothing of that is given back.
-function token_bucket:return_hits(hits, time)
-  if time < self.pace_since then
-    return
-  end
-  local left = hits - self:drains_in(math.max(0, self.now_us - time))
-  if left > 0 and self.drained > 0 then
-    self:set_level(math.max(0, self.drained - left), self.excess_left)
-  end
-end
-
--- More hits count from now on. The level has a bound: what it does not rise by can't be given back later.
 function token_bucket:change(_, before, taken, time)
   if taken > before then
     return before + math.floor(raise(self, taken - before, 0) + EPSILON)
   end
-  self:return_hits(before - taken, time)
+  local left = before - taken - self:drains_in(math.max(0, self.now_us - time))
+  if time >= self.pace_since and left > 0 and self.drained > 0 then
+    self:set_level(math.max(0, self.drained - left), self.excess_left)
+  end
   return taken
 end
 
@@ -314,7 +303,7 @@ function token_bucket:continue_as(limit, now_ms, state)
     begin_pace(limit, state)
   end
   limit:set_max(state, max)
-  window.roll(limit, now_ms)
+  any_limit.roll(limit, nil, now_ms)
 end
 
 function token_bucket:counts_until()

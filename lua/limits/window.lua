@@ -37,13 +37,4 @@ function window.is_current(start, length, now_ms)
   return age >= 0 and age < length
 end
 
--- Moves a limit's `start` to the window that holds `now_ms`. Returns whether another window begins.
-function window.roll(limit, now_ms)
-  if window.is_current(limit.start, limit.window, now_ms) then
-    return false
-  end
-  limit.start = window.start_of(limit.start, limit.window, now_ms)
-  return true
-end
-
 return window

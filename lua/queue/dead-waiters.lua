@@ -46,4 +46,16 @@ function dead_waiters:count(id, most)
   return count, found.first
 end
 
+-- How many stand before a check that joined now. `list`: its lane or group, or nil. `waiting`: how many wait in all. The dead
+-- waiters are read once for all checks of a call: those that join come behind them.
+function dead_waiters.count_before(keys, state, tally, now_ms, list, waiting)
+  if not state.lists then
+    return list and 0 or waiting
+  end
+  local id = list and list.id or lists.FIFO
+  local count = lists.count(keys, id)
+  state.dead_waiters = state.dead_waiters or dead_waiters.begin(keys, state, tally, now_ms)
+  return math.min(waiting, count - state.dead_waiters:count(id, count))
+end
+
 return dead_waiters

@@ -18,18 +18,15 @@ local function start_of_ticket(entry)
   return (string.find(entry, ' ', 1, true) or 0) + 1
 end
 
--- The list of an entry of several lists.
 function entries.list_of(entry)
   return string.sub(entry, 1, start_of_ticket(entry) - 2)
 end
 
--- The ticket of an entry, as a text.
 function entries.ticket_of(entry)
   local start = start_of_ticket(entry)
   return string.sub(entry, start, start + entries.TICKET - 1)
 end
 
--- The entry of a waiter in the only list.
 function entries.format(waiter, replica_id)
   return waiter.ticket .. ':' .. waiter.requestId .. '@' .. replica_id
 end

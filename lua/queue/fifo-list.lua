@@ -7,16 +7,12 @@ local weight = require 'lib/weight'
 
 local fifo_list = {}
 
--- A list of up to this many entries is never compacted.
-local COMPACTION_SLACK = 100
-
 -- How many entries there are; nil if the queue has several lists, which only the state knows.
 function fifo_list.length(keys)
   local length = redis.pcall('LLEN', keys.queue)
   return type(length) == 'number' and length or nil
 end
 
--- The first entries, at most this number.
 function fifo_list.first(keys, most)
   return weight.add(redis.call('LRANGE', keys.queue, 0, most - 1), 1)
 end
@@ -25,35 +21,13 @@ function fifo_list.all(keys)
   return weight.add(redis.call('LRANGE', keys.queue, 0, -1), 1)
 end
 
--- The ticket of an entry, as a text; false if there is none.
+-- The ticket of an entry, as a text, from the head on or, below 0, from the end; false if there is none.
 function fifo_list.ticket_at(keys, index)
   local entry = redis.call('LINDEX', keys.queue, index)
   return entry and entries.ticket_of(entry)
 end
 
--- The ticket of the head; false if there is none.
-function fifo_list.first_ticket(keys)
-  return fifo_list.ticket_at(keys, 0)
-end
-
-function fifo_list.last_ticket(keys)
-  return fifo_list.ticket_at(keys, -1)
-end
-
-function fifo_list.append(keys, new)
-  chunks.call('RPUSH', keys.queue, new)
-end
-
-function fifo_list.remove_first(keys, count)
-  redis.call('LTRIM', keys.queue, count, -1)
-end
-
--- Whether more than half of a list is withdrawn if it has this number of places.
-function fifo_list.has_many_withdrawn(keys, places)
-  return fifo_list.length(keys) > 2 * places + COMPACTION_SLACK
-end
-
--- Drops the entries of withdrawn waiters. `waiters`: of all entries, in their order.
+-- Keeps only the entries of waiters. `waiters`: of all entries, in their order.
 function fifo_list.keep(keys, waiters)
   local kept = {}
   for _, waiter in ipairs(waiters) do
@@ -63,9 +37,34 @@ function fifo_list.keep(keys, waiters)
   chunks.call('RPUSH', keys.queue, kept)
 end
 
--- Brings the entries into the order of their tickets.
 function fifo_list.sort(keys)
   weight.read = weight.read + redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+end
+
+-- A walk over the waiters in the order of their turns, which changes nothing until it is written.
+local fifo_walk = {}
+fifo_walk.__index = fifo_walk
+
+function fifo_list.walk(keys, most)
+  return setmetatable({ keys = keys, entries = entries.read(keys, fifo_list.first(keys, most)), taken = 0 }, fifo_walk)
+end
+
+-- The next entry; nil if there is none, or the one before it was stopped.
+function fifo_walk:next()
+  return not self.is_stopped and self.entries[self.taken + 1] or nil
+end
+
+function fifo_walk:take()
+  self.taken = self.taken + 1
+end
+
+-- The next entry waits on, and nobody passes it.
+function fifo_walk:stop()
+  self.is_stopped = true
+end
+
+function fifo_walk:write()
+  redis.call('LTRIM', self.keys.queue, self.taken, -1)
 end
 
 return fifo_list

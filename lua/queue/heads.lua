@@ -1,7 +1,7 @@
 -- The waiters whose turns come next. Scripts ask here which waiters are served, which lists a head stops that lacks room, and
 -- whether a newcomer would be next.
 
-local fifo_walk = require 'queue/fifo-walk'
+local fifo_list = require 'queue/fifo-list'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
@@ -57,42 +57,50 @@ function heads.walk(keys, state, tally, most, looked_at)
   if state.lists then
     return turn_walk.begin(keys, state, most)
   end
-  return fifo_walk.begin(keys, queue.count_entries(keys, state) == tally.living and most or looked_at)
+  return fifo_list.walk(keys, queue.count_entries(keys, state) == tally.living and most or looked_at)
 end
 
--- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
--- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, requests)` before it touches the queue.
--- Returns how many entries it took, and the heads that need more than is left if only such ones are left, else nil.
-function heads.take(keys, state, call, room, most, approve)
-  local tally, now_ms = state.tally, call.now_ms
-  local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
-  local ids, approved, forgotten, stopped = {}, {}, {}, {}
-  local taken, entry = 0, nil
-  while #ids < most do
-    entry = walk:next()
+-- Goes on with a walk as long as waiters fit into what is `left`, which they take. Calls `on(entry, counts, stops, of)` for each
+-- entry: whether its waiter counts, what it stops if it does not fit, and its list. Returns those that fit, at most this number,
+-- those that do not, and whether there are no more.
+function heads.pick(state, tally, walk, left, now_ms, most, on)
+  local approved, stopped = {}, {}
+  while #approved < most do
+    local entry, of = walk:next()
     if not entry then
-      break
+      return approved, stopped, true
     end
     local counts = heads.counts(state, tally, entry, now_ms)
-    local stops = counts and heads.stops_of(state, room, entry)
+    local stops = counts and heads.stops_of(state, left, entry)
+    on(entry, counts, stops, of)
     if stops then
       stopped[#stopped + 1] = entry
       walk:stop(stops)
     else
       walk:take(counts)
-      taken = taken + 1
+      approved[#approved + 1] = counts and entry or nil
     end
+  end
+  return approved, stopped, false
+end
+
+-- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
+-- before them that are skipped. `most`: how many waiters at most. Calls `approve(requests)` before it touches the queue.
+-- Returns how many entries it took, and the heads that need more than is left if only such ones are left, else nil.
+function heads.take(keys, state, call, room, most, approve)
+  local tally, now_ms = state.tally, call.now_ms
+  local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
+  local forgotten, taken = {}, 0
+  local approved, stopped, is_over = heads.pick(state, tally, walk, room, now_ms, most, function(entry, counts, stops)
+    taken = taken + (stops and 0 or 1)
     if not stops and entry.is_waiting then
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
       if not (counts and requests.is_recorded(entry)) then
         forgotten[#forgotten + 1] = entry.requestId
       end
     end
-    if counts and not stops then
-      ids[#ids + 1], approved[#approved + 1] = entry.requestId, entry
-    end
-  end
-  approve(ids, approved)
+  end)
+  approve(approved)
   if tally.places == 0 or (taken == 0 and #stopped == 0) then
     -- The list is at its end.
     requests.forget(keys, forgotten)
@@ -101,7 +109,7 @@ function heads.take(keys, state, call, room, most, approve)
     requests.forget(keys, forgotten)
     walk:write(state)
   end
-  return taken, not entry and #stopped > 0 and stopped or nil
+  return taken, is_over and #stopped > 0 and stopped or nil
 end
 
 -- Whether a kept place has outlived its longest wait, and its replica too, which would have ended it. `waiter`: an entry or a record.

@@ -10,7 +10,6 @@ local list_states = {}
 
 local MOST_LOOKED_AT = 50
 
--- The ids of all lists of a kind.
 local function ids_of(keys, kind)
   if kind == 'fifo' then
     return { lists.first(keys, lists.FIFO) and lists.FIFO }

@@ -65,7 +65,6 @@ function lists.expire(keys, state, expire_at)
   end
 end
 
--- Nobody waits any more.
 function lists.drop(keys, state)
   if state.lists then
     redis.call('UNLINK', built_names(keys))
@@ -134,9 +133,9 @@ local function is_empty(keys, kind)
   return redis.call('ZCARD', lists.heads_name(keys, kind)) == 0
 end
 
--- Forgets the kinds that have no waiters any more. Heads that have replaced all others have no expiry.
 function lists.end_empty_kinds(keys, state)
   local left = {}
+  -- Heads that have replaced all others have no expiry.
   state.needs_expiry = true
   for _, kind in ipairs(state.lists) do
     if not is_empty(keys, kind) then
@@ -175,8 +174,11 @@ function lists.format_entry(waiter, replica_id)
   return (waiter.list and waiter.list.id or lists.FIFO) .. ' ' .. entries.format(waiter, replica_id)
 end
 
--- Adds waiters to one list, in the order of their tickets. Their records are there. `new`: of each its entry, `text`.
+-- Adds waiters to one list, which may be in any order. Their records are there. `new`: of each its entry, `text`.
 local function add_to(keys, state, id, new)
+  table.sort(new, function(a, b)
+    return a.text < b.text
+  end)
   local kind, scored = lists.kind_of(id), {}
   for _, waiter in ipairs(new) do
     scored[#scored + 1], scored[#scored + 2] = 0, waiter.text
@@ -196,10 +198,10 @@ local function add_to(keys, state, id, new)
   redis.call('ZADD', name, lists.format_key(key), head_of(head.text, id))
 end
 
--- Adds waiters, which may be in any order. `new`: as above.
-function lists.add(keys, state, new)
+-- Calls `act(keys, state, id, waiters)` for each list of these waiters, in the order of the first ones.
+local function for_each_list(keys, state, waiters, act)
   local by_list, ids = {}, {}
-  for _, waiter in ipairs(new) do
+  for _, waiter in ipairs(waiters) do
     local id = waiter.list and waiter.list.id or lists.FIFO
     if not by_list[id] then
       by_list[id], ids[#ids + 1] = {}, id
@@ -207,11 +209,13 @@ function lists.add(keys, state, new)
     table.insert(by_list[id], waiter)
   end
   for _, id in ipairs(ids) do
-    table.sort(by_list[id], function(a, b)
-      return a.text < b.text
-    end)
-    add_to(keys, state, id, by_list[id])
+    act(keys, state, id, by_list[id])
   end
+end
+
+-- Adds waiters to their lists. `new`: as above.
+function lists.add(keys, state, new)
+  for_each_list(keys, state, new, add_to)
 end
 
 -- The queue has several lists from now on. `all`: its waiters so far.
@@ -226,7 +230,6 @@ function lists.begin(keys, state, all)
   end
 end
 
--- How many entries there are.
 function lists.length(keys)
   return redis.call('ZCARD', keys.queue)
 end
@@ -238,11 +241,6 @@ end
 -- The first entry of one list; nil if it has none.
 function lists.first(keys, id)
   return lists.first_of(keys, id, 1)[1]
-end
-
--- All entries of one list.
-function lists.all_of(keys, id)
-  return lists.first_of(keys, id, -1)
 end
 
 -- How many entries a list has, or has before a ticket, which is a text.
@@ -279,15 +277,7 @@ end
 
 -- The same for waiters of any lists.
 function lists.remove(keys, state, waiters)
-  local by_list = {}
-  for _, waiter in ipairs(waiters) do
-    local id = waiter.list and waiter.list.id or lists.FIFO
-    by_list[id] = by_list[id] or {}
-    table.insert(by_list[id], waiter)
-  end
-  for id, of_list in pairs(by_list) do
-    remove_from(keys, state, id, of_list)
-  end
+  for_each_list(keys, state, waiters, remove_from)
   lists.end_empty_kinds(keys, state)
 end
 

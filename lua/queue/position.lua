@@ -43,7 +43,6 @@ local function read_counting(keys, state, tally, now_ms, most)
   return tickets
 end
 
--- How many stand before each of these waiters in several lists.
 local function before_in_lists(keys, state, tally, now_ms, waiters)
   local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, waiter in ipairs(waiters) do

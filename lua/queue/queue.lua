@@ -9,6 +9,7 @@
 -- itself has emptied the key. So a script adds approved ids to the set before it touches the queue. A queue that
 -- becomes empty is removed as a whole and not read again.
 
+local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local fifo_list = require 'queue/fifo-list'
 local lists = require 'queue/lists'
@@ -20,6 +21,8 @@ local stored = require 'lib/stored'
 
 local queue = {}
 
+-- A list of up to this many entries is never compacted.
+local COMPACTION_SLACK = 100
 -- Waiters of dead replicas stay while they are up to this many more than twice the places.
 local DEAD_SLACK = 100
 
@@ -34,7 +37,6 @@ function queue.next_ticket(keys, state, call)
   return state.ticket
 end
 
--- Renews the lease of the caller.
 function queue.renew_lease(state, tally, call)
   replicas.renew_lease(tally, call)
   state.set_at, state.needs_expiry = call.now_ms, true
@@ -44,12 +46,13 @@ local function all_waiters(keys, state)
   return entries.read(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
 end
 
--- Nobody who is left in the queue counts.
-function queue.drop(keys, state, tally)
-  if stored.has_holds(state) or state.named > 0 then
-    requests.forget_waiting(keys)
-  else
+-- Nobody who is left in the queue counts. `has_lost`: there may be records of waiters that have no places. All others are forgotten
+-- as they leave, and a key may have many records of requests that do not wait.
+function queue.drop(keys, state, tally, has_lost)
+  if not stored.has_holds(state) and state.named == 0 then
     redis.call('UNLINK', keys.records)
+  elseif has_lost or tally.places > 0 then
+    requests.forget_waiting(keys)
   end
   redis.call('UNLINK', keys.queue, keys.replicas)
   lists.drop(keys, state)
@@ -70,7 +73,7 @@ local function recount(keys, state, tally, now_ms)
     end
   end
   if tally.places == 0 or tally.places < places then
-    queue.drop(keys, state, tally)
+    queue.drop(keys, state, tally, true)
   end
 end
 
@@ -110,7 +113,6 @@ function queue.read(keys, state, call)
   return state.tally
 end
 
--- How many wait.
 function queue.count_waiting(keys, state, call)
   return recovery.count_waiting(state, queue.read(keys, state, call))
 end
@@ -141,7 +143,7 @@ end
 -- each of many checks that are denied asks for it.
 local function remove_dead(keys, state, now_ms, list)
   if state.tally.living < state.tally.places then
-    local waiters = entries.read(keys, list and lists.all_of(keys, list) or lists.all(keys))
+    local waiters = entries.read(keys, list and lists.first_of(keys, list, -1) or lists.all(keys))
     forget(keys, state, take_dead(state, waiters, now_ms))
   end
 end
@@ -160,7 +162,7 @@ function queue.compact(keys, state, now_ms)
     end
     return
   end
-  if not fifo_list.has_many_withdrawn(keys, removes_dead and tally.living or tally.places) then
+  if fifo_list.length(keys) <= 2 * (removes_dead and tally.living or tally.places) + COMPACTION_SLACK then
     return
   end
   local waiters = entries.read(keys, fifo_list.all(keys))
@@ -189,7 +191,6 @@ function queue.count_in_list(keys, state, call, list, most)
   return count
 end
 
--- Whether any of the waiters has a lane or a group.
 local function have_lists(waiters)
   for _, waiter in ipairs(waiters) do
     if waiter.list then
@@ -235,7 +236,7 @@ function queue.join(keys, state, call, waiters)
   if state.lists then
     lists.add(keys, state, waiters)
   else
-    fifo_list.append(keys, new)
+    chunks.call('RPUSH', keys.queue, new)
   end
   queue.compact(keys, state, call.now_ms)
 end
@@ -245,7 +246,7 @@ end
 function queue.without_place(keys, state, waiters)
   local missing, first = {}, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
-    first = fifo_list.first_ticket(keys) or ''
+    first = fifo_list.ticket_at(keys, 0) or ''
   end
   -- Without the other names of the queue, a record is no place.
   local found = state.tally.places > 0 and requests.find_all(keys, state, requests.ids_of(waiters)) or {}
@@ -269,7 +270,7 @@ end
 -- Puts waiters of the caller back in their old places. They join the end of the one list, which is sorted after the
 -- recovery, and always before anybody is served. `waiters`: as for `queue.join`, lowest ticket first.
 function queue.rejoin(keys, state, call, waiters)
-  local last = not state.lists and fifo_list.last_ticket(keys)
+  local last = not state.lists and fifo_list.ticket_at(keys, -1)
   if last and last > waiters[1].ticket then
     state.unsorted = 1
   end
@@ -289,7 +290,7 @@ function queue.withdraw(keys, state, call, waiters)
     replicas.add_places(tally, waiter.replica_id or call.replica, -1, call.now_ms)
   end
   if tally.living == 0 then
-    key_limits.end_serving(state)
+    key_limits.ask_all(state, 'end_serving')
     state.stopped_heads = nil
   end
   if tally.places == 0 then

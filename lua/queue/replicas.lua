@@ -111,7 +111,6 @@ function replicas.of_caller(tally, call)
   return own
 end
 
--- How many places the caller has.
 function replicas.places_of_caller(tally, call)
   local places = 0
   for _, replica in ipairs(replicas.of_caller(tally, call)) do
@@ -120,7 +119,6 @@ function replicas.places_of_caller(tally, call)
   return places
 end
 
--- Renews the lease of the caller.
 function replicas.renew_lease(tally, call)
   for _, replica in ipairs(replicas.of_caller(tally, call)) do
     if not replicas.is_alive(replica, call.now_ms) then

@@ -1,5 +1,5 @@
 -- A walk over the waiters of several lists (queue/lists) in the order of their turns, which changes nothing until it is
--- written. queue/fifo-walk is the same for one list.
+-- written. queue/fifo-list has the same for one list.
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
@@ -76,7 +76,6 @@ local function open_list(self, list)
   end
 end
 
--- Opens the next lists in the order of turns.
 local function open_more(self)
   local kind, heads = self.kinds[self.rank], {}
   if kind == 'fifo' then
@@ -123,10 +122,6 @@ local function first_left(self, list)
   return list.entries[list.position]
 end
 
-local function end_list(self, list)
-  list.is_over, self.over[list.id] = true, true
-end
-
 -- The next waiter that is not stopped, and its list; nil if there is none.
 function turn_walk:next()
   while true do
@@ -142,7 +137,7 @@ function turn_walk:next()
       return entry, list
     end
     table.remove(self.open)
-    end_list(self, list)
+    self.over[list.id] = true
     self.touched[#self.touched + 1] = list
   end
 end
@@ -161,7 +156,6 @@ local function key_after(virtual_time, list, entry, is_approved, following)
   return lists.tag_of_changed(virtual_time, list.key, share_before, share)
 end
 
--- The next waiter leaves the queue.
 function turn_walk:take(is_approved)
   local list = table.remove(self.open)
   local entry = list.entries[list.position]
@@ -179,11 +173,10 @@ function turn_walk:take(is_approved)
     list.key = key_after(self.virtual_time, list, entry, is_approved, following)
     put(self.open, list)
   else
-    end_list(self, list)
+    self.over[list.id] = true
   end
 end
 
--- Stops all lists.
 function turn_walk.all()
   return true
 end
@@ -247,7 +240,6 @@ function turn_walk:rank_of(kind)
   return math.huge
 end
 
--- Removes those who were taken from the queue.
 function turn_walk:write(state)
   local keys = self.keys
   if #self.touched == 0 then
@@ -258,7 +250,7 @@ function turn_walk:write(state)
   for _, list in ipairs(self.touched) do
     if list.head then
       table.insert(gone[list.kind], list.head)
-      if not list.is_over then
+      if not self.over[list.id] then
         table.insert(new[list.kind], lists.format_key(list.key))
         table.insert(new[list.kind], list.ticket .. ':' .. list.id)
       end
