@@ -367,23 +367,6 @@ export class ScriptHarness {
     return holds;
   }
 
-  /** By id, who holds each stored hold, and since when in ms after the start; and who waits for one. */
-  async storedHolders(): Promise<{
-    held: Record<string, string>;
-    waiting: Record<string, string>;
-  }> {
-    const named = Object.entries(await this.storedRecords()).filter(([, { holder }]) => holder);
-    const [waiting, held] = [true, false].map((waits) =>
-      named.filter(([, { state }]) => (state === 'waiting') === waits),
-    );
-    return {
-      held: Object.fromEntries(
-        held!.map(([id, { holder, since }]) => [id, `${since! - this.startMillis}:${holder}`]),
-      ),
-      waiting: Object.fromEntries(waiting!.map(([id, { holder }]) => [id, holder!])),
-    };
-  }
-
   /** How many unclaimed approvals have lapsed since this was asked last, as replies told it. */
   takeUnclaimed(): number {
     const count = this.#unclaimed;

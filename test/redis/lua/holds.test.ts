@@ -156,16 +156,18 @@ describe('a hold', () => {
     const wide = key.replica('r1', { limits: { maxRequests: 5, maxRequestsInQueue: 10 } });
     beforeEach(async () => {
       await wide.checkHits('a', 5);
-      await wide.checkHold('w', 2500, { canWait: true });
+      await wide.checkHold('w', 2500, { canWait: true, holder: 'host:1' });
       await wide.checkHold('x', 3500, { canWait: true, hits: 3 });
     });
 
-    test('has its hits and its hold in its record, also after Redis has lost its memory', async () => {
-      const records = { w: { holdMillis: 2500 }, x: { hits: 3, holdMillis: 3500 } };
+    test('has its hits, its hold and its holder in its record, also after Redis has lost its memory', async () => {
+      const records = {
+        w: { holdMillis: 2500, holder: 'host:1' },
+        x: { hits: 3, holdMillis: 3500 },
+      };
       expect(await key.storedRecords()).toMatchObject(records);
       await key.lose();
-      const terms = { w: { holdMillis: 2500 }, x: { hits: 3, holdMillis: 3500 } };
-      await wide.settle({ w: 0, x: 1 }, 900, '', terms);
+      await wide.settle({ w: 0, x: 1 }, 900, '', records);
       expect(await key.storedRecords()).toMatchObject(records);
       await key.setTime(1000);
       expect((await wide.settle()).granted).toEqual(['w', 'x']);
@@ -318,8 +320,6 @@ describe('holders', () => {
   const limits = { maxRequests: 2, maxRequestsInQueue: 10 };
   const replica = key.replica('r1', { limits });
 
-  const NOTHING = { held: {}, waiting: {} };
-
   /** All pages of the holds of the key, in the order in which Redis names them. */
   async function heldOf({ scripts }: Pick<TestReplica, 'scripts'>): Promise<HeldApproval[]> {
     const held: HeldApproval[] = [];
@@ -331,20 +331,15 @@ describe('holders', () => {
     return held;
   }
 
-  const wait = (requestId: string, more: object = {}): Promise<string> =>
-    replica
-      .checkBatch([{ requestId, canWait: true, holdMillis: HOLD, ...more }])
-      .then(([verdict]) => verdict as string);
-
   describe('a holder', () => {
     test('is stored with the beginning of its hold, and goes with the hold', async () => {
       await key.setTime(100);
       await replica.checkHold('a', HOLD, { holder: 'host:1' });
       await replica.checkHold('b', HOLD);
-      expect(await key.storedHolders()).toEqual({ held: { a: '100:host:1' }, waiting: {} });
       await key.setTime(200);
       await replica.renewHold('a');
-      expect(await key.storedHolders()).toEqual({ held: { a: '100:host:1' }, waiting: {} });
+      const since = key.startMillis + 100;
+      expect((await key.storedRecords()).a).toMatchObject({ holder: 'host:1', since });
       const held = await heldOf(replica);
       expect(held.sort((a, b) => b.lapseMillis - a.lapseMillis)).toEqual([
         { requestId: 'a', holder: 'host:1', heldMillis: 100, lapseMillis: HOLD, hits: 1 },
@@ -357,62 +352,7 @@ describe('holders', () => {
         },
       ]);
       await replica.release('a');
-      expect(await key.storedHolders()).toEqual(NOTHING);
-    });
-
-    test('expires no sooner than its hold', async () => {
-      await replica.checkHold('a', 60_000, { holder: 'host:1' });
-      await key.expiry();
-      const expiresAt = (): Promise<number> => redis.client.pexpiretime(key.names.records);
-      const first = await expiresAt();
-      expect(first).toBe(await redis.client.pexpiretime(key.names.lapses));
-      await replica.renewHold('a', { holdMillis: 80_000 });
-      expect(await expiresAt()).toBe(first + 20_000);
-    });
-
-    test('leaves a plain key when the last hold has ended', async () => {
-      await replica.checkHold('a', HOLD, { holder: 'host:1' });
-      await key.setTime(HOLD);
-      await replica.check(['x']);
-      expect(await key.storedHolders()).toEqual(NOTHING);
-      expect(await redis.client.hgetall(key.names.state)).not.toHaveProperty('more');
-    });
-  });
-
-  describe('a waiter with a holder', () => {
-    beforeEach(async () => {
-      await replica.check(['x', 'y']);
-      await wait('a', { holder: 'host:1' });
-    });
-
-    test('has it in the queue, and at its turn', async () => {
-      expect(await key.storedHolders()).toEqual({ held: {}, waiting: { a: 'host:1' } });
-      await key.setTime(1000);
-      await replica.settle();
-      expect(await key.storedHolders()).toEqual({ held: { a: '1000:host:1' }, waiting: {} });
-    });
-
-    test('leaves nothing when it is withdrawn', async () => {
-      await wait('b', { holder: 'host:2' });
-      await replica.withdraw(['a']);
-      expect(await key.storedHolders()).toEqual({ held: {}, waiting: { b: 'host:2' } });
-      await replica.withdraw(['b']);
-      expect(await key.storedHolders()).toEqual(NOTHING);
-    });
-
-    test('leaves nothing when its replica is dead', async () => {
-      await key.setTime(50_000);
-      await key.replica('r2', { limits, history: { since: -10 } }).check(['z']);
-      expect(await key.storedHolders()).toEqual(NOTHING);
-    });
-
-    test('is put back with it after Redis has lost its memory', async () => {
-      const { a } = await key.storedRecords();
-      await key.lose();
-      await replica.settle({ a: key.relativeTicket(Number(a!.ticket)) }, 900, '', {
-        a: { holdMillis: HOLD, holder: 'host:1' },
-      });
-      expect(await key.storedHolders()).toEqual({ held: {}, waiting: { a: 'host:1' } });
+      expect(Object.keys(await key.storedRecords())).toEqual(['b']);
     });
   });
 
