@@ -16,6 +16,7 @@ const REASONS = {
 } as const;
 
 export type UnavailableReason = keyof typeof REASONS;
+export const UNAVAILABLE_REASONS = Object.keys(REASONS) as UnavailableReason[];
 
 /** The limiter can't fulfil a request now. The request may be tried again. */
 export class UnavailableError extends Error {

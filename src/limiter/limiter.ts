@@ -153,14 +153,16 @@ export interface Quota {
  * `wait_expired`: it did not come. `too_many_hits`: it asked for more hits than the maximum, so no window could approve
  * it. `paused`: the key is paused.
  */
-export type DenialReason =
-  | 'limit_reached'
-  | 'queue_full'
-  | 'queue_full_of_group'
-  | 'turn_too_late'
-  | 'wait_expired'
-  | 'too_many_hits'
-  | 'paused';
+export const DENIAL_REASONS = [
+  'limit_reached',
+  'queue_full',
+  'queue_full_of_group',
+  'turn_too_late',
+  'wait_expired',
+  'too_many_hits',
+  'paused',
+] as const;
+export type DenialReason = (typeof DENIAL_REASONS)[number];
 
 /** Where a request waits. */
 export interface PlaceInQueue {

@@ -9,7 +9,7 @@ import {
 import { policyName } from '../rules/policy.js';
 import { firstNames } from './first-names.js';
 import { laneMetrics } from './lane-metrics.js';
-import type { Metrics } from './metrics.js';
+import { FAILURE_REASONS, type FailureReason, type Metrics } from './metrics.js';
 import { nameOfWaiter, OF_WAITERS, type OutcomeLabels, verdictName, VERDICTS } from './outcomes.js';
 
 /** From 5 ms to 10 min. */
@@ -193,15 +193,9 @@ function failureCounter(registers: Registry[]): Counter {
 }
 
 function countFailuresInto(counter: Counter): Metrics['failed'] {
-  const series = {
-    store_unavailable: fromTheStart(counter, 'store_unavailable'),
-    store_full: fromTheStart(counter, 'store_full'),
-    key_full: fromTheStart(counter, 'key_full'),
-    shutting_down: fromTheStart(counter, 'shutting_down'),
-    handed_over: fromTheStart(counter, 'handed_over'),
-    too_many_waiters: fromTheStart(counter, 'too_many_waiters'),
-    too_many_waiters_of_caller: fromTheStart(counter, 'too_many_waiters_of_caller'),
-  };
+  const series = Object.fromEntries(
+    FAILURE_REASONS.map((reason) => [reason, fromTheStart(counter, reason)]),
+  ) as Record<FailureReason, Counter.Internal>;
   return (reason) => series[reason].inc();
 }
 

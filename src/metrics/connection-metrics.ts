@@ -1,21 +1,6 @@
 import { Counter, type Registry } from 'prom-client';
 
-import type { DropReason, Metrics, StreamDropReason } from './metrics.js';
-
-const DROP_REASONS: readonly DropReason[] = [
-  'too_many_connections',
-  'too_many_held',
-  'unread_answers',
-  'slow_reader',
-  'too_many_resets',
-  'too_many_rejected',
-];
-
-const STREAM_DROP_REASONS: readonly StreamDropReason[] = [
-  'headers_too_large',
-  'too_many',
-  'too_late',
-];
+import { DROP_REASONS, type Metrics, STREAM_DROP_REASONS } from './metrics.js';
 
 /** Metrics of requests, connections and streams beyond the limits of their port. */
 export function connectionMetrics(

@@ -1,4 +1,4 @@
-import type { UnavailableReason } from '../limiter/errors.js';
+import { UNAVAILABLE_REASONS } from '../limiter/errors.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { Decision } from '../limiter/limiter.js';
 
@@ -7,19 +7,23 @@ import type { Decision } from '../limiter/limiter.js';
  * it may, too many bytes of answers were unsent, its client read nothing for too long, its client reset too many
  * gRPC streams, or its first requests were all rejected.
  */
-export type DropReason =
-  | 'too_many_connections'
-  | 'too_many_held'
-  | 'unread_answers'
-  | 'slow_reader'
-  | 'too_many_resets'
-  | 'too_many_rejected';
+export const DROP_REASONS = [
+  'too_many_connections',
+  'too_many_held',
+  'unread_answers',
+  'slow_reader',
+  'too_many_resets',
+  'too_many_rejected',
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
 
 /** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
-export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';
+export const STREAM_DROP_REASONS = ['headers_too_large', 'too_many', 'too_late'] as const;
+export type StreamDropReason = (typeof STREAM_DROP_REASONS)[number];
 
 /** Why a check gets a 503. */
-export type FailureReason = UnavailableReason | 'too_many_waiters_of_caller';
+export const FAILURE_REASONS = [...UNAVAILABLE_REASONS, 'too_many_waiters_of_caller'] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** How many checks had each outcome since the start. */
 export interface DecisionTotals {

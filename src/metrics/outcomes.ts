@@ -1,4 +1,10 @@
-import { type Decision, isVerdict, type Verdict } from '../limiter/limiter.js';
+import {
+  type Decision,
+  DENIAL_REASONS,
+  type DenialReason,
+  isVerdict,
+  type Verdict,
+} from '../limiter/limiter.js';
 
 /** The labels that say what was decided, and why. */
 export interface OutcomeLabels {
@@ -10,13 +16,9 @@ export interface OutcomeLabels {
 export const VERDICTS = {
   capacity: { outcome: 'approved', reason: 'capacity' },
   waited: { outcome: 'approved', reason: 'waited' },
-  limit_reached: { outcome: 'denied', reason: 'limit_reached' },
-  queue_full: { outcome: 'denied', reason: 'queue_full' },
-  queue_full_of_group: { outcome: 'denied', reason: 'queue_full_of_group' },
-  turn_too_late: { outcome: 'denied', reason: 'turn_too_late' },
-  wait_expired: { outcome: 'denied', reason: 'wait_expired' },
-  too_many_hits: { outcome: 'denied', reason: 'too_many_hits' },
-  paused: { outcome: 'denied', reason: 'paused' },
+  ...(Object.fromEntries(
+    DENIAL_REASONS.map((reason) => [reason, { outcome: 'denied', reason }]),
+  ) as Record<DenialReason, OutcomeLabels>),
   shadowed: { outcome: 'shadowed', reason: 'limit_reached' },
 } as const satisfies Record<string, OutcomeLabels>;
 

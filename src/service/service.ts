@@ -1,5 +1,4 @@
 import type { Limiter } from '../limiter/limiter.js';
-import type { KeyPolicy } from '../rules/policy.js';
 import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
@@ -26,13 +25,17 @@ export interface ServiceParts extends DecideParts {
   readonly store: Limiter;
   readonly fleet: Fleet;
   readonly access: Access;
+  /** Shared by bulk requests and gRPC calls. */
   readonly slices: Slices;
   /** Undefined if requests are not traced. */
   readonly tracer?: Tracer | undefined;
 }
 
 /** What requests over HTTP and calls over gRPC ask for. It knows neither. */
-export interface Service {
+export interface Service extends Pick<
+  ServiceParts,
+  'limiter' | 'store' | 'policyOf' | 'access' | 'fleet' | 'slices'
+> {
   readonly decide: DecideCheck;
   readonly peek: PeekCheck;
   readonly release: Release;
@@ -42,14 +45,6 @@ export interface Service {
   readonly reportRemaining: ReportRemaining;
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
-  readonly limiter: Limiter;
-  /** The limiter without what decides in an outage of its store. */
-  readonly store: Limiter;
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Access;
-  readonly fleet: Fleet;
-  /** Shared by bulk requests and gRPC calls. */
-  readonly slices: Slices;
 }
 
 /** Puts the service together. */

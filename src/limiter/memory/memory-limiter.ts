@@ -278,11 +278,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   /** One for all keys: a function takes memory. */
   readonly #onGrant = (requestIds: readonly string[], key: string): void => {
     const entry = this.#entries.get(key);
-    if (!entry) return;
-    const quota = entry.instance.quota(this.#now());
-    for (const requestId of requestIds) this.#waits.granted(entry, requestId, quota);
-    // A hold that begins now may be the first to lapse.
-    this.#settleWhenRoom(entry);
+    if (entry) this.#waits.granted(entry, requestIds);
   };
 
   /** As above. */
@@ -295,16 +291,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
-    const instance = new Instance(
-      key,
-      now,
-      policy,
-      this.#bounds,
-      this.#budget,
-      this.#onGrant,
-      known,
-      this.#onUnclaimed,
-    );
+    const bounds = this.#bounds;
+    const budget = this.#budget;
+    const [onGrant, onUnclaimed] = [this.#onGrant, this.#onUnclaimed];
+    const instance = new Instance(key, now, policy, bounds, budget, onGrant, known, onUnclaimed);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#sweep.start();

@@ -43,11 +43,22 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     return waiter.decision;
   }
 
-  /**
-   * The turn of a request has come. With `keepMillis` its approval is kept for its caller, who gets it now if a check of it
-   * is here.
-   */
-  granted(entry: Entry, requestId: string, quota: Quota): void {
+  /** The turns of these requests have come. */
+  granted(entry: Entry, requestIds: readonly string[]): void {
+    const quota = entry.instance.quota(this.parts.now());
+    for (const requestId of requestIds) this.#granted(entry, requestId, quota);
+    // A hold that begins now may be the first to lapse.
+    this.parts.onChange(entry);
+  }
+
+  /** The process stops, and no other has the places: those end whose callers are not here. */
+  handOver(): void {
+    this.#isStopping = true;
+    for (const [entry, waiter] of this.parts.waiters.keptAlone()) this.#endKeeping(entry, waiter);
+  }
+
+  /** With `keepMillis` the approval is kept for its caller, who gets it now if a check of the request is here. */
+  #granted(entry: Entry, requestId: string, quota: Quota): void {
     const { waiters, approvals, now } = this.parts;
     const waiter = waiters.take(entry, requestId);
     if (!waiter) return;
@@ -59,12 +70,6 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     } else if (!decided) {
       approvals.approve(this.#claiming(entry, waiter), nothing, quota, now() + keepMillis);
     }
-  }
-
-  /** The process stops, and no other has the places: those end whose callers are not here. */
-  handOver(): void {
-    this.#isStopping = true;
-    for (const [entry, waiter] of this.parts.waiters.keptAlone()) this.#endKeeping(entry, waiter);
   }
 
   #keepLater(

@@ -1,38 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
-import type { CallerPresence } from '../caller-presence.js';
-import {
-  type Amended,
-  type Amendment,
-  type CheckRequest,
-  type Decision,
-  isVerdict,
-  type Limiter,
-  type Peek,
-  type PeekRequest,
-  type RejectedAmendment,
-  type ReleaseOptions,
-  type RequestStatus,
-} from '../limiter.js';
+import { isVerdict, type Limiter } from '../limiter.js';
 
-/** Decides while the store is down. */
-export interface Substitute {
+/** Decides while the store is down. It knows no approval that the store gave, and no request that the store has. */
+export interface Substitute extends Pick<
+  Limiter,
+  'waiting' | 'check' | 'release' | 'amend' | 'peek' | 'statusOf' | 'close'
+> {
   /** The limiter of a substitute that keeps keys. */
   readonly limiter?: Limiter;
-  readonly waiting: number;
-  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
-  /** @returns false if the substitute gave no such approval, or does not remember it */
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
-  /** @returns undefined where `release` returns false */
-  amend(
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-  ): Promise<Amended | RejectedAmendment | undefined>;
-  peek(request: PeekRequest): Promise<Peek>;
-  /** @returns undefined also of a request that the store has */
-  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined>;
-  close(): Promise<void>;
 }
 
 /** Approves everything, and keeps nothing. */

@@ -1,9 +1,7 @@
-import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
-import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { RequestContext } from '../request-context.js';
-import { rejectUnknownKey } from './unknown-keys.js';
+import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
 /** What pauses keys. */
 interface PauseParts extends PauseRights {
@@ -17,10 +15,8 @@ export interface AskedPause {
 }
 
 /** What says who may pause keys. */
-export interface PauseRights {
-  readonly policyOf: (key: string) => KeyPolicy;
+export interface PauseRights extends KeyRules {
   readonly access: Pick<Access, 'demand'>;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
 }
 
 /**

@@ -1,17 +1,14 @@
-import type { Settings } from '../../config/settings.js';
 import type { Limiter, Peek } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import { withCountedLimits } from './counted-limits.js';
 import { type AskedPeek, inItsList } from './lists-of-checks.js';
 import { rejectForbiddenHold } from './parameter-rights.js';
-import { rejectUnknownKey } from './unknown-keys.js';
+import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
 /** What peeks. */
-interface PeekParts {
+interface PeekParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'peek'>;
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
 }
 
 /** What a check would get, and what applies to its key. */

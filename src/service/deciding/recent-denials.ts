@@ -1,5 +1,5 @@
 import { RecentValues } from '../../common/recent-values.js';
-import type { Decision } from '../../limiter/limiter.js';
+import { DENIAL_REASONS, type DenialReason } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 
 /** The most keys that are remembered in each of two generations. */
@@ -12,15 +12,13 @@ const DECAY = Math.LN2 / HALF_LIFE_MILLIS;
 /** A rate over less time than this would be mostly chance. */
 const SHORTEST_MILLIS = 1000;
 
-type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
-
 /** The current run of denials of one key. */
 export interface DeniedKey {
   readonly key: string;
   readonly perSecond: number;
   readonly count: number;
-  readonly byReason: Readonly<Record<Denial['reason'], number>>;
-  readonly lastReason: Denial['reason'];
+  readonly byReason: Readonly<Record<DenialReason, number>>;
+  readonly lastReason: DenialReason;
   /** The limit that denied last, if the key has several. */
   readonly lastLimit?: string | undefined;
   /** Whether a shadow rule let the last denial pass. */
@@ -33,24 +31,17 @@ export interface DeniedKey {
 }
 
 /** No denials, for any reason. */
-export const NO_DENIALS: DeniedKey['byReason'] = {
-  limit_reached: 0,
-  queue_full: 0,
-  queue_full_of_group: 0,
-  turn_too_late: 0,
-  wait_expired: 0,
-  too_many_hits: 0,
-  paused: 0,
-};
+export const NO_DENIALS = Object.fromEntries(
+  DENIAL_REASONS.map((reason) => [reason, 0]),
+) as DeniedKey['byReason'];
+
+type Shown = Omit<DeniedKey, 'perSecond' | 'sinceMillis' | 'lastMillis'>;
 
 interface Run {
-  readonly key: string;
-  count: number;
-  readonly byReason: Record<Denial['reason'], number>;
-  lastReason: Denial['reason'];
-  lastLimit: string | undefined;
-  isShadow: boolean;
-  caller: string | undefined;
+  /** What is shown as it is. */
+  readonly shown: { -readonly [Name in keyof Shown]: Shown[Name] } & {
+    readonly byReason: Record<DenialReason, number>;
+  };
   since: number;
   last: number;
   quietMillis: number;
@@ -74,7 +65,7 @@ export class RecentDenials {
    */
   record(
     key: string,
-    reason: Denial['reason'],
+    reason: DenialReason,
     policy: KeyPolicy,
     caller: string | undefined,
     limit?: string,
@@ -86,12 +77,13 @@ export class RecentDenials {
       this.#runs.set(key, run);
     }
     run.level = run.level * Math.exp((run.last - now) * DECAY) + 1;
-    run.count += 1;
-    run.byReason[reason] += 1;
-    run.lastReason = reason;
-    run.lastLimit = limit;
-    run.isShadow = policy.isShadow;
-    run.caller = caller;
+    const { shown } = run;
+    shown.count += 1;
+    shown.byReason[reason] += 1;
+    shown.lastReason = reason;
+    shown.lastLimit = limit;
+    shown.isShadow = policy.isShadow;
+    shown.caller = caller;
     run.last = now;
     run.quietMillis = Math.max(
       QUIET_MILLIS,
@@ -106,20 +98,14 @@ export class RecentDenials {
   }
 
   #seen(run: Run, now: number): DeniedKey | undefined {
-    const { key, count, byReason, lastReason, lastLimit, isShadow, caller, since, last } = run;
+    const { shown, since, last } = run;
     if (now - last > run.quietMillis) return undefined;
     const faded = run.level * Math.exp((last - now) * DECAY);
     // The share of its final level that a steady rate would have reached by now.
     const share = 1 - Math.exp(-Math.max(SHORTEST_MILLIS, now - since) * DECAY);
     return {
-      key,
+      ...shown,
       perSecond: (faded * DECAY * 1000) / share,
-      count,
-      byReason,
-      lastReason,
-      lastLimit,
-      isShadow,
-      caller,
       sinceMillis: now - since,
       lastMillis: now - last,
     };
@@ -128,13 +114,13 @@ export class RecentDenials {
 
 function begin(key: string, now: number): Run {
   return {
-    key,
-    count: 0,
-    byReason: { ...NO_DENIALS },
-    lastReason: 'limit_reached',
-    lastLimit: undefined,
-    isShadow: false,
-    caller: undefined,
+    shown: {
+      key,
+      count: 0,
+      byReason: { ...NO_DENIALS },
+      lastReason: 'limit_reached',
+      isShadow: false,
+    },
     since: now,
     last: now,
     quietMillis: QUIET_MILLIS,

@@ -1,14 +1,10 @@
-import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
-import type { KeyPolicy } from '../../rules/policy.js';
 import { type AskedRefund, inItsList } from './lists-of-checks.js';
-import { rejectUnknownKey } from './unknown-keys.js';
+import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
 /** What refunds hits. */
-interface RefundParts {
+interface RefundParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'refund'>;
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
 import { parsedMessage } from '../../common/parsed-message.js';
+import { DENIAL_REASONS } from '../../limiter/limiter.js';
 import type { DecisionTotals } from '../../metrics/metrics.js';
 import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
 
@@ -23,15 +24,6 @@ export interface ReplicaReport {
 const MOST_DENIED = 64;
 
 const number = z.number().nonnegative();
-const REASONS = [
-  'limit_reached',
-  'queue_full',
-  'queue_full_of_group',
-  'turn_too_late',
-  'wait_expired',
-  'too_many_hits',
-  'paused',
-] as const satisfies readonly DeniedKey['lastReason'][];
 
 const deniedSchema: z.ZodType<DeniedKey> = z.object({
   key: z.string(),
@@ -39,9 +31,9 @@ const deniedSchema: z.ZodType<DeniedKey> = z.object({
   count: number,
   // A replica of an older version knows fewer reasons.
   byReason: z
-    .partialRecord(z.enum(REASONS), number)
+    .partialRecord(z.enum(DENIAL_REASONS), number)
     .transform((counts) => ({ ...NO_DENIALS, ...counts })),
-  lastReason: z.enum(REASONS),
+  lastReason: z.enum(DENIAL_REASONS),
   lastLimit: z.string().optional(),
   isShadow: z.boolean(),
   caller: z.string().optional(),
