@@ -22,7 +22,7 @@
 --         used          what counts of them: see `room.used`
 --         at            the time of this call in ms since 1970
 --         unclaimed     how many unclaimed approvals have lapsed since a reply told it
---         putBack       the claims (lib/named-requests) of the waiters that were put back
+--         putBack       the claims (lib/requests) of the waiters that were put back
 --         granted       the claims of the waiters that are approved by this call, and of the waiters asked about that were approved
 --                       before
 --         holdsLeft     by claims of the latter, for each that is held: ms until its hold lapses

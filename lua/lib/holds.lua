@@ -259,8 +259,7 @@ local function forget_lapsed(keys, state, call, lapsed)
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered, unless callers have chosen them: whoever asks about one has
--- not heard of the approval, and may be approved again.
--- A call that only looks leaves them out of its state. `call`: nil for such a one.
+-- not heard of the approval, and may be approved again. A call that only looks, `call` is nil then, leaves them out of its state.
 function holds.end_lapsed(keys, state, now_ms, call)
   if not stored.has_holds(state) or now_ms < state.first_lapse then
     return

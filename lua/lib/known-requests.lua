@@ -43,7 +43,6 @@ local function take_place(keys, state, call, check, request)
   return tonumber(request.ticket)
 end
 
--- A check claims the approval that is kept for its request.
 local function claim(keys, state, call, check, request)
   if request.owner ~= check.owner then
     known_requests.end_wait(state, request, 'taken_over')

@@ -32,7 +32,7 @@ local function list(claims)
   return claims and #claims > 0 and '"' .. table.concat(claims, '","') .. '"' or ''
 end
 
--- `granted` and `ended` have claims (lib/named-requests), those in `ended` with the reason after a `!`: a check has been
+-- `granted` and `ended` have claims (lib/requests), those in `ended` with the reason after a `!`: a check has been
 -- taken over, or withdrawn by a release.
 function news.publish(keys, state, call)
   local used = room.used(state, call)

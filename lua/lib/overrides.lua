@@ -39,7 +39,8 @@ end
 -- key begins with them.
 function overrides.configure(keys, state, call, said, begins_key)
   -- Another own limit without a boundary comes into force at once.
-  if not state.own.has_boundary and not in_force.has_window_of_rules(state, call) and in_force.may_change(keys, state, call) then
+  local is_other = not state.own.has_boundary and not in_force.has_window_of_rules(state, call)
+  if is_other and in_force.may_change(keys, state, call) then
     in_force.take_maxima(keys, state, call)
   end
   local own, rules = state.own, call.rules

@@ -21,7 +21,6 @@ local serving = {
 }
 local MOST_SERVED, MOST_TAKEN = serving.MOST_SERVED, serving.MOST_TAKEN
 
--- What is left for waiters.
 function serving.left_of(keys, state, call)
   return { limits = key_limits.left(keys, state, call), holds = holds.free(state) }
 end

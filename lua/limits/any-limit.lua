@@ -20,15 +20,16 @@ local function complete(kind)
   kind.__index = kind
 end
 
--- Gives a new limit of a kind what is declared of it: by lib/limits-text. `ids`: where the ids of its approvals are.
-function any_limit.begin(kind, limit, declared, start, ids)
+-- A limit of a kind with nothing approved. `declared`: by lib/limits-text. `ids`: where the ids of its approvals are.
+function any_limit.begin(kind, declared, start, ids)
   if kind.__index ~= kind then
     complete(kind)
   end
-  limit.name, limit.window, limit.max, limit.start = declared.name, declared.window, declared.max, start
-  limit.counts, limit.keeps, limit.lanes, limit.lanes_text = declared.counts, declared.keeps, declared.lanes, declared.lanes_text
-  limit.algorithm, limit.parameter, limit.ids, limit.used = declared.algorithm, declared.parameter, ids, 0
-  return setmetatable(limit, kind)
+  return setmetatable({
+    name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
+    lanes = declared.lanes, lanes_text = declared.lanes_text, algorithm = declared.algorithm, parameter = declared.parameter,
+    start = start, used = 0, ids = ids,
+  }, kind)
 end
 
 -- When its window or its period ends, in ms since 1970.
@@ -91,7 +92,6 @@ function any_limit:set_max(_, max)
   self.max = max
 end
 
--- How much it has left.
 function any_limit:free()
   return self.max - self.used
 end

@@ -19,7 +19,9 @@ local STORED = { 'ends_at', 'next_ends' }
 
 -- A limit with nothing approved. It has no window before it moves.
 function calendar_window.begin(declared, start, ids)
-  return any_limit.begin(calendar_window, { windows = declared.windows }, declared, start, ids)
+  local limit = any_limit.begin(calendar_window, declared, start, ids)
+  limit.windows = declared.windows
+  return limit
 end
 
 function calendar_window:format()

@@ -29,7 +29,7 @@ local STORED = { 'carried', 'surplus', 'floor', 'reported_until' }
 
 -- A limit with nothing approved. `declared`: a limit of lib/limits-text.
 function fixed_window.begin(declared, start, ids)
-  return any_limit.begin(fixed_window, {}, declared, start, ids)
+  return any_limit.begin(fixed_window, declared, start, ids)
 end
 
 -- The fields that a kind has to store besides `start` and `used`, as JSON without the braces; '' if they say nothing.
@@ -44,7 +44,6 @@ function fixed_window:read(_, stored)
   end
 end
 
--- When its window ends, in ms since 1970.
 function fixed_window:ends()
   return math.max(self.start + self.window, self.reported_until)
 end
@@ -238,7 +237,6 @@ function fixed_window:begin_by(now_ms, set_at)
   return is_later
 end
 
--- Nothing is approved any more.
 function fixed_window:clear()
   forget_report(self)
   self.used, self.carried = 0, 0

@@ -18,8 +18,9 @@ local sliding_window = { like = any_limit, counts_held = true, number = 0, gener
 
 function sliding_window.begin(declared, start)
   local step = math.max(1, math.ceil(declared.window / declared.parameter))
-  local fields = { step = step, steps = math.ceil(declared.window / step), step_start = start, sums = {} }
-  return any_limit.begin(sliding_window, fields, declared, start, recent_ids)
+  local limit = any_limit.begin(sliding_window, declared, start, recent_ids)
+  limit.step, limit.steps, limit.step_start, limit.sums = step, math.ceil(declared.window / step), start, {}
+  return limit
 end
 
 -- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
@@ -183,7 +184,6 @@ function sliding_window:clear()
   self.sums, self.used, self.stored = {}, 0, nil
 end
 
--- Takes what the approvals of other rules take, without their ids.
 function sliding_window:carry(_, sum)
   add_to_step(self, self.number, sum)
 end
@@ -200,7 +200,6 @@ function sliding_window:can_continue_as(limit)
   return limit.window == self.window and limit.parameter == self.parameter
 end
 
--- Until when anything may count that was approved by now, in ms since 1970.
 -- By its period, which does not move in a key that is idle.
 function sliding_window:counts_until()
   return self.start + self.window + (self.steps + 2) * self.step

@@ -33,11 +33,14 @@ local EPSILON = 1e-9
 local CREDIT_MICROS = 30000
 
 local token_bucket = {
-  like = any_limit, level = 0, time = 0, pace_since = 0, drained = 0, excess = 0, high_max = 0, excess_left = 0, generation = 0, kept_generation = 0,
+  like = any_limit, level = 0, time = 0, pace_since = 0, drained = 0, excess = 0, high_max = 0, excess_left = 0,
+  generation = 0, kept_generation = 0,
 }
 
 function token_bucket.begin(declared, start)
-  return any_limit.begin(token_bucket, { now_us = start * 1000 }, declared, start, recent_ids)
+  local limit = any_limit.begin(token_bucket, declared, start, recent_ids)
+  limit.now_us = start * 1000
+  return limit
 end
 
 -- Each check writes it. `json.fields` would take twice as long.
@@ -53,7 +56,7 @@ end
 
 function token_bucket:read(_, stored)
   self.level, self.time, self.generation = stored.level, stored.time, stored.generation
-  self.pace_since, self.high_max, self.excess = stored.pace_since, stored.high_max, stored.excess
+  self.pace_since, self.high_max, self.excess = stored.pace_since or 0, stored.high_max or 0, stored.excess or 0
   self.kept_generation = self.generation
   self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
 end

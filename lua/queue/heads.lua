@@ -16,7 +16,6 @@ local heads = {}
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
 
--- Whether any of the limits counts the checks of all lanes.
 local function counts_all(limits)
   for _, limit in ipairs(limits) do
     if not limit.lanes then

@@ -81,7 +81,6 @@ local function head_of(entry, id)
   return entries.ticket_of(entry) .. ':' .. id
 end
 
--- The ticket and the list of a head.
 function lists.split_head(head)
   return string.sub(head, 1, entries.TICKET), string.sub(head, entries.TICKET + 2)
 end

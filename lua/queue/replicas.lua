@@ -90,7 +90,6 @@ function replicas.forget(tally)
   tally.places, tally.living, tally.replicas = 0, 0, {}
 end
 
--- When the lease of a replica itself ends.
 function replicas.own_lease_ends(replica)
   return replica.lease_ends - replica.keep
 end

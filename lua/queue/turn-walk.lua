@@ -13,7 +13,6 @@ local MOST_READ_AT_ONCE = 500
 -- As many lanes as a rule may have.
 local LEAST_OPENED = 5
 
--- Whether the head of a list has its turn before the head of another.
 local function is_before(one, other)
   if one.rank ~= other.rank then
     return one.rank < other.rank

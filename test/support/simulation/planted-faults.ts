@@ -154,7 +154,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 69,
       aim: { fates: ['named', 'kept', 'freeze'] },
       lua: 'confirm.confirm_one',
-      body: `return request and original(keys, state, call, request, owner) or CLAIMED`,
+      body: `return not request or original(keys, state, call, request, owner)`,
     },
     {
       name: 'a place that is taken over counts on both replicas',
