@@ -1,5 +1,4 @@
 import type { Holds } from '../holds.js';
-import type { CountedLimit } from './counted-limit.js';
 
 /** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
 export const LEAST_BETWEEN_SETTLES = 20;
@@ -24,25 +23,4 @@ export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: numbe
 /** Until a time, in whole microseconds, as Redis says it. A time since 1970 has no exact fractions of milliseconds. */
 export function millisUntil(time: number, now: number): number {
   return Math.round((time - now) * 1000) / 1000;
-}
-
-/**
- * When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
- * when any has more or a hold may begin.
- * @param limits those that count the waiter
- * @param hits what it needs
- * @param holdAt when a hold may begin; Infinity if the waiter needs none, or one may begin now
- * @param pausedUntil -Infinity if the key is not paused
- */
-export function roomFor(
-  limits: readonly CountedLimit[],
-  hits: number,
-  holdAt: number,
-  pausedUntil: number,
-): number {
-  const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
-  const isFull = full.length > 0;
-  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-  const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
-  return unlessPaused(time, isFull, pausedUntil);
 }
