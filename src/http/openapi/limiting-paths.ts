@@ -21,14 +21,19 @@ import { ofAmendment, ofCheck, ofHoldEnd, ofKeyChange, ofRelease, ofStatus } fro
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
 
-const OF_CHECK: readonly ErrorCode[] = [
+/** The errors of any operation on a key. */
+const OF_KEY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'STORE_UNAVAILABLE',
+];
+const OF_CHECK: readonly ErrorCode[] = [
+  ...OF_KEY,
   'UNKNOWN_PARAMETER',
   'PARAMETERS_IN_BODY',
   'TOO_MANY_HITS',
   'WINDOW_NOT_SETTABLE',
-  'INVALID_KEY_LENGTH',
-  'INVALID_ENCODING',
   'OVERRIDE_FORBIDDEN',
   'HOLD_FORBIDDEN',
   'OVERRIDE_TOO_LARGE',
@@ -38,45 +43,24 @@ const OF_CHECK: readonly ErrorCode[] = [
   'PLACE_WITHDRAWN',
   'REQUEST_ID_CONFLICT',
   'RATE_LIMIT_EXCEEDED',
-  'STORE_UNAVAILABLE',
   'STORE_FULL',
   'KEY_FULL',
   'SHUTTING_DOWN',
   'HANDED_OVER',
   'TOO_MANY_WAITERS',
 ];
-const OF_RELEASE: readonly ErrorCode[] = [
-  'INVALID_PARAMETER',
-  'INVALID_KEY_LENGTH',
-  'INVALID_ENCODING',
-  'REQUEST_NOT_FOUND',
-  'STORE_UNAVAILABLE',
-  'STORE_FULL',
-];
+const OF_RELEASE: readonly ErrorCode[] = [...OF_KEY, 'REQUEST_NOT_FOUND', 'STORE_FULL'];
 const OF_STATUS: readonly ErrorCode[] = [
-  'INVALID_PARAMETER',
-  'INVALID_KEY_LENGTH',
-  'INVALID_ENCODING',
+  ...OF_KEY,
   'REQUEST_NOT_FOUND',
   'CHECK_HAS_REQUEST_ID',
-  'STORE_UNAVAILABLE',
   'SHUTTING_DOWN',
 ];
-const OF_HOLD_END: readonly ErrorCode[] = [
-  'INVALID_PARAMETER',
-  'INVALID_KEY_LENGTH',
-  'INVALID_ENCODING',
-  'HOLDER_NOT_FOUND',
-  'STORE_UNAVAILABLE',
-  'STORE_FULL',
-];
+const OF_HOLD_END: readonly ErrorCode[] = [...OF_KEY, 'HOLDER_NOT_FOUND', 'STORE_FULL'];
 const OF_KEY_CHANGE: readonly ErrorCode[] = [
-  'INVALID_PARAMETER',
+  ...OF_KEY,
   'UNKNOWN_PARAMETER',
   'KEY_UNKNOWN',
-  'INVALID_KEY_LENGTH',
-  'INVALID_ENCODING',
-  'STORE_UNAVAILABLE',
   'STORE_FULL',
 ];
 const OF_AMENDMENT: readonly ErrorCode[] = [
@@ -112,7 +96,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       content: { 'application/json': { schema: z.union([approval, peeked]) } },
     },
     errors: OF_CHECK,
-    errorsWithTokens: ['KEY_NOT_ALLOWED', 'TOO_MANY_WAITERS_OF_CALLER'],
+    errorsWithTokens: ['TOO_MANY_WAITERS_OF_CALLER'],
     more: {
       202: {
         description:
@@ -153,7 +137,6 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: keyChange } },
         },
         errors: OF_KEY_CHANGE,
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },
     '/rate/{key}/{requestId}': {
@@ -171,7 +154,6 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: requestStatus } },
         },
         errors: OF_STATUS,
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
       delete: operation({
         operationId: 'release',
@@ -187,7 +169,6 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: approval } },
         },
         errors: OF_RELEASE,
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
       put: operation({
         operationId: 'amend',
@@ -203,7 +184,6 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: amendment } },
         },
         errors: OF_AMENDMENT,
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },
     '/rate/{key}/holders/{handle}': {
@@ -221,7 +201,6 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           content: { 'application/json': { schema: endedHold } },
         },
         errors: OF_HOLD_END,
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },
     '/rate': {

@@ -42,7 +42,7 @@ export interface Described {
   };
   /** The errors of this operation, besides those of any request. */
   readonly errors?: readonly ErrorCode[];
-  /** The errors that it has only with tokens. */
+  /** The errors that it has only with tokens, besides those of any request and of any key. */
   readonly errorsWithTokens?: readonly ErrorCode[];
   /** Without tokens, pages of other origins may use it, although it has a scope. */
   readonly isForAllPages?: boolean;
@@ -61,6 +61,7 @@ const OF_ANY: readonly ErrorCode[] = [
   'INTERNAL_ERROR',
 ];
 const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
+const OF_KEYS_WITH_TOKENS: readonly ErrorCode[] = ['KEY_NOT_ALLOWED'];
 const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
 /** Returns a function that makes operations from their descriptions, by the settings. */
@@ -72,7 +73,8 @@ export function operationMaker({
     const { errors = [], errorsWithTokens = [], isForAllPages = false, ...rest } = described;
     const { status = 200, ...answered } = answer;
     const isGuarded = hasTokens && scope !== undefined;
-    const ofTokens = isGuarded ? [...WITH_TOKENS, ...errorsWithTokens] : [];
+    const ofKey = 'path' in requestParams ? OF_KEYS_WITH_TOKENS : [];
+    const ofTokens = isGuarded ? [...WITH_TOKENS, ...ofKey, ...errorsWithTokens] : [];
     const ofPages = hasTokens || scope === undefined || isForAllPages ? [] : WITHOUT_TOKENS;
     return {
       ...rest,

@@ -47,7 +47,6 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
           content: { 'application/json': { schema: z.union([instanceDetail, missingInstance]) } },
         },
         errors: ['STORE_UNAVAILABLE'],
-        errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     ),
     '/': read(

@@ -49,7 +49,7 @@ export function restoreApprovals(
       limit.reserve(uuidOf(id), hits);
       limit.amend(uuidOf(id), hits);
     }
-    if (limit.used > used[i]!) limit.refund?.(limit.used - used[i]!);
+    if (limit.used > used[i]!) limit.refund(limit.used - used[i]!);
     // Approvals of which Redis does not know the ids, as of a key that was restored.
     for (let n = 0; limit.used < used[i]!; n += 1) {
       limit.take(uuidOf(`?${n}`), used[i]! - limit.used, false);
