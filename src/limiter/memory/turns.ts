@@ -2,10 +2,12 @@ import type { CheckRequest } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
 import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
-import type { CountedLimit } from './limits/counted-limit.js';
-import { LEAST_BETWEEN_SETTLES, millisUntil, unlessPaused } from './limits/room-at.js';
+import { millisUntil, unlessPaused } from './limits/room-at.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
+
+/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
+const LEAST_BETWEEN_SETTLES = 20;
 
 /** One hit, which the limits have no room for that count all lists. */
 const ANYBODY: readonly RequestTerms[] = [{}];
@@ -91,10 +93,19 @@ export class Turns {
     return list ? Math.min(exactRoomAt, this.#roomFor({ hits, list })) : exactRoomAt;
   }
 
+  /**
+   * When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
+   * when any has more or a hold may begin.
+   */
   #roomFor({ hits = 1, holdMillis, list }: RequestTerms): number {
     const { holds } = this.approvals;
     const holdAt = holdMillis !== undefined && holds?.isFull ? holds.firstLapse : Infinity;
-    return roomFor(this.approvals.limitsOf(list), hits, holdAt, this.pausedUntil);
+    const limits = this.approvals.limitsOf(list);
+    const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
+    const isFull = full.length > 0;
+    const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
+    const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
+    return unlessPaused(time, isFull, this.pausedUntil);
   }
 
   /** The heads that would be next, if only what they need keeps them waiting. */
@@ -104,25 +115,4 @@ export class Turns {
     const heads = queue.stoppedHeads((head) => approvals.stoppedBy(head) ?? 'all');
     return heads.length > 0 ? heads : ANYBODY;
   }
-}
-
-/**
- * When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
- * when any has more or a hold may begin.
- * @param limits those that count the waiter
- * @param hits what it needs
- * @param holdAt when a hold may begin; Infinity if the waiter needs none, or one may begin now
- * @param pausedUntil -Infinity if the key is not paused
- */
-function roomFor(
-  limits: readonly CountedLimit[],
-  hits: number,
-  holdAt: number,
-  pausedUntil: number,
-): number {
-  const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
-  const isFull = full.length > 0;
-  const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
-  const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
-  return unlessPaused(time, isFull, pausedUntil);
 }

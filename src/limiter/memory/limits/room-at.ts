@@ -1,8 +1,5 @@
 import type { Holds } from '../holds.js';
 
-/** Waiters that are let go at an even pace are settled no more often than this, in milliseconds. */
-export const LEAST_BETWEEN_SETTLES = 20;
-
 /**
  * When the next lapse may make room in a limit; Infinity if none may. An approval that nobody has claimed is given back to
  * every limit, and another one only where it counts as a held one.
