@@ -96,12 +96,7 @@ export class Window {
     return this.#isOverridden || this.#nextOverride !== undefined;
   }
 
-  /** Gives the current window another length. Its start stays. */
-  setLength(millis: number): void {
-    this.length = millis;
-  }
-
-  /** The same, but a window that is over by that length ends. */
+  /** Gives the current window another length. Its start stays, but a window that is over by that length ends. */
   change(now: number, millis: number): void {
     this.length = millis;
     this.rollTo(now, millis);
