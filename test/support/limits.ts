@@ -38,3 +38,17 @@ export function keyLimits(declared: DeclaredLimits): KeyLimits {
 export function furtherLimit({ algorithm = FIXED_WINDOW, ...limit }: FurtherLimit): Limit {
   return { ...limit, algorithm };
 }
+
+/** Further limits of several kinds, some of which keep what is released. */
+export function furtherLimits(windowMillis: number): FurtherLimit[] {
+  const limit = (name: string, more: Partial<FurtherLimit>): FurtherLimit => {
+    return { name, windowMillis, maximum: 9, counts: 'hits', keepsReleased: false, ...more };
+  };
+  const algorithm = { name: 'sliding_window', steps: 5 } as const;
+  return [
+    limit('a', {}),
+    limit('b', { counts: 'requests', keepsReleased: true }),
+    limit('c', { algorithm }),
+    limit('d', { keepsReleased: true, algorithm }),
+  ];
+}

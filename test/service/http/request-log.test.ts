@@ -19,6 +19,7 @@ import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
+const ONE_AN_HOUR = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
 const redis = useRedis();
 
 function linesTo(log: readonly LogLine[], url: string): LogLine[] {
@@ -50,11 +51,7 @@ async function answersOfEveryClass(app: TestApp) {
 
 describe('the request log', () => {
   function start(environment: Readonly<Record<string, string>>): Promise<TestApp> {
-    return startTestApp({
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      ...environment,
-    });
+    return startTestApp({ ...ONE_AN_HOUR, ...environment });
   }
 
   test.each([
@@ -149,11 +146,7 @@ test('an internal error is logged as an error with its cause, unless LOG_5XX=fal
 
 describe('the line of an answer', () => {
   test('has the duration of the request, including its wait', async () => {
-    const app = await startTestApp({
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      LOG_2XX: 'true',
-    });
+    const app = await startTestApp({ ...ONE_AN_HOUR, LOG_2XX: 'true' });
     const key = uniqueKey();
     const holder = await approve(app.url, key);
     const sentAt = performance.now();
@@ -195,11 +188,10 @@ describe('the line of an answer', () => {
 
 test('no line has a request id', async () => {
   const app = await startTestApp({
+    ...ONE_AN_HOUR,
     LOG_2XX: 'true',
     LOG_4XX: 'true',
     LOG_LEVEL: 'trace',
-    MAX_REQUESTS: '1',
-    WINDOW_MILLIS: '3600000',
   });
   const [key, id, other] = [uniqueKey(), randomUUID(), randomUUID()];
   const path = `/rate/${key}`;
@@ -436,12 +428,7 @@ describe('X-Correlation-ID', () => {
 describe('the ids of a trace in the log', () => {
   let app: TestApp;
   beforeEach(async () => {
-    app = await startTestApp({
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-      LOG_2XX: 'true',
-      LOG_4XX: 'true',
-    });
+    app = await startTestApp({ ...ONE_AN_HOUR, LOG_2XX: 'true', LOG_4XX: 'true' });
   });
   afterEach(() => app.stop(0));
 

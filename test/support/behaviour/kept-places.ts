@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
-import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import { type DeclaredLimits, type FurtherLimit, furtherLimits } from '../limits.js';
 import { until } from '../until.js';
 import { startCheck, type WaitTerms, type WatchedCheck } from '../watched-check.js';
 import { expectConflict } from './request-ids.js';
@@ -380,21 +380,7 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
     });
 
     describe('with further limits', () => {
-      const LONG = 20 * WINDOW;
-      const limit = (name: string, more: Partial<FurtherLimit>): FurtherLimit => ({
-        name,
-        windowMillis: LONG,
-        maximum: 9,
-        counts: 'hits',
-        keepsReleased: false,
-        ...more,
-      });
-      const further = [
-        limit('a', {}),
-        limit('b', { counts: 'requests', keepsReleased: true }),
-        limit('c', { algorithm: { name: 'sliding_window', steps: 5 } }),
-        limit('d', { keepsReleased: true, algorithm: { name: 'sliding_window', steps: 5 } }),
-      ];
+      const further = furtherLimits(20 * WINDOW);
       beforeEach(() => restart({ ...LIMITS, further }, {}));
       const usedOfEach = async (): Promise<number[] | undefined> =>
         (await inspect())?.limits.map((each) => each.used);

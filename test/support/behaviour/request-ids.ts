@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { CheckRequest, Decision } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
-import type { DeclaredLimits, FurtherLimit } from '../limits.js';
+import { type DeclaredLimits, furtherLimits } from '../limits.js';
 import { uniqueKey } from '../unique-key.js';
 import { until } from '../until.js';
 import { startCheck, type WatchedCheck } from '../watched-check.js';
@@ -360,31 +360,18 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
     });
 
     test('an approval counts once in each further limit, and is given back by each', async () => {
-      const limit = (name: string, more: Partial<FurtherLimit>): FurtherLimit => ({
-        name,
-        windowMillis: 10 * WINDOW,
-        maximum: 9,
-        counts: 'hits',
-        keepsReleased: false,
-        ...more,
-      });
-      const further = [
-        limit('a', {}),
-        limit('b', { counts: 'requests', keepsReleased: true }),
-        limit('c', { algorithm: { name: 'sliding_window', steps: 5 } }),
-      ];
-      await restart({ ...LIMITS, further }, {});
+      await restart({ ...LIMITS, further: furtherLimits(10 * WINDOW) }, {});
       const usedOfEach = async (): Promise<number[] | undefined> =>
         (await inspect())?.limits.map((each) => each.used);
       await approve({ requestId: id, hits: 2 });
       expect(await check({ requestId: id, hits: 2 })).toEqual(sameApproval());
-      expect(await usedOfEach()).toEqual([2, 2, 1, 2]);
+      expect(await usedOfEach()).toEqual([2, 2, 1, 2, 2]);
       // It counts in these for longer than it would be remembered.
       await harness.advance(5 * WINDOW);
       expect(await check({ requestId: id, hits: 2 })).toEqual(sameApproval());
-      expect(await usedOfEach()).toEqual([0, 2, 1, 2]);
+      expect(await usedOfEach()).toEqual([0, 2, 1, 2, 2]);
       expect(await release(id)).toBe(true);
-      expect(await usedOfEach()).toEqual([0, 0, 1, 0]);
+      expect(await usedOfEach()).toEqual([0, 0, 1, 0, 2]);
       await expectConflict(check({ requestId: id, hits: 2 }), 'used');
     });
   });
