@@ -7,14 +7,7 @@ import { HEADERS, ofDecisions } from './answer-headers.js';
 import { errorExamples, responsesByCode } from './error-responses.js';
 import { CHECKS, limitingPaths, MANY } from './limiting-paths.js';
 import type { DescribedSettings } from './operation.js';
-import {
-  debugPaths,
-  documentPaths,
-  DOCUMENTS,
-  HEALTH,
-  healthPaths,
-  INSTANCES,
-} from './telling-paths.js';
+import { DOCUMENTS, HEALTH, INSTANCES, tellingPaths } from './telling-paths.js';
 
 const DESCRIPTION = `Exact limits by key, in fixed or sliding windows or at an even pace, and a fair queue for requests that wait.
 
@@ -48,9 +41,7 @@ export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObjec
     ],
     paths: {
       ...withServers(limitingPaths(settings), settings),
-      ...debugPaths(settings),
-      ...healthPaths(settings),
-      ...documentPaths(settings),
+      ...tellingPaths(settings),
     },
     components: {
       headers: HEADERS,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
-import { ALWAYS, headersOf, ofDecisions } from './answer-headers.js';
+import { ALWAYS, type HeaderName, headersOf, ofDecisions } from './answer-headers.js';
 import {
   amendment,
   approval,
@@ -131,11 +131,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           "With `pauseMillis`, nobody is approved until the pause ends, and waiters keep their places. With `remaining`, no more than that is approved until the vendor's limit resets; a report never makes room. Without `requests_can_pause` in a rule of the key, the token also needs the scope `configure`.",
         scope: 'check',
         requestParams: ofKeyChange,
-        answer: {
-          description: 'Paused, not paused any more, or reported.',
-          headers: ALWAYS,
-          content: { 'application/json': { schema: keyChange } },
-        },
+        answer: jsonAnswer('Paused, not paused any more, or reported.', keyChange),
         errors: OF_KEY_CHANGE,
       }),
     },
@@ -148,11 +144,10 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           'Whether it waits, where, and until when at least; or whether it is approved, and until when it is held. Nothing changes, and nothing is kept for longer. A request that waits is found by a request id that its caller has chosen.',
         scope: 'check',
         requestParams: ofStatus,
-        answer: {
-          description: 'The request waits, or is approved.',
-          headers: [...ALWAYS, 'Cache-Control'],
-          content: { 'application/json': { schema: requestStatus } },
-        },
+        answer: jsonAnswer('The request waits, or is approved.', requestStatus, [
+          ...ALWAYS,
+          'Cache-Control',
+        ]),
         errors: OF_STATUS,
       }),
       delete: operation({
@@ -163,11 +158,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           'Also withdraws a request that waits, if its caller has chosen the request id. Its check is then answered 409.',
         scope: 'release',
         requestParams: ofRelease,
-        answer: {
-          description: 'Released, or withdrawn.',
-          headers: ALWAYS,
-          content: { 'application/json': { schema: approval } },
-        },
+        answer: jsonAnswer('Released, or withdrawn.', approval),
         errors: OF_RELEASE,
       }),
       put: operation({
@@ -178,11 +169,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           'Without parameters it renews the hold of the approval. Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again. A correction to 0 hits also needs the scope `release`.',
         scope: 'check',
         requestParams: ofAmendment,
-        answer: {
-          description: 'Corrected, renewed, or both.',
-          headers: ALWAYS,
-          content: { 'application/json': { schema: amendment } },
-        },
+        answer: jsonAnswer('Corrected, renewed, or both.', amendment),
         errors: OF_AMENDMENT,
       }),
     },
@@ -195,11 +182,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           'Releases the held approval. Its holder notices at the next renewal, which is answered 404; its work may go on until then.',
         scope: 'configure',
         requestParams: ofHoldEnd,
-        answer: {
-          description: 'Ended.',
-          headers: ALWAYS,
-          content: { 'application/json': { schema: endedHold } },
-        },
+        answer: jsonAnswer('Ended.', endedHold),
         errors: OF_HOLD_END,
       }),
     },
@@ -211,23 +194,26 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         description:
           'An invalid element gets an error as its result, and does not affect the others. A check that may wait is sent alone.',
         scope: 'check',
-        answer: {
-          description: 'A result for each element, in the same order.',
-          headers: [...ALWAYS, 'Cache-Control'],
-          content: { 'application/json': { schema: checkResults } },
-        },
+        answer: jsonAnswer('A result for each element, in the same order.', checkResults, [
+          ...ALWAYS,
+          'Cache-Control',
+        ]),
       }),
       delete: operation({
         ...many(releaseElement),
         operationId: 'releaseMany',
         summary: 'Many releases in one request',
         scope: 'release',
-        answer: {
-          description: 'A result for each element, in the same order.',
-          headers: ALWAYS,
-          content: { 'application/json': { schema: releaseResults } },
-        },
+        answer: jsonAnswer('A result for each element, in the same order.', releaseResults),
       }),
     },
   };
+}
+
+function jsonAnswer(
+  description: string,
+  schema: z.ZodType,
+  headers: readonly HeaderName[] = ALWAYS,
+): Described['answer'] {
+  return { description, headers, content: { 'application/json': { schema } } };
 }

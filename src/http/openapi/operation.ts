@@ -1,7 +1,6 @@
 import type {
   ZodOpenApiContentObject,
   ZodOpenApiOperationObject,
-  ZodOpenApiPathItemObject,
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 
@@ -88,10 +87,4 @@ export function operationMaker({
       },
     };
   };
-}
-
-/** The methods of a path that is only read: HEAD has the answers of GET, without their bodies. */
-export function read(get: ZodOpenApiOperationObject): ZodOpenApiPathItemObject {
-  const operationId = `${get.operationId ?? ''}Head`;
-  return { get, head: { ...get, operationId, summary: `${get.summary ?? ''} (headers only)` } };
 }
