@@ -1,25 +1,24 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 import type { Response } from 'express';
 
-import type { DropReason } from '../../metrics/metrics.js';
+import type { ConnectionBounds } from '../../net/connection-bounds.js';
 import type { JudgedConnection, UntrustedConnections } from '../../net/untrusted-connections.js';
 
 /** What Node's parser is told at an upgrade: what it has read behind the head is no HTTP. */
 const NO_HTTP = 2;
 
-type Serve = (request: IncomingMessage, response: ServerResponse) => void;
-
-export interface JudgedRequestsOptions {
+interface JudgedRequestsOptions extends Pick<ConnectionBounds, 'onDropped'> {
   /** Whether only requests with a token are accepted. Without tokens every answer but a rejection accepts one. */
   readonly needTokens: boolean;
-  /** Called for each connection that ends since its requests are rejected. */
-  readonly onDropped: (reason: DropReason) => void;
 }
 
 /** Counts each request that arrives. */
-export function countRequests(serve: Serve, connections: UntrustedConnections): Serve {
+export function countRequests(
+  serve: RequestListener,
+  connections: UntrustedConnections,
+): RequestListener {
   return (request, response) => {
     connections.take(connections.of(request.socket));
     serve(request, response);
@@ -31,10 +30,10 @@ export function countRequests(serve: Serve, connections: UntrustedConnections): 
  * and the requests behind it are dropped.
  */
 export function judgeRequests(
-  serve: Serve,
+  serve: RequestListener,
   connections: UntrustedConnections,
   { needTokens, onDropped }: JudgedRequestsOptions,
-): Serve {
+): RequestListener {
   const isAccepted = needTokens ? hasCaller : isNoRejection;
   const judge = (connection: JudgedConnection, response: ServerResponse): void => {
     if (isAccepted(response)) connections.accept(connection);

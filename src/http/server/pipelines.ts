@@ -1,10 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-import type { DropReason } from '../../metrics/metrics.js';
+import type { ConnectionBounds } from '../../net/connection-bounds.js';
 import { discardBody, keepsBody } from '../intake/intake.js';
-import { pauseReading, resumeReading } from '../intake/connection-state.js';
-import { firstPendingResponse } from '../intake/connection-state.js';
+import { firstPendingResponse, pauseReading, resumeReading } from '../intake/connection-state.js';
 
 /**
  * How many requests a connection may defer while it is read. Reading goes on that long since only a read shows that a
@@ -14,16 +13,7 @@ export const MAX_DEFERRED_WHILE_READ = 1000;
 /** How many requests all connections together may defer; about 6 KB each. */
 export const MAX_DEFERRED_IN_ALL = 10_000;
 
-type Serve = (request: IncomingMessage, response: ServerResponse) => void;
-
-export interface PipelineOptions {
-  /** How many requests of one connection may be served at a time, including those that wait for their turn. */
-  readonly maxInFlight: number;
-  /** Called for each request that is deferred. */
-  readonly onDeferred: () => void;
-  /** Called for each connection that is cut. */
-  readonly onDropped: (reason: DropReason) => void;
-}
+type PipelineBounds = Pick<ConnectionBounds, 'maxInFlight' | 'onDeferred' | 'onDropped'>;
 
 /** The targets of requests with small answers: those about one key. */
 const SMALL_ANSWER = /^\/rate\/[^?]/;
@@ -34,9 +24,9 @@ const SMALL_ANSWER = /^\/rate\/[^?]/;
  * be large is served alone, when all answers before it are sent. A request without others on its connection costs
  * nothing.
  */
-export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
+export function boundPipelines(serve: RequestListener, bounds: PipelineBounds): RequestListener {
   const pipelines = new WeakMap<Socket, Pipeline>();
-  const port: Port = { ...options, serve, deferred: 0 };
+  const port: Port = { ...bounds, serve, deferred: 0 };
   return (request, response) => {
     // Node has given a response its connection if no earlier response needs it.
     if (response.socket !== null) {
@@ -53,8 +43,8 @@ export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
   };
 }
 
-interface Port extends PipelineOptions {
-  readonly serve: Serve;
+interface Port extends PipelineBounds {
+  readonly serve: RequestListener;
   /** The requests that all its connections have deferred. */
   deferred: number;
 }

@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
@@ -54,10 +48,7 @@ export interface ListenOptions extends ListeningOptions {
 type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
 
 /** Passes plain checks to their own handler, and every other request to Express. */
-export function requestListener({
-  app,
-  answerPlainCheck,
-}: HttpApp): (request: IncomingMessage, response: ServerResponse) => void {
+export function requestListener({ app, answerPlainCheck }: HttpApp): RequestListener {
   return (request, response) => {
     toOriginForm(request);
     if (!answerPlainCheck?.(request, response)) app(request, response);

@@ -5,12 +5,11 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
-import { isUnread } from '../intake/connection-state.js';
+import { firstPendingResponse, isUnread } from '../intake/connection-state.js';
 import { ERRORS } from '../../service/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
 import { levelOf, type LoggedStatuses } from '../../service/request-log.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
-import { firstPendingResponse } from '../intake/connection-state.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
