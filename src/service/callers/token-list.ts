@@ -60,16 +60,8 @@ const fileSchema = z
     'must be a list',
   )
   .superRefine((entries, context) => {
-    rejectRepeated(
-      context,
-      'name',
-      entries.map(({ name }) => [name]),
-    );
-    rejectRepeated(
-      context,
-      'token',
-      entries.map(({ token }) => token),
-    );
+    rejectRepeated(context, entries, 'name');
+    rejectRepeated(context, entries, 'token');
   });
 
 /** One caller, as the file names it. */
@@ -88,11 +80,12 @@ export function parseTokenList(text: string): readonly TokenEntry[] {
 
 function rejectRepeated(
   context: z.RefinementCtx,
+  entries: readonly TokenEntry[],
   field: 'name' | 'token',
-  valuesOf: readonly (readonly string[])[],
 ): void {
   const seen = new Set<string>();
-  for (const [index, values] of valuesOf.entries()) {
+  for (const [index, entry] of entries.entries()) {
+    const values = [entry[field]].flat();
     const message = `must not repeat the ${field} of an earlier entry`;
     if (values.some((value) => seen.has(value))) {
       context.addIssue({ code: 'custom', path: [index, field], message });

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+import { parsedMessage } from '../../common/parsed-message.js';
+
 /** The length of the steps in which the decisions about a key are counted. */
 export const STEP_MILLIS = 2000;
 /** How long what was counted is kept. */
@@ -54,13 +56,7 @@ export function writePages(steps: readonly Step[]): HistoryPage[] {
 
 /** @returns no steps for a page that a replica of another version writes in another form */
 export function readPage({ minute, text }: HistoryPage): Step[] {
-  let written: unknown;
-  try {
-    written = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  const rows = pageSchema.safeParse(written).data ?? [];
+  const rows = parsedMessage(pageSchema, text) ?? [];
   return rows.map(
     ([index = 0, approved = 0, denied = 0, waiting = 0, waited = 0, waitedMillis = 0]) => ({
       number: minute * STEPS_PER_MINUTE + index,
