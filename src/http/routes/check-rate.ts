@@ -5,8 +5,7 @@ import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import type { PeekCheck } from '../../service/deciding/peek-check.js';
 import { parseCheck, parsePeek, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
-import { type AnswerParts, decisionAnswers } from './decision-answers.js';
-import { peekAnswers } from './peek-answers.js';
+import { type AnswerParts, decisionAnswers, peekAnswers } from './decision-answers.js';
 import { rejectTooManyHits } from './too-many-hits.js';
 
 /**

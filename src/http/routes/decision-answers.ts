@@ -14,6 +14,7 @@ import {
   SHADOW_HEADER,
 } from '../../service/decision-headers.js';
 import type { Decided } from '../../service/deciding/decide-check.js';
+import type { Peeked } from '../../service/deciding/peek-check.js';
 import { millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
@@ -44,14 +45,14 @@ export interface AnswerParts {
 }
 
 /** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
-export type DecisionHeaders = (
+type DecisionHeaders = (
   decision: Pick<Approval, 'quota' | 'outagePolicy'>,
   policy: KeyPolicy,
   denying: NamedLimit | undefined,
 ) => (string | number)[];
 
 /** The headers in the form that the settings name. */
-export function decisionHeadersIn({
+function decisionHeadersIn({
   RATE_LIMIT_HEADERS,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
   const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
@@ -136,6 +137,26 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
   };
 }
 
+/** Answers a peek: as the check would be answered, but with the time until its turn in place of an id. */
+type AnswerPeek = (response: Response, key: string, peeked: Peeked) => void;
+
+/** Returns a function that answers peeks, as the settings say. */
+export function peekAnswers(settings: Pick<Settings, 'RATE_LIMIT_HEADERS'>): AnswerPeek {
+  const headersOf = decisionHeadersIn(settings);
+  return (response, key, { peek, policy, limit }) => {
+    const headers = headersOf(peek, policy, limit);
+    const isDenied = peek.outcome === 'denied';
+    if (isDenied && policy.isShadow) headers.push(SHADOW_HEADER, 'denied');
+    if (!isDenied || policy.isShadow) {
+      sendJson(response, 200, { key, waitMillis: 0 }, headers);
+      return;
+    }
+    const { turnMillis } = peek;
+    const waitMillis = Math.max(1, Math.ceil(turnMillis));
+    sendDenial(response, key, { policy, limit, retryMillis: turnMillis, headers, waitMillis });
+  };
+}
+
 /** What a denial of a check, or of a peek, says besides the key. */
 interface SentDenial {
   readonly policy: KeyPolicy;
@@ -148,7 +169,7 @@ interface SentDenial {
 }
 
 /** Answers that a check is denied, or would be. */
-export function sendDenial(
+function sendDenial(
   response: Response,
   key: string,
   { policy, limit, retryMillis, headers, waitMillis }: SentDenial,
