@@ -50,26 +50,6 @@ const OF_CHECK: readonly ErrorCode[] = [
   'TOO_MANY_WAITERS',
 ];
 const OF_RELEASE: readonly ErrorCode[] = [...OF_KEY, 'REQUEST_NOT_FOUND', 'STORE_FULL'];
-const OF_STATUS: readonly ErrorCode[] = [
-  ...OF_KEY,
-  'REQUEST_NOT_FOUND',
-  'CHECK_HAS_REQUEST_ID',
-  'SHUTTING_DOWN',
-];
-const OF_HOLD_END: readonly ErrorCode[] = [...OF_KEY, 'HOLDER_NOT_FOUND', 'STORE_FULL'];
-const OF_KEY_CHANGE: readonly ErrorCode[] = [
-  ...OF_KEY,
-  'UNKNOWN_PARAMETER',
-  'KEY_UNKNOWN',
-  'STORE_FULL',
-];
-const OF_AMENDMENT: readonly ErrorCode[] = [
-  ...OF_RELEASE,
-  'UNKNOWN_PARAMETER',
-  'HOLD_FORBIDDEN',
-  'OVERRIDE_TOO_LARGE',
-  'CORRECTION_TOO_LARGE',
-];
 const OF_MANY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
   'INVALID_BODY',
@@ -132,7 +112,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         scope: 'check',
         requestParams: ofKeyChange,
         answer: jsonAnswer('Paused, not paused any more, or reported.', keyChange),
-        errors: OF_KEY_CHANGE,
+        errors: [...OF_KEY, 'UNKNOWN_PARAMETER', 'KEY_UNKNOWN', 'STORE_FULL'],
       }),
     },
     '/rate/{key}/{requestId}': {
@@ -148,7 +128,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           ...ALWAYS,
           'Cache-Control',
         ]),
-        errors: OF_STATUS,
+        errors: [...OF_KEY, 'REQUEST_NOT_FOUND', 'CHECK_HAS_REQUEST_ID', 'SHUTTING_DOWN'],
       }),
       delete: operation({
         operationId: 'release',
@@ -170,7 +150,13 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         scope: 'check',
         requestParams: ofAmendment,
         answer: jsonAnswer('Corrected, renewed, or both.', amendment),
-        errors: OF_AMENDMENT,
+        errors: [
+          ...OF_RELEASE,
+          'UNKNOWN_PARAMETER',
+          'HOLD_FORBIDDEN',
+          'OVERRIDE_TOO_LARGE',
+          'CORRECTION_TOO_LARGE',
+        ],
       }),
     },
     '/rate/{key}/holders/{handle}': {
@@ -183,7 +169,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         scope: 'configure',
         requestParams: ofHoldEnd,
         answer: jsonAnswer('Ended.', endedHold),
-        errors: OF_HOLD_END,
+        errors: [...OF_KEY, 'HOLDER_NOT_FOUND', 'STORE_FULL'],
       }),
     },
     '/rate': {
