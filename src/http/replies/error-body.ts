@@ -1,18 +1,13 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { STATUS_CODES } from 'node:http';
 
 import type { ErrorBody } from '../../api/answers.js';
 import { type ErrorCode, errorRow } from '../../service/errors.js';
-import { JSON_TYPE } from './reply.js';
+import type { Headers } from './headers.js';
+import { JSON_TYPE, send, sendJson } from './reply.js';
 
 /** RFC 9457. */
 export const PROBLEM_TYPE = 'application/problem+json';
-
-/** An error as its client gets it. */
-export interface ErrorAnswer {
-  readonly contentType: string;
-  readonly text: string;
-}
 
 /**
  * The types of problems in draft-ietf-httpapi-ratelimit-headers-11, with their titles. Other errors have no type of their own.
@@ -30,24 +25,28 @@ const PROBLEMS = {
 } as const;
 
 /**
- * Returns an error in the form that the request accepts: as a problem only if it prefers one to plain JSON.
+ * Answers with an error in the form that the request accepts: as a problem only if it prefers one to plain JSON.
  * @param violatedPolicies of a denial: the names in `RateLimit-Policy` of what denies
  */
-export function errorAnswer(
-  request: Pick<Request, 'headers' | 'accepts'>,
+export function sendErrorBody(
+  response: Response,
   status: number,
   body: ErrorBody,
+  headers: Headers,
   violatedPolicies?: readonly string[],
-): ErrorAnswer {
-  if (!prefersProblem(request)) return { contentType: JSON_TYPE, text: JSON.stringify(body) };
+): void {
+  if (!prefersProblem(response.req)) {
+    sendJson(response, status, body, headers);
+    return;
+  }
   const { error: detail, ...others } = body;
   const problem = { ...typeOf(body.code, status), status, detail, ...others };
   const text = JSON.stringify({ ...problem, 'violated-policies': violatedPolicies });
-  return { contentType: PROBLEM_TYPE, text };
+  send(response, status, PROBLEM_TYPE, text, headers);
 }
 
 /** Nearly no request names it, and its header is parsed only then. */
-function prefersProblem(request: Pick<Request, 'headers' | 'accepts'>): boolean {
+function prefersProblem(request: Request): boolean {
   const { accept } = request.headers;
   if (!accept?.includes('problem+json')) return false;
   return request.accepts([JSON_TYPE, PROBLEM_TYPE]) === PROBLEM_TYPE;

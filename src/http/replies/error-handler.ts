@@ -6,8 +6,8 @@ import { BROWSER_HEADERS, type Headers } from './headers.js';
 import { ServiceError, serviceError } from '../../service/service-error.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
 import { keyOf } from './key-of.js';
-import { errorAnswer } from './error-body.js';
-import { send, sendJson } from './reply.js';
+import { sendErrorBody } from './error-body.js';
+import { sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
 
 const REALM = 'Bearer realm="sluice"';
@@ -44,8 +44,7 @@ function sendError(request: Request, response: Response, error: ServiceError): v
   const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
   if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
   response.locals.errorCode = code;
-  const answer = errorAnswer(request, status, { error: message, key, code });
-  send(response, status, answer.contentType, answer.text, headers);
+  sendErrorBody(response, status, { error: message, key, code }, headers);
 }
 
 /** Says which token is wanted: RFC 6750, section 3. */

@@ -19,7 +19,7 @@ import { millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { hasDisconnected } from '../intake/connection-state.js';
-import { errorAnswer } from '../replies/error-body.js';
+import { sendErrorBody } from '../replies/error-body.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
@@ -179,9 +179,7 @@ function sendDenial(
   if (limit) response.locals.limit = limit.name;
   headers.push('Retry-After', retryAfterSeconds(retryMillis));
   const body = { error: ERRORS[code].message, key, code, limit: limit?.name, waitMillis } as const;
-  const violatedPolicies = [limit?.name ?? policyName(policy)];
-  const answer = errorAnswer(response.req, DENIED_STATUS, body, violatedPolicies);
-  send(response, DENIED_STATUS, answer.contentType, answer.text, headers);
+  sendErrorBody(response, DENIED_STATUS, body, headers, [limit?.name ?? policyName(policy)]);
 }
 
 /** Tells a client where its request waits on. */
