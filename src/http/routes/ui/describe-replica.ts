@@ -10,26 +10,19 @@ export interface ReplicaParts {
   readonly replica: string;
 }
 
-/** The replica that answers. Behind a load balancer, another replica may answer the next request. */
-export interface DescribedReplica {
-  readonly replica: string;
-  readonly store: 'memory' | `redis ${Settings['REDIS_MODE']}`;
-  /** Its problems, as `/readyz` reports them; empty if there are none. */
-  readonly problems: readonly string[];
-  readonly rules: {
-    readonly count: number;
-    readonly digest: string;
-    readonly isStale: boolean;
-  };
-}
+export type DescribedReplica = Readonly<Awaited<ReturnType<typeof describeReplica>>>;
 
-/** What the head of the page shows. */
-export async function describeReplica(parts: ReplicaParts): Promise<DescribedReplica> {
+/**
+ * What the head of the page shows: the replica that answers. Behind a load balancer, another one may answer the next
+ * request.
+ */
+export async function describeReplica(parts: ReplicaParts) {
   const { rules, settings, replica } = parts;
   const { reasons, remarks } = await parts.readiness.assess();
   return {
     replica,
     store: settings.REDIS_URL === undefined ? 'memory' : `redis ${settings.REDIS_MODE}`,
+    /** As `/readyz` reports them; empty if there are none. */
     problems: [...reasons, ...remarks],
     rules: {
       count: rules.current.rules.length,

@@ -1,16 +1,27 @@
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
+import type { Holding, InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
 import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices } from '../../../service/deciding/in-slices.js';
 import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
-import { holdingsShown, type ShownHoldings } from './holdings-shown.js';
 import { type KeyState, needOf, statesOf } from './key-states.js';
 import { Top } from './top.js';
+
+/** The most held hits of a key whose holders are named in a list. Of more, only the key's details name some. */
+const MOST_HITS = 100;
+const SHOWN = 3;
 
 /** A key that is listed, and its current run of denials. */
 interface ListedKey extends InstanceState {
   readonly recentDenials: DeniedKey | undefined;
+}
+
+/** The held approvals of a key in a list. */
+interface ShownHoldings {
+  /** Those that are held for longest; without a holder nobody knows how long. */
+  readonly shown: readonly Holding[];
+  /** How many there are. */
+  readonly count: number;
 }
 
 /** A key in a list of the page. */
@@ -137,4 +148,18 @@ export async function refreshRows(
   const top = new Top<KeyRow>(rows.length);
   for (const row of fresh.flat()) top.offer(row, needOf(row, row.recentDenials));
   return top.items;
+}
+
+/**
+ * @returns undefined if nothing is held, or too much
+ * @throws UnavailableError if the store is down
+ */
+async function holdingsShown(
+  { key, held }: Pick<InstanceState, 'key' | 'held'>,
+  store: Pick<Limiter, 'holdings'>,
+): Promise<ShownHoldings | undefined> {
+  if (held === 0 || held > MOST_HITS) return undefined;
+  const all = await store.holdings(key);
+  const longestFirst = all.toSorted((a, b) => (b.heldMillis ?? -1) - (a.heldMillis ?? -1));
+  return { shown: longestFirst.slice(0, SHOWN), count: all.length };
 }

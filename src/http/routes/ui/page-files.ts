@@ -5,7 +5,6 @@ import { extname } from 'node:path';
 
 import type { RequestHandler } from 'express';
 
-import type { Headers } from '../../replies/headers.js';
 import { sendShared, writeHead } from '../../replies/reply.js';
 
 /** Beside `src` and beside `dist` alike. */
@@ -46,12 +45,6 @@ const POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-interface PageFile {
-  readonly type: string;
-  readonly content: Buffer;
-  readonly headers: Headers;
-}
-
 /**
  * The handlers of the page's files, by name. The files contain no secrets, so that they need no token. A browser caches
  * them, and asks each time whether they have changed.
@@ -59,23 +52,27 @@ interface PageFile {
 export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
   const own = readdirSync(FOLDER).map((name): [string, URL] => [name, new URL(name, FOLDER)]);
   return new Map(
-    [...own, ...Object.entries(LIBRARY_FILES)].map(([name, path]) => [
-      name,
-      handlerOf(readPageFile(name, path)),
-    ]),
+    [...own, ...Object.entries(LIBRARY_FILES)].map(([name, path]) => [name, handlerOf(name, path)]),
   );
 }
 
-function readPageFile(name: string, path: string | URL): PageFile {
+function handlerOf(name: string, path: string | URL): RequestHandler {
   const content = readFileSync(path);
   const type = TYPES[extname(name)];
   if (type === undefined) throw new Error(`ui/${name} has no known content type`);
-  const hash = hashOf(content, 'base64url').slice(0, 22);
+  const tag = `"${hashOf(content, 'base64url').slice(0, 22)}"`;
   const headers = [
-    ...['ETag', `"${hash}"`, 'Cache-Control', 'no-cache'],
+    ...['ETag', tag, 'Cache-Control', 'no-cache'],
     ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
   ];
-  return { type, content, headers };
+  return (request, response) => {
+    if (request.headers['if-none-match'] === tag) {
+      writeHead(response, 304, type, headers);
+      response.end();
+      return;
+    }
+    return sendShared(response, type, content, headers);
+  };
 }
 
 function inlineScript(): string {
@@ -85,16 +82,4 @@ function inlineScript(): string {
 
 function hashOf(text: string | Buffer, encoding: 'base64' | 'base64url'): string {
   return createHash('sha256').update(text).digest(encoding);
-}
-
-function handlerOf({ type, content, headers }: PageFile): RequestHandler {
-  const [, tag] = headers;
-  return (request, response) => {
-    if (request.headers['if-none-match'] === tag) {
-      writeHead(response, 304, type, headers);
-      response.end();
-      return;
-    }
-    return sendShared(response, type, content, headers);
-  };
 }
