@@ -21,3 +21,7 @@ export function serviceError<Code extends ErrorCode>(
 ): ServiceError {
   return new ServiceError(code, messageOf(code, values), values);
 }
+
+export function invalidParameter(parameter: string, must: string): ServiceError {
+  return serviceError('INVALID_PARAMETER', { parameter, must });
+}

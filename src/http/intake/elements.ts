@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { CheckOrder } from '../../limiter/limiter.js';
 import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import { parseKey } from '../../service/keys.js';
-import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { invalidParameter, type ServiceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from './array-elements.js';
 import { demandHoldOf, quoted } from './parameters.js';
@@ -49,27 +49,23 @@ function soleKeyOf(element: unknown): string | undefined {
 
 /** @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH */
 export function parseSentKey(key: string): string {
-  if (LONE_SURROGATE.test(key)) throw invalid('key', 'be text that UTF-8 can encode');
+  if (LONE_SURROGATE.test(key)) throw invalidParameter('key', 'be text that UTF-8 can encode');
   return parseKey(key);
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.infer<Schema> {
   if (element === TOO_LONG) {
-    throw invalid('an element', `be at most ${MAX_ELEMENT_BYTES} bytes of JSON`);
+    throw invalidParameter('an element', `be at most ${MAX_ELEMENT_BYTES} bytes of JSON`);
   }
   const result = schema.safeParse(element);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   if (issue?.code === 'unrecognized_keys') throw unknownField(issue.keys[0] ?? '');
   const parameter = issue?.path[0] ?? 'an element';
-  throw invalid(String(parameter), `be ${issue?.message ?? 'valid'}`);
+  throw invalidParameter(String(parameter), `be ${issue?.message ?? 'valid'}`);
 }
 
 function unknownField(name: string): ServiceError {
   const why = WAITING.includes(name) ? ': a check that may wait is sent alone' : '';
-  return invalid(quoted(name), `be left out${why}`);
-}
-
-function invalid(parameter: string, must: string): ServiceError {
-  return serviceError('INVALID_PARAMETER', { parameter, must });
+  return invalidParameter(quoted(name), `be left out${why}`);
 }

@@ -10,7 +10,7 @@ import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
 import type { AskedPause } from '../../service/deciding/pause-key.js';
 import { parseKey } from '../../service/keys.js';
-import { serviceError } from '../../service/service-error.js';
+import { invalidParameter, serviceError } from '../../service/service-error.js';
 
 const MAX_NAME_LENGTH = 64;
 
@@ -97,8 +97,7 @@ export function parseCheck(key: string, query: Query): AskedCheck {
 
 /** @throws ServiceError INVALID_PARAMETER unless the other parameter is given */
 function demandWith(parameter: string, other: string, isGiven: boolean): void {
-  if (isGiven) return;
-  throw serviceError('INVALID_PARAMETER', { parameter, must: `be used with ${other}` });
+  if (!isGiven) throw invalidParameter(parameter, `be used with ${other}`);
 }
 
 /** A place is kept for as long as a hold lasts at least: the approval is kept by a hold of that time. */
@@ -129,7 +128,7 @@ export function parsePeek(key: string, query: Query): AskedPeek | undefined {
   if (!peek) return undefined;
   const parameter = NOT_OF_PEEK.find((name) => others[name] !== undefined);
   if (parameter === undefined) return { key: parsedKey, hits, holdMillis, lane, group };
-  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out with peek=true' });
+  throw invalidParameter(parameter, 'be left out with peek=true');
 }
 
 /**
@@ -160,8 +159,7 @@ export function parseKeyChange(query: Query): KeyChange {
   }
   const parameter = PAUSE_PARAMETERS.find((name) => query[name] !== undefined);
   if (parameter === undefined) return { report: parse(reportSchema, query) };
-  const must = 'be left out if remaining, resetMillis or limit is given';
-  throw serviceError('INVALID_PARAMETER', { parameter, must });
+  throw invalidParameter(parameter, 'be left out if remaining, resetMillis or limit is given');
 }
 
 /**
@@ -171,10 +169,7 @@ export function parseKeyChange(query: Query): KeyChange {
 export function rejectParameters(query: Query): void {
   const [parameter] = Object.keys(query);
   if (parameter === undefined) return;
-  throw serviceError('INVALID_PARAMETER', {
-    parameter: quoted(parameter),
-    must: 'be left out of the URL',
-  });
+  throw invalidParameter(quoted(parameter), 'be left out of the URL');
 }
 
 /** Rejects `canwait`, `maxRequests[]` or `maxRequest`: the sender believes that it has set a limit. */
@@ -193,10 +188,8 @@ function parse<Schema extends z.ZodType>(schema: Schema, query: Query): z.infer<
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const parameter = String(issue?.path[0]);
-  const must = Array.isArray(query[parameter])
-    ? 'be given once'
-    : `be ${issue?.message ?? 'valid'}`;
-  throw serviceError('INVALID_PARAMETER', { parameter, must });
+  const isList = Array.isArray(query[parameter]);
+  throw invalidParameter(parameter, `be ${isList ? 'given once' : (issue?.message ?? 'valid')}`);
 }
 
 /** The part of a name that an error quotes: a sender may choose any name. */

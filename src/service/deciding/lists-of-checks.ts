@@ -1,7 +1,7 @@
 import type { CheckRequest, PeekRequest, RefundRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList } from '../../limiter/queue-order.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { type ServiceError, serviceError } from '../service-error.js';
+import { invalidParameter } from '../service-error.js';
 
 /** How a check names the list that it belongs to, in a key that has several. */
 export interface NamedList {
@@ -39,23 +39,19 @@ export function inItsList<Asked extends NamedList>(
 
 function listOf({ lane, group }: NamedList, order: KeyPolicy['queueOrder']): QueueList | undefined {
   if (lane !== undefined && order?.kind !== 'lanes') {
-    throw invalid('lane', 'be left out: the key has no lanes');
+    throw invalidParameter('lane', 'be left out: the key has no lanes');
   }
   if (group !== undefined && order?.kind !== 'fair') {
-    throw invalid('group', 'be left out: the key has no fair groups');
+    throw invalidParameter('group', 'be left out: the key has no fair groups');
   }
   if (order?.kind === 'lanes') {
     const { lanes } = order;
     const named = lane === undefined ? lanes.at(-1) : lanes.find(({ name }) => name === lane);
     if (named) return { kind: 'lane', ...named };
-    throw invalid('lane', `be one of ${lanes.map(({ name }) => name).join(', ')}`);
+    throw invalidParameter('lane', `be one of ${lanes.map(({ name }) => name).join(', ')}`);
   }
   if (!order) return undefined;
   const { maxRequestsInQueuePerGroup: maxRequests, weights } = order;
   const name = group ?? NO_GROUP;
   return { kind: 'group', name, weight: weights.get(name) ?? DEFAULT_WEIGHT, maxRequests };
-}
-
-function invalid(parameter: keyof NamedList, must: string): ServiceError {
-  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

@@ -1,7 +1,7 @@
 import type { Limiter, RejectedReport, Remaining, RemainingReport } from '../../limiter/limiter.js';
 import { DEFAULT_NAME } from '../../rules/rule.js';
 import type { RequestContext } from '../request-context.js';
-import { type ServiceError, serviceError } from '../service-error.js';
+import { invalidParameter, type ServiceError } from '../service-error.js';
 import { demandPauseRight, type PauseRights } from './pause-key.js';
 
 /** What takes reports. */
@@ -37,5 +37,5 @@ function rejectionOf(rejected: RejectedReport, limit = DEFAULT_NAME): ServiceErr
     rejected.rejected === 'limit'
       ? `be one of the limits of the key: ${[DEFAULT_NAME, ...rejected.further].join(', ')}`
       : `name a fixed window; ${limit} is a ${rejected.algorithm}`;
-  return serviceError('INVALID_PARAMETER', { parameter: 'limit', must });
+  return invalidParameter('limit', must);
 }

@@ -4,7 +4,7 @@ import { wholeNumber } from '../../../config/text-schemas.js';
 import { BOUNDS } from '../../../limiter/bounds.js';
 import { parseSentKey } from '../../intake/elements.js';
 import type { Query } from '../../intake/parameters.js';
-import { serviceError } from '../../../service/service-error.js';
+import { invalidParameter } from '../../../service/service-error.js';
 import { KEY_STATES } from './key-states.js';
 
 /** Nobody reads more rows than this, and each row is read again at each poll. */
@@ -33,8 +33,7 @@ export function parseListQuery(query: Query): ListQuery {
   const result = listSchema.safeParse(query);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const parameter = String(issue?.path[0]);
-  throw serviceError('INVALID_PARAMETER', { parameter, must: `be ${issue?.message ?? 'valid'}` });
+  throw invalidParameter(String(issue?.path[0]), `be ${issue?.message ?? 'valid'}`);
 }
 
 /**
@@ -49,5 +48,5 @@ export function parseKeyIn(query: Query): string {
 export function parseText(query: Query, parameter: string): string {
   const value = query[parameter];
   if (typeof value === 'string') return value;
-  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be given once' });
+  throw invalidParameter(parameter, 'be given once');
 }
