@@ -31,14 +31,6 @@ export function bearerAccess(
     return serviceError(code, values);
   };
 
-  const authenticate = (context: RequestContext, ownerOf: OwnerOf): Caller => {
-    const token = tokenOf(context);
-    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
-    const caller = ownerOf(token);
-    if (caller) return caller;
-    throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
-  };
-
   const has = (scope: Scope, { caller }: RequestContext): boolean =>
     caller?.scopes.includes(scope) ?? false;
 
@@ -48,7 +40,11 @@ export function bearerAccess(
   };
 
   const enter = (scope: Scope, context: RequestContext, ownerOf: OwnerOf): void => {
-    context.caller = authenticate(context, ownerOf);
+    const token = tokenOf(context);
+    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
+    const caller = ownerOf(token);
+    if (!caller) throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
+    context.caller = caller;
     demand(scope, context);
   };
 

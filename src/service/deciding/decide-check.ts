@@ -22,13 +22,10 @@ import {
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 import type { UndecidedChecks } from './undecided-checks.js';
-import { rejectUnknownKey } from './unknown-keys.js';
+import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
-/** What decides checks. */
-export interface DecideParts {
+export interface DecideParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'check'>;
-  /** What applies to a key as of now. */
-  readonly policyOf: (key: string) => KeyPolicy;
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'record'>;
   readonly recentDenials: Pick<RecentDenials, 'record'>;

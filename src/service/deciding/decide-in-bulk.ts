@@ -9,7 +9,7 @@ export interface BulkWork {
   /** Takes the error of an element that could not be dealt with. */
   fail(index: number, error: unknown): void;
   /** Whether more elements may begin. Those that have begun go on. */
-  readonly mayBegin: boolean;
+  mayBegin(): boolean;
 }
 
 /**
@@ -38,7 +38,7 @@ export function inBulk(count: number, work: BulkWork): Promise<void> {
       }
     };
     const begin = async (): Promise<void> => {
-      for (let begun = 0; begun < count && work.mayBegin;) {
+      for (let begun = 0; begun < count && work.mayBegin();) {
         const end = begun + (await work.slices.next(work.taker, count - begun));
         pending += end - begun;
         for (; begun < end; begun += 1) deal(begun);

@@ -4,6 +4,7 @@ import { serviceError } from '../service-error.js';
 
 /** What says what applies to a key, and what becomes of keys without a rule. */
 export interface KeyRules {
+  /** What applies to a key as of now. */
   readonly policyOf: (key: string) => KeyPolicy;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
 }

@@ -71,7 +71,6 @@ export abstract class BulkCall<Parts extends BulkParts = BulkParts> {
   /** Deals with all elements, and answers. */
   async run(): Promise<void> {
     const { elements } = this;
-    const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
     await inBulk(elements.length, {
       taker: this.response.locals.context,
       slices: this.parts.slices,
@@ -81,9 +80,7 @@ export abstract class BulkCall<Parts extends BulkParts = BulkParts> {
       fail: (index, error) => {
         this.#fail(index, error);
       },
-      get mayBegin() {
-        return mayBegin();
-      },
+      mayBegin: () => this.continuesAfterDisconnect || !this.isDisconnected,
     });
     this.#logErrors();
     if (this.isDisconnected) this.giveBack();
