@@ -77,7 +77,6 @@ export const instance = z
   })
   .meta({ id: 'Instance' });
 
-/** A held approval. */
 const holderShown = z
   .strictObject({
     Handle: z.string().meta({
@@ -145,7 +144,6 @@ export const missingInstance = z
   .strictObject({ Key: z.string(), Found: z.literal(false) })
   .meta({ id: 'MissingInstance' });
 
-/** All instances. */
 export const listing = z
   .strictObject({
     Instances: z.record(z.string(), instance).meta({ description: 'By their keys.' }),

@@ -15,7 +15,6 @@ export interface KeyPair {
   readonly key: Buffer;
 }
 
-/** The TLS options of a server. */
 export function secureWith(pair: KeyPair): KeyPair & { readonly minVersion: 'TLSv1.2' } {
   return { ...pair, minVersion: 'TLSv1.2' };
 }

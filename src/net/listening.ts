@@ -13,7 +13,6 @@ export interface ListeningOptions {
   readonly bounds: Pick<ConnectionBounds, 'maxConnections' | 'onDropped'>;
 }
 
-/** A server that listens. */
 export interface Listening {
   readonly port: number;
   /** Ends all connections, including those with a request that is partly sent. */

@@ -10,7 +10,6 @@ export interface Timeouts {
   readonly checkMillis: number;
 }
 
-/** The time limits of the service. */
 export const TIMEOUTS: Timeouts = {
   headMillis: 10_000,
   requestMillis: 30_000,

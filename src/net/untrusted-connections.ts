@@ -73,7 +73,6 @@ export class UntrustedConnections {
 
   constructor(private readonly ticks: Ticks = eventLoop) {}
 
-  /** Adds a new connection. */
   begin(socket: ConnectionSocket): JudgedConnection {
     const connection = new JudgedConnection(socket);
     this.#connections.set(socket, connection);
@@ -90,7 +89,6 @@ export class UntrustedConnections {
     return connection;
   }
 
-  /** The connection of a socket. */
   of(socket: ConnectionSocket): JudgedConnection {
     return this.#connections.get(socket) ?? this.begin(socket);
   }
@@ -113,7 +111,6 @@ export class UntrustedConnections {
     if (this.#next === connection) this.#next = undefined;
   }
 
-  /** Notes that a request was accepted. */
   accept(connection: JudgedConnection): void {
     connection.rejections = 0;
     connection.hasBeenTrusted = true;
@@ -123,7 +120,6 @@ export class UntrustedConnections {
     this.#forget(connection);
   }
 
-  /** Notes that a request was rejected. */
   reject(connection: JudgedConnection): void {
     connection.rejections += 1;
     if (!connection.isTrusted) return;

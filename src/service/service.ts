@@ -18,7 +18,6 @@ import {
 import type { Slices } from './deciding/slices.js';
 import type { Fleet } from './fleet/fleet.js';
 
-/** The parts that the service is made of. */
 export interface ServiceParts extends DecideParts {
   readonly limiter: Limiter;
   /** The limiter without what decides in an outage of its store. */
@@ -47,7 +46,6 @@ export interface Service extends Pick<
   readonly runBulk: RunBulk;
 }
 
-/** Puts the service together. */
 export function createService(parts: ServiceParts): Service {
   const { limiter, store, policyOf, access, fleet, slices, tracer } = parts;
   const decide = checkDecider(parts);

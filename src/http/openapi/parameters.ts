@@ -82,10 +82,8 @@ const checkHeaders = requestHeaders.extend({
     }),
 });
 
-/** The parameters of any request. */
 export const ofRequest = { header: requestHeaders };
 
-/** The parameters of a check. */
 export const ofCheck = {
   header: checkHeaders,
   path: z.object({ key }),
@@ -99,13 +97,10 @@ export const ofCheck = {
   ),
 };
 
-/** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
 
-/** The parameters of a question what a request is now. */
 export const ofStatus = { ...ofRequest, path: z.object({ key, requestId: uuid }) };
 
-/** The parameters of the end of a hold. */
 export const ofHoldEnd = {
   ...ofRequest,
   path: z.object({

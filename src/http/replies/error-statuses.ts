@@ -9,7 +9,6 @@ interface HttpError {
   readonly body?: 'without key' | 'plain text';
 }
 
-/** The answer to each error of the service. */
 export const HTTP_ERRORS = {
   INVALID_PARAMETER: { status: 400 },
   UNKNOWN_PARAMETER: { status: 400 },

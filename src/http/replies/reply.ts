@@ -30,7 +30,6 @@ export function sendJson(
   send(response, status, JSON_TYPE, JSON.stringify(body), headers);
 }
 
-/** Answers with a complete text. */
 export function send(
   response: Response,
   status: number,

@@ -29,7 +29,6 @@ import { amendRequest, releaseRequest, requestStatus } from './request-handlers.
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
-/** The parts that the routes use. */
 export interface HttpParts {
   readonly service: Service;
   readonly rules: Rules;

@@ -13,11 +13,9 @@ export interface Access {
   enterMetrics(context: RequestContext): void;
   /** @throws ServiceError SCOPE_MISSING if the caller lacks one more scope */
   demand(scope: Scope, context: RequestContext): void;
-  /** Whether the caller has a scope. */
   has(scope: Scope, context: RequestContext): boolean;
   /** @throws ServiceError KEY_NOT_ALLOWED if the caller may not touch the key */
   demandKey(key: string, context: RequestContext): void;
-  /** Whether the caller may see a key. */
   mayUse(key: string, context: RequestContext): boolean;
   /** Whether the caller may see all keys, and so their number. */
   mayUseAll(context: RequestContext): boolean;

@@ -3,7 +3,6 @@ import type { Access } from '../callers/access.js';
 import type { RequestContext } from '../request-context.js';
 import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
-/** What pauses keys. */
 interface PauseParts extends PauseRights {
   readonly limiter: Pick<Limiter, 'pause'>;
 }
@@ -27,7 +26,6 @@ export interface PauseRights extends KeyRules {
  */
 export type Pause = (key: string, asked: AskedPause, context: RequestContext) => Promise<number>;
 
-/** Returns a function that pauses keys. */
 export function pauseBy({ limiter, ...rights }: PauseParts): Pause {
   return async (key, { pauseMillis, canShorten }, context) => {
     demandPauseRight(key, rights, context);

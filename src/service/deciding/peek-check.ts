@@ -6,7 +6,6 @@ import { type AskedPeek, inItsList } from './lists-of-checks.js';
 import { rejectForbiddenHold } from './parameter-rights.js';
 import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
-/** What peeks. */
 interface PeekParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'peek'>;
 }
@@ -25,7 +24,6 @@ export interface Peeked {
  */
 export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
 
-/** Returns a function that says what checks would get. */
 export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
   return async (asked) => {
     const policy = policyOf(asked.key);

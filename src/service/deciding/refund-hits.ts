@@ -2,7 +2,6 @@ import type { Limiter } from '../../limiter/limiter.js';
 import { type AskedRefund, inItsList } from './lists-of-checks.js';
 import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
-/** What refunds hits. */
 interface RefundParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'refund'>;
 }
@@ -13,7 +12,6 @@ interface RefundParts extends KeyRules {
  */
 export type Refund = (asked: AskedRefund) => Promise<void>;
 
-/** Returns a function that refunds hits. */
 export function refundBy({ limiter, policyOf, settings }: RefundParts): Refund {
   return async (asked) => {
     const policy = policyOf(asked.key);

@@ -4,7 +4,6 @@ import type { RequestContext } from '../request-context.js';
 import { invalidParameter, type ServiceError } from '../service-error.js';
 import { demandPauseRight, type PauseRights } from './pause-key.js';
 
-/** What takes reports. */
 interface ReportParts extends PauseRights {
   readonly limiter: Pick<Limiter, 'reportRemaining'>;
 }

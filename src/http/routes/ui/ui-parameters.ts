@@ -25,7 +25,6 @@ export const UI_PARAMETERS: readonly string[] = [
   'handle',
 ];
 
-/** Which keys the page shows. */
 export type ListQuery = z.infer<typeof listSchema>;
 
 /** @throws ServiceError INVALID_PARAMETER */
