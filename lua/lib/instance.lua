@@ -183,7 +183,7 @@ function instance.new(keys, call, idle, rules)
   for _, limit in ipairs(state.limits) do
     if limit.name or limit.algorithm ~= 'fixed_window' then
       for _, name in ipairs(limit:built_names(keys)) do
-        stored.remove_leftover(name)
+        key_names.remove_leftover(name)
       end
     end
   end
@@ -246,14 +246,15 @@ function instance.close(keys, state, call)
   end
 end
 
--- Changes an instance by `act(keys, state, call)`, and serves the queue with the room that this makes. Returns what `act` returns,
--- or `not_found` if there is no such key.
+-- Changes an instance by `act(keys, state, call)`, and serves the queue with the room that this makes. Returns what `act` returns.
+-- If there is no such key, returns `not_found`, or begins one if that is nil.
 function instance.change(names, arguments, not_found, act)
   local call, keys = calls.read(arguments), key_names.read(names, 1)
-  local state = instance.open(keys, call, stored.read(keys.state))
-  if not state then
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
+  if not state and not_found then
     return not_found
   end
+  state = state or instance.new(keys, call, idle)
   local reply = act(keys, state, call)
   serving.serve(keys, state, call)
   instance.close(keys, state, call)

@@ -146,14 +146,6 @@ function stored.born_at(keys, state)
   return state.born
 end
 
--- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
--- into a full memory (lib/full-memory).
-function stored.remove_leftover(name)
-  if redis.call('EXISTS', name) == 1 then
-    redis.call('UNLINK', name)
-  end
-end
-
 -- The number of the last wake of a key in which somebody waits; nil without such a key.
 function stored.last_wake(state_key)
   local limits, more = unpack(redis.call('HMGET', state_key, 'limits', 'more'))
