@@ -30,7 +30,6 @@ local function lapses_name(keys)
   return keys.state .. ':lapses'
 end
 
--- The names that this file builds, to be met before anything is written: see `approvals.add`.
 holds.built_name = lapses_name
 
 -- How long an approval counts as held without another call.
@@ -322,10 +321,6 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
     requests.write(keys, state, { request })
   end
   return lapses - call.now_ms
-end
-
-function holds.expire(keys, expire_at)
-  redis.call('PEXPIREAT', lapses_name(keys), expire_at)
 end
 
 return holds

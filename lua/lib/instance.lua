@@ -41,15 +41,12 @@ local function keep_while_waited_for(keys, state, call)
   end
 end
 
--- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires or stored.has_holds(state) or room.is_closed(state) then
+  if not room.may_be_idle(state, call.now_ms) then
     return false
   end
   local tally = queue.read(keys, state, call)
-  if tally.places > 0 then
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
+  recovery.begin_if_redis_was_down(state, tally, call)
   return recovery.count_waiting(state, tally) == 0
 end
 
@@ -167,7 +164,7 @@ end
 -- state of the instance before, if it is known. The approvals that it remembers stay known, and the tickets that it
 -- gave show no loss. `rules`: by default those of the caller.
 function instance.new(keys, call, idle, rules)
-  local state = stored.new(call, call.now_ms, idle, rules or call.rules)
+  local state = stored.new(call, idle, rules or call.rules)
   if idle then
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
@@ -215,7 +212,7 @@ local function write_expiry(keys, state, call, until_ms)
   past_requests.expire(keys, state, call, expire_at)
   requests.expire(keys, state, has_records, expire_at)
   if stored.has_holds(state) then
-    holds.expire(keys, expire_at)
+    redis.call('PEXPIREAT', holds.built_name(keys), expire_at)
   end
 end
 

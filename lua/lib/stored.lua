@@ -128,10 +128,10 @@ function stored.read(state_key)
   return stored.of_values(state_key, state_values.read_all(state_key))
 end
 
--- The state of a new key. `start`: of its windows. `idle`: the state of the instance before, if it is known. `rules`:
--- its limits.
-function stored.new(call, start, idle, rules)
-  local state = state_with(rules, start)
+-- The state of a new key, whose windows begin now. `idle`: the state of the instance before, if it is known. `rules`: its
+-- limits.
+function stored.new(call, idle, rules)
+  local state = state_with(rules, call.now_ms)
   state.is_new, state.rolled = true, true
   key_limits.take_calendars(state, call)
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
