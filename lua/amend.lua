@@ -11,8 +11,8 @@
 --       and the approval is not held; -3: the call is about the hold alone, and that is too long; -4 less the most hits
 --       that the approval may get: it would get more. Nothing is changed then
 
-local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
+local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
@@ -42,7 +42,9 @@ local function run(KEYS, ARGV)
     if is_held then
       return holds.renew(keys, state, call, request, hold, hits, longest_hold) or REPLY.HOLD_TOO_LONG
     end
-    local is_amended = hits and not hold and approvals.amend(keys, state, call, id, hits)
+    local is_amended = hits and not hold and given_back.note_if_less(state, call, function()
+      return key_limits.ask_all(state, 'amend', keys, state, id, hits, false)
+    end)
     return is_amended and REPLY.OF_WINDOW or REPLY.NOT_FOUND
   end)
 end

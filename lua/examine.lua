@@ -13,9 +13,11 @@
 --         replicas      if anybody waits, for each replica with places: `replica`, `places`, and `leaseMillis`, for how many ms the
 --                       last of them counts, unless its lease is renewed
 
+local dead_waiters = require 'queue/dead-waiters'
+local entries = require 'queue/entries'
 local heads = require 'queue/heads'
 local in_force = require 'lib/in-force'
-local list_states = require 'queue/list-states'
+local lists = require 'queue/lists'
 local look = require 'lib/look'
 local now = require 'lib/now'
 local recovery = require 'lib/recovery'
@@ -24,12 +26,99 @@ local replicas = require 'queue/replicas'
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
 local MOST_ENTRIES = 500
 
+-- For how many ms the waiter with a ticket has waited.
+local function waited(ticket, now_ms)
+  return math.max(0, now_ms - math.floor(tonumber(ticket) / 1000))
+end
+
 local function head_of_queue(keys, state, tally, now_ms, most)
   local head = {}
   for _, waiter in ipairs(heads.first_waiters(keys, state, tally, now_ms, most, MOST_ENTRIES)) do
-    head[#head + 1] = { replica = waiter.replica_id, waitedMillis = math.max(0, now_ms - waiter.arrival) }
+    head[#head + 1] = { replica = replicas.split_id(waiter.replica_id), waitedMillis = waited(waiter.ticket, now_ms) }
   end
   return head
+end
+
+-- A look takes a bounded time: it counts this many lists at most.
+local MOST_LOOKED_AT = 50
+
+local function ids_of(keys, kind)
+  if kind == 'fifo' then
+    return { lists.first(keys, lists.FIFO) and lists.FIFO }
+  end
+  local ids = redis.call('ZRANGE', lists.heads_name(keys, kind), 0, -1)
+  for i, head in ipairs(ids) do
+    local _
+    _, ids[i] = lists.split_head(head)
+  end
+  return ids
+end
+
+-- The ids of the lists that the queue has at equal distances: of all lists with a MOST_LOOKED_AT-th of the entries, since the
+-- entries of a list follow each other.
+local function find_large(keys)
+  local ids, length = {}, lists.length(keys)
+  for i = 0, MOST_LOOKED_AT - 1 do
+    local index = math.floor(i * length / MOST_LOOKED_AT)
+    local id = entries.list_of(redis.call('ZRANGE', keys.queue, index, index)[1])
+    if id ~= ids[#ids] then
+      ids[#ids + 1] = id
+    end
+  end
+  return ids
+end
+
+-- The ids of the lists that are looked at, and how many lists there are.
+local function find_lists(keys, state)
+  local ids, count = {}, 0
+  for _, kind in ipairs(state.lists or {}) do
+    count = count + (kind == 'fifo' and 1 or redis.call('ZCARD', lists.heads_name(keys, kind)))
+  end
+  if count > MOST_LOOKED_AT then
+    return find_large(keys), count
+  end
+  for _, kind in ipairs(state.lists or {}) do
+    for _, id in ipairs(ids_of(keys, kind)) do
+      ids[#ids + 1] = id
+    end
+  end
+  return ids, #ids
+end
+
+local function sort_lists(states)
+  table.sort(states, function(a, b)
+    if a.waiting ~= b.waiting then
+      return a.waiting > b.waiting
+    end
+    return a.ticket < b.ticket
+  end)
+end
+
+-- Returns the longest lists, at most this number, of each its `id`, how many are `waiting` in it, and `oldestMillis`, for how many ms
+-- its first waiter has waited; and how many lists have waiters.
+local function longest_lists(keys, state, tally, now_ms, most)
+  local ids, count = find_lists(keys, state)
+  local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
+  for i, id in ipairs(ids) do
+    found[i] = { id = id, waiting = lists.count(keys, id), ticket = entries.ticket_of(lists.first(keys, id)) }
+  end
+  sort_lists(found)
+  local longest = {}
+  for i = 1, math.min(most, #found) do
+    local list = found[i]
+    local gone, first = dead:count(list.id, list.waiting)
+    if gone < list.waiting then
+      list.waiting, list.ticket = list.waiting - gone, first or list.ticket
+      longest[#longest + 1] = list
+    else
+      count = count - 1
+    end
+  end
+  sort_lists(longest)
+  for _, list in ipairs(longest) do
+    list.oldestMillis, list.ticket = waited(list.ticket, now_ms), nil
+  end
+  return longest, count
 end
 
 -- Those of a replica and those that it keeps are together.
@@ -60,7 +149,7 @@ local function run(KEYS, ARGV)
   local reply = look.describe(state, waiting, now_ms)
   reply.windowIsSet, reply.isRecovering = in_force.sets_window(state), recovery.is_on(state)
   reply.queue = head_of_queue(keys, state, tally, now_ms, tonumber(ARGV[1]))
-  reply.lists, reply.listCount = list_states.longest(keys, state, tally, now_ms, tonumber(ARGV[2]))
+  reply.lists, reply.listCount = longest_lists(keys, state, tally, now_ms, tonumber(ARGV[2]))
   reply.replicas = replicas_of(tally, now_ms)
   return cjson.encode(reply)
 end

@@ -7,22 +7,12 @@
 
 local calls = require 'lib/calls'
 local instance = require 'lib/instance'
-local key_names = require 'lib/key-names'
 local pause = require 'lib/pause'
-local serving = require 'lib/serving'
-local stored = require 'lib/stored'
 
 local function run(KEYS, ARGV)
-  local call, millis = calls.read(ARGV), tonumber(ARGV[calls.FIRST_OWN])
-  local can_shorten = ARGV[calls.FIRST_OWN + 1] == '1'
-  local keys = key_names.read(KEYS, 1)
-  local state, idle = instance.open(keys, call, stored.read(keys.state))
-  if not state and millis == 0 then
-    return 0
-  end
-  state = state or instance.new(keys, call, idle)
-  pause.set(state, call, millis, can_shorten)
-  serving.serve(keys, state, call)
-  instance.close(keys, state, call)
-  return math.max(0, state.paused_until - call.now_ms)
+  local millis, can_shorten = tonumber(ARGV[calls.FIRST_OWN]), ARGV[calls.FIRST_OWN + 1] == '1'
+  return instance.change(KEYS, ARGV, millis == 0 and 0 or nil, function(_, state, call)
+    pause.set(state, call, millis, can_shorten)
+    return math.max(0, state.paused_until - call.now_ms)
+  end)
 end

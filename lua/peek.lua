@@ -12,14 +12,14 @@
 --         microsToTurn  the fewest microseconds until its turn if it joined the queue now; 0 if it would be approved
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
--- does the same to the state that it has read, by the same functions where these write nothing. `call.only_looks` keeps
+-- does the same to the state that it has read, by the same functions where these write nothing. `keys.only_looks` keeps
 -- the others from it. After the clock has gone back, a hold lapses when it would have: a check makes it shorter.
 
+local approvals = require 'lib/approvals'
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
 local dead_waiters = require 'queue/dead-waiters'
 local fifo_list = require 'queue/fifo-list'
-local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
@@ -37,7 +37,7 @@ local weight = require 'lib/weight'
 
 -- A key that a check would begin, and the tally of its queue, which may be left from one that Redis has lost.
 local function begin(keys, call)
-  local state = stored.new(call, call.now_ms, nil, call.rules)
+  local state = stored.new(call, nil, call.rules)
   for _, limit in ipairs(state.limits) do
     limit.has_no_ids = true
   end
@@ -50,10 +50,8 @@ end
 
 -- The verdict on a check. `is_next`: whether nobody who waits is before it. `list`: the id of its lane or group, or nil.
 local function decide(keys, state, call, is_next, request, list)
-  local hits, hold = request.hits, request.holdMillis
-  local fits = key_limits.fit(state, hits, list)
-  local is_kept = (not hold or holds.free(state) > 0)
-    and key_limits.have_free_ids(keys, state, call, hold, list)
+  local hits = request.hits
+  local fits, is_kept = key_limits.fit(state, hits, list), approvals.is_kept(keys, state, call, request)
   if fits and is_kept and is_next and not room.is_closed(state) then
     return verdicts.APPROVED
   elseif hits > 1 and key_limits.is_any_below(state, hits, list) then
@@ -69,7 +67,6 @@ local function run(KEYS, ARGV)
   local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
   local hits, list = request.hits, request.list
   weight.begin()
-  call.only_looks = true
   calendars.require_current(call)
   local state, tally = look.at(keys, call.now_us, call)
   if not state then

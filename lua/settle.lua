@@ -117,10 +117,10 @@ local function run(KEYS, ARGV)
   local keys = key_names.read(KEYS, 1)
   local said = cjson.decode(ARGV[calls.FIRST_OWN])
   local waiters = said.waiters
-  local granted, put_back, ended, holds_left = {}, {}, {}, {}
+  local granted, ended, holds_left = {}, {}, {}
   local reply = {
     microsToLook = 0, wakeNumber = 0, waiting = 0, places = 0, limits = '', used = 0, at = call.now_ms, unclaimed = 0,
-    granted = granted, putBack = put_back, ended = ended, holdsLeft = holds_left,
+    granted = granted, putBack = {}, ended = ended, holdsLeft = holds_left,
   }
 
   local ids, newest = requests.ids_of(waiters), {}
@@ -178,11 +178,8 @@ local function run(KEYS, ARGV)
     recovery.begin_after_loss(keys, state, call, not idle)
     lost_key.restore_overrides(state, said.limits)
   end
-  if tally.places > 0 then
-    -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them
-    -- before.
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
+  -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
+  recovery.begin_if_redis_was_down(state, tally, call)
   in_force.take_for_waiters(keys, state, call)
   take_from_earlier(keys, state, call, later)
   move_to_older_places(keys, state, call, older)
@@ -207,7 +204,7 @@ local function run(KEYS, ARGV)
   reply.limits, reply.used = limits_text.format(state), room.used(state, call)
   reply.places = replicas.places_of_caller(tally, call)
   for i, waiter in ipairs(missing) do
-    put_back[i] = requests.claim(waiter.requestId, waiter.owner)
+    reply.putBack[i] = requests.claim(waiter.requestId, waiter.owner)
   end
   for _, claim in ipairs(state.granted or {}) do
     granted[#granted + 1] = claim

@@ -6,15 +6,23 @@
 -- Reply a JSON text: a list with an object for each request, which is empty if the request is unknown or was released, or its
 --       approval is over; else
 --         status        `waiting` or `approved`
---         position      of one that waits: as queue/position has it
+--         position      of one that waits: where it stands in its list of the queue, 1 at the head
 --         microsToTurn  of one that waits: the fewest microseconds until its turn
 --         holdMillis    of an approval that is held: ms until its hold lapses
 --
 -- Only a request whose caller has chosen its id has a record while it waits: nobody knows the ids of the others yet. Its
 -- place is as it is stored, and its turn as a settle would leave it: windows end, and who has room is served first.
+--
+-- The only list of a key has entries that do not count: of withdrawn waiters, and of waiters of dead replicas. The first WALKED
+-- entries are read to leave these out. So the position is exact while at most WALKED entries are before it. Entries behind these
+-- all count. A binary search by ticket finds the waiter's entry, however long the list is. queue/dead-waiters has the entries of
+-- several lists that do not count.
 
 local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
+local dead_waiters = require 'queue/dead-waiters'
+local entries = require 'queue/entries'
+local fifo_list = require 'queue/fifo-list'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
@@ -23,19 +31,85 @@ local key_names = require 'lib/key-names'
 local lists = require 'queue/lists'
 local look = require 'lib/look'
 local look_serving = require 'lib/look-serving'
-local position = require 'queue/position'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
 local stored = require 'lib/stored'
 local weight = require 'lib/weight'
 
+local WALKED = 1000
+
+-- How many values of an ordered list are lower. `is_lower(i)`: whether the one at this index is, from 0 on.
+local function count_lower(length, is_lower)
+  local low, high = 0, length
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_lower(middle) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+-- The tickets of waiters that count among the first entries, as texts and in their order. `most`: how many entries.
+local function read_counting(keys, state, tally, now_ms, most)
+  local tickets = {}
+  for _, entry in ipairs(entries.read(keys, fifo_list.first(keys, most))) do
+    if heads.counts(state, tally, entry, now_ms) then
+      tickets[#tickets + 1] = entry.ticket
+    end
+  end
+  if state.unsorted == 1 then
+    table.sort(tickets)
+  end
+  return tickets
+end
+
+local function before_in_lists(keys, state, tally, now_ms, waiters)
+  local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
+  for i, waiter in ipairs(waiters) do
+    local list = waiter.list and waiter.list.id or lists.FIFO
+    before[i] = lists.count(keys, list, waiter.ticket)
+    before[i] = before[i] - dead:count(list, before[i])
+  end
+  return before
+end
+
+-- How many stand before each of these waiters, by their requests. The entries are read once, as far as the last of the waiters.
+-- While a list is out of order, that is exact if the list has WALKED entries at most.
+local function before_all(keys, state, tally, now_ms, waiters)
+  if state.lists then
+    return before_in_lists(keys, state, tally, now_ms, waiters)
+  end
+  local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
+  local lower, most = {}, 0
+  for i, waiter in ipairs(waiters) do
+    lower[i] = count_lower(length, function(index)
+      return fifo_list.ticket_at(keys, index) < waiter.ticket
+    end)
+    most = math.max(most, is_sorted and lower[i] or length)
+  end
+  if most == 0 or (is_sorted and length == tally.living) then
+    return lower
+  end
+  local counting, before = read_counting(keys, state, tally, now_ms, math.min(most, WALKED)), {}
+  for i, waiter in ipairs(waiters) do
+    local walked = count_lower(#counting, function(index)
+      return counting[index + 1] < waiter.ticket
+    end)
+    before[i] = walked + math.max(0, lower[i] - WALKED)
+  end
+  return before
+end
+
 local function describe_places(keys, state, call, tally, waiters)
   -- Before the look is served, which may begin a recovery: then no replica counts as dead.
-  local before_all = position.before_all(keys, state, tally, call.now_ms, waiters)
+  local all_before = before_all(keys, state, tally, call.now_ms, waiters)
   in_force.take_for_waiters(keys, state, call)
   local _, served = look_serving.serve(keys, state, call, tally)
   local replies = {}
-  for i, before in ipairs(before_all) do
+  for i, before in ipairs(all_before) do
     local list = waiters[i].list and waiters[i].list.id
     local unserved = before - (served.by_list[list or lists.FIFO] or 0)
     local micros = unserved < 0 and 0 or room.micros_told(keys, state, call, unserved, waiters[i].hits, list)
@@ -59,7 +133,6 @@ local function run(KEYS, ARGV)
   local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
   local ids = { unpack(ARGV, calls.FIRST_OWN) }
   weight.begin()
-  call.only_looks = true
   calendars.require_current(call)
   local state, tally = look.at(keys, call.now_us, call)
   -- An idle key still remembers requests.

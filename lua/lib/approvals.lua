@@ -17,6 +17,12 @@ local function require_built_names(keys, state)
   redis.call('EXISTS', holds.built_name(keys), unpack(key_limits.built_names(keys, state)))
 end
 
+-- Whether one more approval is kept: among the held ones, and in each limit.
+function approvals.is_kept(keys, state, call, request)
+  return (not request.holdMillis or holds.free(state) > 0)
+    and key_limits.have_free_ids(keys, state, call, request.holdMillis, request.list and request.list.id)
+end
+
 -- Approves ids with one hit each. An id that is approved already does not count again.
 function approvals.add_all(keys, state, call, ids)
   if #state.limits > 1 then
@@ -61,14 +67,6 @@ function approvals.release(keys, state, call, ids, is_unused, found)
       released = released + ((was_held or had_any) and 1 or 0)
     end
     return released
-  end)
-end
-
--- Gives an approval that is not held other hits, in the current window of each limit. Returns whether there is such an
--- approval.
-function approvals.amend(keys, state, call, id, hits)
-  return given_back.note_if_less(state, call, function()
-    return key_limits.ask_all(state, 'amend', keys, state, id, hits, false)
   end)
 end
 

@@ -77,12 +77,6 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
--- Whether one more approval is kept: among the held ones, and in each limit.
-local function is_kept(keys, state, call, request)
-  return (not request.holdMillis or holds.free(state) > 0)
-    and key_limits.have_free_ids(keys, state, call, request.holdMillis, request.list and request.list.id)
-end
-
 local function is_group_full(keys, state, call, list)
   return list and list.most and queue.count_in_list(keys, state, call, list.id, list.most) >= list.most
 end
@@ -111,7 +105,7 @@ local function deny_or_queue(keys, state, call, request, joining)
   local list_id, reply = list and list.id, nil
   if hits > 1 and key_limits.is_any_below(state, hits, list_id) then
     reply = verdicts.TOO_MANY_HITS
-  elseif not request.canWait and key_limits.fit(state, hits, list_id) and not is_kept(keys, state, call, request) then
+  elseif not request.canWait and key_limits.fit(state, hits, list_id) and not approvals.is_kept(keys, state, call, request) then
     reply = verdicts.KEY_FULL
   elseif not request.canWait then
     reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
@@ -165,7 +159,7 @@ local function answer_or_approve(keys, state, call, request)
     state.dead_waiters = nil
   end
   if reply or not key_limits.fit(state, hits, list and list.id) or not serving.is_next(keys, state, call, list, hits)
-    or not is_kept(keys, state, call, request)
+    or not approvals.is_kept(keys, state, call, request)
   then
     return reply
   elseif call.is_over_full then
@@ -292,7 +286,7 @@ function checks.decide(call, batch, values)
   state.expires = stored.idle_time(state)
   state.max_holds = said.maxHolds or state.max_holds
   serving.serve(keys, state, call)
-  if asked.can_wait and state.ticket > 0 and queue.read(keys, state, call).places > 0 then
+  if asked.can_wait and state.ticket > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     recovery.begin_if_redis_was_down(state, queue.read(keys, state, call), call)
   end

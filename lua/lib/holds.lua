@@ -30,7 +30,6 @@ local function lapses_name(keys)
   return keys.state .. ':lapses'
 end
 
--- The names that this file builds, to be met before anything is written: see `approvals.add`.
 holds.built_name = lapses_name
 
 -- How long an approval counts as held without another call.
@@ -78,9 +77,12 @@ local function change_held(state, hits, ids, lane)
   note_held(state, hits, ids, lane)
 end
 
+-- One more or one less is unclaimed, if the request is.
 local function count_unclaimed(state, request, added)
-  local name = request.holdMillis and 'unclaimed_held' or 'unclaimed'
-  state[name] = math.max(0, state[name] + added)
+  if request.state == requests.UNCLAIMED then
+    local name = request.holdMillis and 'unclaimed_held' or 'unclaimed'
+    state[name] = math.max(0, state[name] + added)
+  end
 end
 
 function holds.free(state)
@@ -115,18 +117,14 @@ function holds.add(keys, state, call, request)
   requests.write(keys, state, { request })
   change_held(state, request.hits, 1, lane)
   key_limits.take(keys, state, call, id, request.hits, true, lane)
-  if request.state == requests.UNCLAIMED then
-    count_unclaimed(state, request, 1)
-  end
+  count_unclaimed(state, request, 1)
 end
 
 -- Counts an approval as held in a state that is only looked at.
 function holds.count(state, call, request)
   note_held(state, request.hits, 1, lists.lane_of(request.list))
   note_lapse_at(state, call.now_ms + length_of(request))
-  if request.state == requests.UNCLAIMED then
-    count_unclaimed(state, request, 1)
-  end
+  count_unclaimed(state, request, 1)
 end
 
 -- From now on, these approvals are held. `left`: from `find_lapsed`.
@@ -153,9 +151,7 @@ local function stop(keys, state, request)
   if redis.call('ZREM', lapses_name(keys), request.requestId) == 0 then
     return false
   end
-  if request.state == requests.UNCLAIMED then
-    count_unclaimed(state, request, -1)
-  end
+  count_unclaimed(state, request, -1)
   if state.held_ids <= 1 then
     keep(state, NOTHING)
   else
@@ -325,10 +321,6 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
     requests.write(keys, state, { request })
   end
   return lapses - call.now_ms
-end
-
-function holds.expire(keys, expire_at)
-  redis.call('PEXPIREAT', lapses_name(keys), expire_at)
 end
 
 return holds

@@ -79,15 +79,6 @@ function in_force.max_of_next_window(state, call, rules)
   end
 end
 
--- Whether rules that come into force with the next window have an own limit of another kind, or, for `own` false, other further
--- limits.
-function in_force.replaces(state, rules, own)
-  if own then
-    return not kinds.is_same(state.own, rules.own)
-  end
-  return state.further_text ~= rules.further_text
-end
-
 -- Whether rules with another window wait for the boundary, and may make room for waiters there.
 function in_force.awaits_boundary(keys, state, call)
   return waits_for_boundary(state, call) and in_force.may_change(keys, state, call)
@@ -102,7 +93,7 @@ local function take_own(keys, state, call)
   local ended = { start = own.start, window = own.window }
   key_limits.take_own(keys, state, declared, call)
   local ends_window = not own.has_boundary and (kinds.has_boundary(declared) or declared.window ~= ended.window)
-  if ends_window and call.only_looks then
+  if ends_window and keys.only_looks then
     state.hits = 0
   elseif ends_window then
     -- The ids of its first window begin with that. Those of a period of another length are remembered in another way.
@@ -116,7 +107,7 @@ function in_force.take_maxima(keys, state, call)
   local rules, max_before = call.rules, state.own.max
   take_own(keys, state, call)
   local own = state.own
-  own:set_max(state, state.max_is_set and max_before or rules.own.max)
+  own:set_max(state.max_is_set and max_before or rules.own.max)
   state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
   state.made_room = state.made_room or own.max > max_before
   state.limits_changed = true

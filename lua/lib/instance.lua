@@ -41,15 +41,12 @@ local function keep_while_waited_for(keys, state, call)
   end
 end
 
--- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires or stored.has_holds(state) or room.is_closed(state) then
+  if not room.may_be_idle(state, call.now_ms) then
     return false
   end
   local tally = queue.read(keys, state, call)
-  if tally.places > 0 then
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
+  recovery.begin_if_redis_was_down(state, tally, call)
   return recovery.count_waiting(state, tally) == 0
 end
 
@@ -167,7 +164,7 @@ end
 -- state of the instance before, if it is known. The approvals that it remembers stay known, and the tickets that it
 -- gave show no loss. `rules`: by default those of the caller.
 function instance.new(keys, call, idle, rules)
-  local state = stored.new(call, call.now_ms, idle, rules or call.rules)
+  local state = stored.new(call, idle, rules or call.rules)
   if idle then
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
@@ -183,7 +180,7 @@ function instance.new(keys, call, idle, rules)
   for _, limit in ipairs(state.limits) do
     if limit.name or limit.algorithm ~= 'fixed_window' then
       for _, name in ipairs(limit:built_names(keys)) do
-        stored.remove_leftover(name)
+        key_names.remove_leftover(name)
       end
     end
   end
@@ -215,7 +212,7 @@ local function write_expiry(keys, state, call, until_ms)
   past_requests.expire(keys, state, call, expire_at)
   requests.expire(keys, state, has_records, expire_at)
   if stored.has_holds(state) then
-    holds.expire(keys, expire_at)
+    redis.call('PEXPIREAT', holds.built_name(keys), expire_at)
   end
 end
 
@@ -246,14 +243,15 @@ function instance.close(keys, state, call)
   end
 end
 
--- Changes an instance by `act(keys, state, call)`, and serves the queue with the room that this makes. Returns what `act` returns,
--- or `not_found` if there is no such key.
+-- Changes an instance by `act(keys, state, call)`, and serves the queue with the room that this makes. Returns what `act` returns.
+-- If there is no such key, returns `not_found`, or begins one if that is nil.
 function instance.change(names, arguments, not_found, act)
   local call, keys = calls.read(arguments), key_names.read(names, 1)
-  local state = instance.open(keys, call, stored.read(keys.state))
-  if not state then
+  local state, idle = instance.open(keys, call, stored.read(keys.state))
+  if not state and not_found then
     return not_found
   end
+  state = state or instance.new(keys, call, idle)
   local reply = act(keys, state, call)
   serving.serve(keys, state, call)
   instance.close(keys, state, call)

@@ -25,4 +25,12 @@ function key_names.read(names, first)
   }
 end
 
+-- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
+-- into a full memory (lib/full-memory).
+function key_names.remove_leftover(name)
+  if redis.call('EXISTS', name) == 1 then
+    redis.call('UNLINK', name)
+  end
+end
+
 return key_names

@@ -49,9 +49,7 @@ end
 -- has served by their lists, where its walk over the waiters is, the waiters that the walk has stopped, and what is left of the limits.
 function look_serving.serve(keys, state, call, tally)
   local served = { by_list = {}, stops = {} }
-  if tally.places > 0 then
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
+  recovery.begin_if_redis_was_down(state, tally, call)
   local waiting = recovery.count_waiting(state, tally)
   if waiting == 0 or room.is_closed(state) then
     return waiting, served

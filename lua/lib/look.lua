@@ -13,17 +13,6 @@ local stored = require 'lib/stored'
 
 local look = {}
 
--- Whether the key has been idle for too long. A call that knows its history would keep it for replicas that may come back.
-local function is_idle(state, tally, now_ms, call)
-  if now_ms < state.expires or stored.has_holds(state) or room.is_closed(state) then
-    return false
-  end
-  if call and tally.places > 0 then
-    recovery.begin_if_redis_was_down(state, tally, call)
-  end
-  return recovery.count_waiting(state, tally) == 0
-end
-
 -- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
 -- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
 function look.at(keys, now_us, call)
@@ -45,7 +34,12 @@ function look.at(keys, now_us, call)
   pause.end_past(state, now_ms)
   holds.end_lapsed(keys, state, now_ms)
   local tally = replicas.load(keys, now_ms)
-  if is_idle(state, tally, now_ms, call) then
+  local may_be_idle = room.may_be_idle(state, now_ms)
+  if may_be_idle and call then
+    -- A call that knows its history would keep the key for replicas that may come back.
+    recovery.begin_if_redis_was_down(state, tally, call)
+  end
+  if may_be_idle and recovery.count_waiting(state, tally) == 0 then
     return nil
   end
   for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do

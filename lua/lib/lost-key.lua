@@ -33,7 +33,7 @@ function lost_key.restore_overrides(state, known_limits)
   end
   if known.max_is_set and not state.max_is_set then
     state.made_room = state.made_room or known.own.max > state.own.max
-    state.own:set_max(state, known.own.max)
+    state.own:set_max(known.own.max)
     state.max_is_set = true
     state.limits_changed = true
   end

@@ -23,8 +23,7 @@ function news.are_due(keys, state, call)
     room.at(state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
     or (depends_on_hits and (state.released_at or state.limits_changed))
   )
-  return has_earlier
-    and queue.count_waiting(keys, state, call) > 0
+  return has_earlier and queue.count_waiting(keys, state, call) > 0
 end
 
 -- Request ids are UUIDs, and replica ids are letters, digits, dots and dashes, so they need no escaping.

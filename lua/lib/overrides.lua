@@ -61,7 +61,7 @@ function overrides.configure(keys, state, call, said, begins_key)
   queue_max = queue_max
     or base_maximum(keys, state, call, of_window, state.queue_max, rules.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > own.max
-  own:set_max(state, max)
+  own:set_max(max)
   state.queue_max = queue_max
   if of_window and state.further_text ~= rules.further_text and in_force.may_change(keys, state, call) then
     state.limits_changed_at = call.now_ms

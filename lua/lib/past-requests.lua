@@ -34,12 +34,6 @@ local function begin_generation(keys, state)
   redis.call('UNLINK', keys.past_requests[state.generation])
 end
 
--- The window that has ended has a set of its own, which becomes the set of the next generation.
-local function keep_window(keys, state)
-  begin_after(state)
-  generations.keep(keys.requests, keys.past_requests[state.generation])
-end
-
 -- Ends a generation whose windows share its set, unless it goes on.
 local function end_shared(keys, state)
   if state.goes_on == generations.GOES_ON then
@@ -58,7 +52,8 @@ function past_requests.end_window(keys, state, call, ended, has_requests)
   local was_short = generations.windows_share_set(call, ended.window)
   local shared_set = was_short or state.goes_on == generations.GOES_ON
   if has_requests and not shared_set then
-    keep_window(keys, state)
+    begin_after(state)
+    generations.keep(keys.requests, keys.past_requests[state.generation])
   elseif has_requests then
     redis.call('UNLINK', keys.requests)
   end

@@ -115,10 +115,7 @@ end
 -- the last recovery began could come back in it. If they fell silent later, that recovery ended while Redis was down,
 -- and another begins.
 function recovery.begin_if_redis_was_down(state, tally, call)
-  if recovery.is_on(state) then
-    return
-  end
-  local freshest = freshest_lease(tally, call)
+  local freshest = tally.places > 0 and not recovery.is_on(state) and freshest_lease(tally, call)
   if not freshest then
     return
   end

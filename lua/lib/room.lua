@@ -6,6 +6,7 @@ local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
+local stored = require 'lib/stored'
 
 local room = {}
 
@@ -14,16 +15,21 @@ function room.is_closed(state)
   return recovery.is_on(state) or pause.is_on(state)
 end
 
+-- Whether the key has been idle for too long, if nobody waits. Its own field decides that. Redis's expiry only frees memory.
+function room.may_be_idle(state, now_ms)
+  return now_ms >= state.expires and not stored.has_holds(state) and not room.is_closed(state)
+end
+
 -- Until when the key is paused or recovers, in ms since 1970; 0 if nobody is approved later because of that.
 local function closed_until(state)
   return math.max(state.recovery_until, state.paused_until)
 end
 
 -- When a limit has more room, but not before the key is open again. If the limit has room already, that time alone
--- counts. `hits`: how many are waited for, or nil for one more than now.
-local function at_of(state, call, limit, hits)
+-- counts.
+local function at_of(state, call, limit)
   local opens = closed_until(state)
-  return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state, hits), opens)
+  return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
 end
 
 -- Waiters that are let go at an even pace are settled no more often than this, in ms.
@@ -63,7 +69,7 @@ function room.at(state, call)
     time = math.min(time, at_for(state, call, head))
   end
   if not state.stopped_heads then
-    time = #state.limits == 1 and at_of(state, call, state.own, 1) or at_for(state, call, ANYBODY)
+    time = at_for(state, call, ANYBODY)
   end
   if state.served > 0 and key_limits.have_pace(state) then
     time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
@@ -106,11 +112,13 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   end
   local rules = in_force.rules_of_next_window(keys, state, call)
   local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)
+  local replaces_own = max and not kinds.is_same(state.own, rules.own)
+  local replaces_further = max and state.further_text ~= rules.further_text
   for i, limit in ipairs(state.limits) do
     if kinds.counts_list(limit, list) then
       local is_own = i == 1
       local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
-      if max and in_force.replaces(state, rules, is_own) then
+      if is_own and replaces_own or not is_own and replaces_further then
         turn = math.min(turn, micros_until(state.own:ends(), call))
       end
       micros = math.max(micros, turn)

@@ -128,10 +128,10 @@ function stored.read(state_key)
   return stored.of_values(state_key, state_values.read_all(state_key))
 end
 
--- The state of a new key. `start`: of its windows. `idle`: the state of the instance before, if it is known. `rules`:
--- its limits.
-function stored.new(call, start, idle, rules)
-  local state = state_with(rules, start)
+-- The state of a new key, whose windows begin now. `idle`: the state of the instance before, if it is known. `rules`: its
+-- limits.
+function stored.new(call, idle, rules)
+  local state = state_with(rules, call.now_ms)
   state.is_new, state.rolled = true, true
   key_limits.take_calendars(state, call)
   state.generation, state.born = idle and idle.generation or FIRST_GENERATION, idle and idle.born or call.now_ms
@@ -144,14 +144,6 @@ end
 function stored.born_at(keys, state)
   state.born = state.born or tonumber(redis.call('HMGET', keys.state, 'born')[1])
   return state.born
-end
-
--- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
--- into a full memory (lib/full-memory).
-function stored.remove_leftover(name)
-  if redis.call('EXISTS', name) == 1 then
-    redis.call('UNLINK', name)
-  end
 end
 
 -- The number of the last wake of a key in which somebody waits; nil without such a key.

@@ -88,7 +88,7 @@ function any_limit:hold(hits, ids)
 end
 
 -- Another maximum is in force.
-function any_limit:set_max(_, max)
+function any_limit:set_max(max)
   self.max = max
 end
 

@@ -126,7 +126,11 @@ function fixed_window:take(keys, state, call, id, hits, is_held)
 end
 
 function fixed_window:take_all(keys, state, call, ids)
-  self.used = self.used + self.ids.add_all(keys, state, call, self, ids)
+  if self.name then
+    any_limit.take_all(self, keys, state, call, ids)
+  else
+    self.used = self.used + self.ids.add_all(keys, state, call, ids)
+  end
 end
 
 -- Counts what approvals take in this call alone: it has no id, and is not written. The second argument: how much of that held
@@ -172,17 +176,7 @@ function fixed_window:find(keys, state, id)
   return self.ids.find(keys, state, self, id)
 end
 
--- The ids say what they took as they are removed.
-function fixed_window:give_back(keys, state, id, is_held, is_unused)
-  local may_give_back = self:keeps_id_of(is_held) and (is_unused or not self.keeps)
-  local taken = may_give_back and self.ids.remove(keys, state, self, id) or nil
-  if taken then
-    self:change(state, taken, 0)
-  end
-  return taken ~= nil
-end
-
--- The same for ids that have one hit each, without a report. Returns how many of them counted.
+-- Gives back ids that have one hit each, without a report. Returns how many of them counted.
 function fixed_window:give_all_back(keys, ids)
   local removed = self.ids.remove_all(keys, ids)
   self.used = self.used - removed

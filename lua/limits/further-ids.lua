@@ -47,22 +47,11 @@ function further_ids.add(keys, state, _, limit, id, taken)
   return taken - (before or 0)
 end
 
--- Adds ids that take one each. Returns how much more they take than before.
-function further_ids.add_all(keys, state, call, limit, ids)
-  local added = 0
-  for _, id in ipairs(ids) do
-    added = added + further_ids.add(keys, state, call, limit, id, 1)
-  end
-  return added
-end
-
--- Removes an id, unless a call only looks. Returns what it took, or nil if it is not there.
-function further_ids.remove(keys, state, limit, id)
-  local taken = further_ids.find(keys, state, limit, id)
-  if taken and not keys.only_looks then
+-- Removes an id, unless a call only looks.
+function further_ids.remove(keys, _, limit, id)
+  if not keys.only_looks then
     redis.call('HDEL', further_ids.built_name(keys, limit), id)
   end
-  return taken
 end
 
 return further_ids

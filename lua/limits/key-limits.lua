@@ -87,8 +87,8 @@ end
 
 -- Forgets the ids that are stored under the names of `forgotten`, so that `limit` has none. A call that only looks leaves
 -- them, and counts them no longer.
-local function begin_without_ids(keys, call, forgotten, limit)
-  if call.only_looks then
+local function begin_without_ids(keys, forgotten, limit)
+  if keys.only_looks then
     limit.has_no_ids = true
   else
     key_limits.forget_ids(keys, forgotten)
@@ -96,10 +96,10 @@ local function begin_without_ids(keys, call, forgotten, limit)
 end
 
 -- A limit of other rules goes on with what was approved under the one before.
-local function continue_as(keys, state, call, before, limit)
-  before:continue_as(limit, call.now_ms, state)
+local function continue_as(keys, call, before, limit)
+  before:continue_as(limit, call.now_ms)
   limit.has_no_ids = before.has_no_ids
-  if call.only_looks then
+  if keys.only_looks then
     return
   end
   for _, name in ipairs(limit:built_names(keys)) do
@@ -122,9 +122,9 @@ function key_limits.take_own(keys, state, declared, call)
   own.max = state.max_is_set and before.max or declared.max
   own:move(call.now_us)
   if before.algorithm == own.algorithm and before:can_continue_as(own) then
-    continue_as(keys, state, call, before, own)
+    continue_as(keys, call, before, own)
   else
-    begin_without_ids(keys, call, before, own)
+    begin_without_ids(keys, before, own)
     if not own.has_boundary then
       -- Its ids have the names of hits.
       state.hits = 0
@@ -178,10 +178,10 @@ function key_limits.take_further(keys, state, rules, call)
       and kept.lanes_text == limit.lanes_text
     if continues and kept.algorithm == limit.algorithm and kept:can_continue_as(limit) then
       before[limit.name] = nil
-      continue_as(keys, state, call, kept, limit)
+      continue_as(keys, call, kept, limit)
     else
       -- Ids may be left from before the key was idle.
-      begin_without_ids(keys, call, limit, limit)
+      begin_without_ids(keys, limit, limit)
       limit:hold(held.counted_by(limit, state))
       if continues then
         limit:carry(state, kept:sum(state))
@@ -191,7 +191,7 @@ function key_limits.take_further(keys, state, rules, call)
     limits[i] = limit
   end
   for _, limit in pairs(before) do
-    begin_without_ids(keys, call, limit, limit)
+    begin_without_ids(keys, limit, limit)
   end
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
 end

@@ -7,6 +7,7 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
+local key_names = require 'lib/key-names'
 
 local own_ids = {}
 
@@ -33,11 +34,7 @@ end
 -- The window has an approval with other hits than one, or ids whose hits were given back.
 function own_ids.note_other_hits(keys, state)
   if state.hits == 0 then
-    local name = own_ids.built_name(keys)
-    -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory.
-    if redis.call('EXISTS', name) == 1 then
-      redis.call('UNLINK', name)
-    end
+    key_names.remove_leftover(own_ids.built_name(keys))
     state.hits = 1
   end
 end
@@ -52,12 +49,6 @@ local function forget_hits(keys, state, id)
   if state.hits == 1 then
     redis.call('HDEL', own_ids.built_name(keys), id)
   end
-end
-
--- The hits of an id in the set.
-local function read_hits(keys, state, id)
-  local hits = state.hits == 1 and redis.call('HMGET', own_ids.built_name(keys), id)[1]
-  return hits and tonumber(hits) or 1
 end
 
 -- Remembers an id. Returns false if it is there already.
@@ -84,7 +75,7 @@ function own_ids.add(keys, state, call, _, id, hits)
 end
 
 -- Adds ids with one hit each. Returns how many were not there.
-function own_ids.add_all(keys, state, call, _, ids)
+function own_ids.add_all(keys, state, call, ids)
   if generations.current_shares_set(state, call) then
     chunks.call('SADD', keys.past_requests[state.generation], ids)
   end
@@ -95,17 +86,16 @@ end
 
 -- The hits of an id; nil if it is not there.
 function own_ids.find(keys, state, _, id)
-  return redis.call('SMISMEMBER', keys.requests, id)[1] == 1 and read_hits(keys, state, id) or nil
-end
-
--- Removes an id. Returns its hits, or nil if it is not there.
-function own_ids.remove(keys, state, _, id)
-  if redis.call('SREM', keys.requests, id) == 0 then
+  if redis.call('SMISMEMBER', keys.requests, id)[1] == 0 then
     return nil
   end
-  local hits = read_hits(keys, state, id)
+  local hits = state.hits == 1 and redis.call('HMGET', own_ids.built_name(keys), id)[1]
+  return hits and tonumber(hits) or 1
+end
+
+function own_ids.remove(keys, state, _, id)
+  redis.call('SREM', keys.requests, id)
   forget_hits(keys, state, id)
-  return hits
 end
 
 -- Removes ids with one hit each. Returns how many there were.

@@ -60,8 +60,8 @@ function recent_ids.free(keys, _, call, limit)
   return free
 end
 
--- The hits of an id, its mark, and the position of the name that has it; nil if it is not there.
-local function find(keys, limit, id)
+-- What an id takes, its mark, and the position of the name that has it; nil if it is not there.
+function recent_ids.find(keys, limit, id)
   local names, counts = recent_ids.built_names(keys, limit), limit.id_counts
   for i = 1, 2 do
     local text = (not counts or counts[i] > 0) and redis.call('HMGET', names[i], id)[1]
@@ -77,19 +77,13 @@ local function find(keys, limit, id)
   end
 end
 
--- Returns what an id takes, and its mark; nil if it is not there.
-function recent_ids.find(keys, limit, id)
-  local hits, mark = find(keys, limit, id)
-  return hits, mark
-end
-
 local function format(mark, hits)
   return hits == 1 and digits(mark) or '[' .. digits(mark) .. ',' .. digits(hits) .. ']'
 end
 
 -- Adds an id. Returns false if it counts already.
 function recent_ids.add(keys, state, call, limit, id, hits, is_held)
-  local _, _, found_at = find(keys, limit, id)
+  local _, _, found_at = recent_ids.find(keys, limit, id)
   if found_at and limit:find(keys, state, id) then
     return false
   elseif found_at then
@@ -111,7 +105,7 @@ end
 
 -- Gives an id that is there other hits.
 function recent_ids.write(keys, _, limit, id, hits)
-  local _, mark, position = find(keys, limit, id)
+  local _, mark, position = recent_ids.find(keys, limit, id)
   redis.call('HSET', recent_ids.built_names(keys, limit)[position], id, format(mark, hits))
 end
 
@@ -120,7 +114,7 @@ function recent_ids.remove(keys, _, limit, id)
   if keys.only_looks then
     return
   end
-  local _, _, position = find(keys, limit, id)
+  local _, _, position = recent_ids.find(keys, limit, id)
   if position then
     redis.call('HDEL', recent_ids.built_names(keys, limit)[position], id)
     limit.id_counts = nil

@@ -156,7 +156,7 @@ local function end_pace(self)
   self.level, self.time = level_now(self, lowest_serving(self)), math.max(self.time, self.now_us)
 end
 
-local function begin_pace(self, state)
+local function begin_pace(self)
   if self.drained > 0 then
     local level, highest = self.drained + self.excess_left, highest_level(self, self.max)
     self:set_level(math.min(level, highest), math.max(0, level - highest))
@@ -179,12 +179,12 @@ function token_bucket:roll(_, now_ms)
   return has_rolled
 end
 
-function token_bucket:set_max(state, max)
+function token_bucket:set_max(max)
   if max ~= self.max then
     end_pace(self)
     self.high_max = math.max(self.high_max, self.max)
     self.max = max
-    begin_pace(self, state)
+    begin_pace(self)
   end
 end
 
@@ -293,7 +293,7 @@ function token_bucket:carry(state, sum)
 end
 
 -- A period of another length that begins here ends no generation: its ids may count for as long as that period lasts.
-function token_bucket:continue_as(limit, now_ms, state)
+function token_bucket:continue_as(limit, now_ms)
   local max, has_other_window = limit.max, limit.window ~= self.window
   if has_other_window then
     end_pace(self)
@@ -303,9 +303,9 @@ function token_bucket:continue_as(limit, now_ms, state)
   limit.max, limit.drained, limit.used = self.max, self.drained, self.used
   limit.high_max, limit.excess, limit.excess_left = self.high_max, self.excess, self.excess_left
   if has_other_window then
-    begin_pace(limit, state)
+    begin_pace(limit)
   end
-  limit:set_max(state, max)
+  limit:set_max(max)
   any_limit.roll(limit, nil, now_ms)
 end
 

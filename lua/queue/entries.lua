@@ -54,4 +54,13 @@ function entries.read(keys, texts)
   return read
 end
 
+-- Those that wait.
+function entries.read_waiting(keys, texts)
+  local waiting = {}
+  for _, entry in ipairs(entries.read(keys, texts)) do
+    waiting[#waiting + 1] = entry.is_waiting and entry or nil
+  end
+  return waiting
+end
+
 return entries

@@ -56,31 +56,40 @@ function heads.walk(keys, state, tally, most, looked_at)
   if state.lists then
     return turn_walk.begin(keys, state, most)
   end
-  return fifo_list.walk(keys, queue.count_entries(keys, state) == tally.living and most or looked_at)
+  return fifo_list.walk(keys, fifo_list.length(keys) == tally.living and most or looked_at)
 end
 
--- Goes on with a walk as long as waiters fit into what is `left`, which they take. Calls `on(entry, counts, stops, of)` for each
--- entry: whether its waiter counts, what it stops if it does not fit, and its list. Returns those that fit, at most this number,
--- those that do not, and whether there are no more.
-function heads.pick(state, tally, walk, left, now_ms, most, on)
-  local approved, stopped = {}, {}
-  while #approved < most do
+-- Goes on with a walk. `stops_of(entry)`: what a waiter that counts stops, or nil if it may be taken. Calls
+-- `on(entry, counts, stops, of)` for each entry: whether its waiter counts, what it stops, and its list. Returns those that may
+-- be taken, at most this number, those that may not, and whether there are no more.
+local function go_on(state, tally, walk, now_ms, most, stops_of, on)
+  local taken, stopped = {}, {}
+  while #taken < most do
     local entry, of = walk:next()
     if not entry then
-      return approved, stopped, true
+      return taken, stopped, true
     end
     local counts = heads.counts(state, tally, entry, now_ms)
-    local stops = counts and heads.stops_of(state, left, entry)
-    on(entry, counts, stops, of)
+    local stops = counts and stops_of(entry)
+    if on then
+      on(entry, counts, stops, of)
+    end
     if stops then
       stopped[#stopped + 1] = entry
       walk:stop(stops)
     else
       walk:take(counts)
-      approved[#approved + 1] = counts and entry or nil
+      taken[#taken + 1] = counts and entry or nil
     end
   end
-  return approved, stopped, false
+  return taken, stopped, false
+end
+
+-- The same as long as waiters fit into what is `left`, which they take.
+function heads.pick(state, tally, walk, left, now_ms, most, on)
+  return go_on(state, tally, walk, now_ms, most, function(entry)
+    return heads.stops_of(state, left, entry)
+  end, on)
 end
 
 -- Takes entries in the order of turns: waiters of living replicas, as long as they fit into the `room`, and the entries
@@ -176,42 +185,20 @@ end
 
 -- The waiters that would be next if they had room. None has.
 function heads.find_stopped(state, call, tally, walk, left)
-  local stopped = {}
-  while true do
-    local entry = walk:next()
-    if not entry then
-      return stopped
-    elseif not heads.counts(state, tally, entry, call.now_ms) then
-      walk:take(false)
-    else
-      stopped[#stopped + 1] = entry
-      walk:stop(heads.stops_of(state, left, entry) or turn_walk.all)
-    end
-  end
+  local _, stopped = go_on(state, tally, walk, call.now_ms, 1, function(entry)
+    return heads.stops_of(state, left, entry) or turn_walk.all
+  end)
+  return stopped
 end
 
--- The waiters whose turns come first, at most this number: of each its replica, and its arrival in ms since 1970.
--- `looked_at`: the most entries that are read, since withdrawn ones may stand before those of waiters.
+-- The waiters whose turns come first, at most this number. `looked_at`: the most entries that are read, since withdrawn ones may
+-- stand before those of waiters.
 function heads.first_waiters(keys, state, tally, now_ms, most, looked_at)
-  local first = {}
   if tally.places == 0 or most == 0 then
-    return first
+    return {}
   end
   local walk = heads.walk(keys, state, tally, most, looked_at)
-  while #first < most do
-    local entry = walk:next()
-    if not entry then
-      break
-    end
-    local counts = heads.counts(state, tally, entry, now_ms)
-    walk:take(counts)
-    if counts then
-      first[#first + 1] = {
-        replica_id = replicas.split_id(entry.replica_id), arrival = math.floor(tonumber(entry.ticket) / 1000),
-      }
-    end
-  end
-  return first
+  return (go_on(state, tally, walk, now_ms, most, function() end))
 end
 
 return heads

@@ -110,19 +110,15 @@ local function first_waiter(keys, id)
   return entry and entries.read(keys, { entry })[1]
 end
 
--- The tag of a group whose head has left without an approval. `share_before`, `share`: of that head, and of the one now. Equal
--- shares must not change it by rounding. No tag is below the virtual time: while a large head waits and then leaves, its
--- group saves up no turns.
-function lists.tag_of_changed(virtual_time, tag, share_before, share)
-  return share_before == share and tag or math.max(virtual_time, tag - share_before + share)
-end
-
--- The order key of a list that has another head now, though nobody was approved.
-local function key_of_changed(state, kind, key, before, now)
+-- The order key of a list that has another head now, though nobody was approved. `key`: before. Equal shares must not change
+-- the tag of a group by rounding. No tag is below the virtual time: while a large head waits and then leaves, its group saves up
+-- no turns.
+function lists.key_of_changed(virtual_time, kind, key, before, now)
   if kind == 'lane' then
     return key_of_lane(now)
   end
-  return lists.tag_of_changed(state.virtual_time, key, lists.share_of(before), lists.share_of(now))
+  local share_before, share = lists.share_of(before), lists.share_of(now)
+  return share_before == share and key or math.max(virtual_time, key - share_before + share)
 end
 
 local function is_empty(keys, kind)
@@ -192,7 +188,7 @@ local function add_to(keys, state, id, new)
   if before then
     local key_before = tonumber(redis.call('ZSCORE', name, head_of(before, id))) or key
     redis.call('ZREM', name, head_of(before, id))
-    key = key_of_changed(state, kind, key_before, entries.read(keys, { before })[1], head)
+    key = lists.key_of_changed(state.virtual_time, kind, key_before, entries.read(keys, { before })[1], head)
   end
   redis.call('ZADD', name, lists.format_key(key), head_of(head.text, id))
 end
@@ -217,16 +213,11 @@ function lists.add(keys, state, new)
   for_each_list(keys, state, new, add_to)
 end
 
--- The queue has several lists from now on. `all`: its waiters so far.
-function lists.begin(keys, state, all)
-  state.lists = {}
+-- The queue has several lists from now on, or again. `waiting`: as above, all of its waiters so far.
+function lists.begin(keys, state, waiting)
   redis.call('UNLINK', keys.queue, built_names(keys))
-  for _, waiter in ipairs(all) do
-    waiter.text = lists.FIFO .. ' ' .. waiter.text
-  end
-  if #all > 0 then
-    add_to(keys, state, lists.FIFO, all)
-  end
+  state.lists = {}
+  lists.add(keys, state, waiting)
 end
 
 function lists.length(keys)
@@ -269,7 +260,7 @@ local function remove_from(keys, state, id, waiters)
   local key = tonumber(redis.call('ZSCORE', name, before)) or state.virtual_time
   redis.call('ZREM', name, before)
   if first then
-    key = key_of_changed(state, kind, key, head, first)
+    key = lists.key_of_changed(state.virtual_time, kind, key, head, first)
     redis.call('ZADD', name, lists.format_key(key), head_of(first.text, id))
   end
 end
@@ -282,13 +273,7 @@ end
 
 -- Finds the heads again from the entries. All groups begin again. Without the state, a withdrawal leaves its entry here.
 local function restore_heads(keys, state)
-  local left = {}
-  for _, waiter in ipairs(entries.read(keys, lists.all(keys))) do
-    left[#left + 1] = waiter.is_waiting and waiter or nil
-  end
-  redis.call('UNLINK', keys.queue, built_names(keys))
-  state.lists = {}
-  lists.add(keys, state, left)
+  lists.begin(keys, state, entries.read_waiting(keys, lists.all(keys)))
   state.needs_expiry = true
 end
 

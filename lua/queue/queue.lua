@@ -42,10 +42,6 @@ function queue.renew_lease(state, tally, call)
   state.set_at, state.needs_expiry = call.now_ms, true
 end
 
-local function all_waiters(keys, state)
-  return entries.read(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
-end
-
 -- Nobody who is left in the queue counts. `has_lost`: there may be records of waiters that have no places. All others are forgotten
 -- as they leave, and a key may have many records of requests that do not wait.
 function queue.drop(keys, state, tally, has_lost)
@@ -59,18 +55,12 @@ function queue.drop(keys, state, tally, has_lost)
   replicas.forget(tally)
 end
 
-function queue.count_entries(keys, state)
-  return state.lists and lists.length(keys) or fifo_list.length(keys)
-end
-
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
 local function recount(keys, state, tally, now_ms)
   local places = tally.places
   replicas.forget_places(tally)
-  for _, waiter in ipairs(all_waiters(keys, state)) do
-    if waiter.is_waiting then
-      replicas.add_places(tally, waiter.replica_id, 1, now_ms)
-    end
+  for _, waiter in ipairs(entries.read_waiting(keys, state.lists and lists.all(keys) or fifo_list.all(keys))) do
+    replicas.add_places(tally, waiter.replica_id, 1, now_ms)
   end
   if tally.places == 0 or tally.places < places then
     queue.drop(keys, state, tally, true)
@@ -132,7 +122,7 @@ local function take_dead(state, waiters, now_ms)
   local tally, dead = state.tally, {}
   for _, waiter in ipairs(waiters) do
     if waiter.is_waiting and not replicas.is_alive(replicas.of(tally, waiter.replica_id), now_ms) then
-      dead[#dead + 1] = waiter
+      waiter.is_waiting, dead[#dead + 1] = false, waiter
       replicas.add_places(tally, waiter.replica_id, -1, now_ms)
     end
   end
@@ -167,11 +157,7 @@ function queue.compact(keys, state, now_ms)
   end
   local waiters = entries.read(keys, fifo_list.all(keys))
   if removes_dead then
-    local dead = take_dead(state, waiters, now_ms)
-    for _, waiter in ipairs(dead) do
-      waiter.is_waiting = false
-    end
-    forget(keys, state, dead)
+    forget(keys, state, take_dead(state, waiters, now_ms))
   end
   fifo_list.keep(keys, waiters)
   -- The list that is written again has no expiry.
@@ -202,11 +188,9 @@ end
 
 -- The waiters of a queue with one list become those of the first one of several.
 local function begin_lists(keys, state)
-  local waiting = {}
-  if state.tally.places > 0 then
-    for _, waiter in ipairs(entries.read(keys, fifo_list.all(keys))) do
-      waiting[#waiting + 1] = waiter.is_waiting and waiter or nil
-    end
+  local waiting = state.tally.places > 0 and entries.read_waiting(keys, fifo_list.all(keys)) or {}
+  for _, waiter in ipairs(waiting) do
+    waiter.text = lists.FIFO .. ' ' .. waiter.text
   end
   lists.begin(keys, state, waiting)
   state.unsorted = 0
@@ -221,18 +205,12 @@ function queue.join(keys, state, call, waiters)
   end
   for i, waiter in ipairs(waiters) do
     waiter.state, waiter.replica_id = requests.WAITING, replicas.id_of(call.replica, waiter.keepMillis)
-    -- Has its lease renewed below.
-    replicas.of(tally, waiter.replica_id)
+    replicas.add_places(tally, waiter.replica_id, waiter.has_place and 0 or 1, call.now_ms)
     waiter.text = state.lists and lists.format_entry(waiter, waiter.replica_id) or entries.format(waiter, waiter.replica_id)
     new[i] = waiter.text
   end
   requests.write(keys, state, waiters)
   queue.renew_lease(state, tally, call)
-  for _, waiter in ipairs(waiters) do
-    if not waiter.has_place then
-      replicas.add_places(tally, waiter.replica_id, 1, call.now_ms)
-    end
-  end
   if state.lists then
     lists.add(keys, state, waiters)
   else

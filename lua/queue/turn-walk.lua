@@ -145,14 +145,10 @@ end
 local function key_after(virtual_time, list, entry, is_approved, following)
   if list.kind == 'fifo' then
     return list.key
-  elseif list.kind == 'lane' then
-    return lists.key_in_lane(following.ticket, following.list.parameter)
+  elseif list.kind == 'group' and is_approved then
+    return list.key + lists.share_of(following)
   end
-  local share_before, share = lists.share_of(entry), lists.share_of(following)
-  if is_approved then
-    return list.key + share
-  end
-  return lists.tag_of_changed(virtual_time, list.key, share_before, share)
+  return lists.key_of_changed(virtual_time, list.kind, list.key, entry, following)
 end
 
 function turn_walk:take(is_approved)
