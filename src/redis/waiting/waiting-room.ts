@@ -156,7 +156,7 @@ export class WaitingRoom {
     }
     this.#line.retry();
     this.#withdrawals.onStoreAvailable();
-    this.#confirmations.onStoreAvailable();
+    this.#confirmations.retry();
   }
 
   /** The limits of some keys may have changed, so that waiters may have room. */
@@ -216,10 +216,8 @@ export class WaitingRoom {
     const { parts } = this;
     const names = parts.naming.namesOf(key);
     const queue = new LocalQueue({
+      ...parts,
       names,
-      store: parts.store,
-      clock: parts.clock,
-      logger: parts.logger,
       lease: new Lease(parts.leaseMillis, parts.leaseMillis * leasesUnsettled(parts.random())),
       latestTime: () => parts.latestTime(names.state),
       windowMillis: () => parts.limitsOf(key).limits[0].windowMillis,
