@@ -20,19 +20,7 @@ import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
 import { Holder } from './calls/holder.js';
-import {
-  CHECK_OPTIONS,
-  CLIENT_OPTIONS,
-  demandKnown,
-  PEEK_OPTIONS,
-  PERMIT_OPTIONS,
-  RENEW_OPTIONS,
-  PAUSE_OPTIONS,
-  REPORT_OPTIONS,
-  REQUEST_OPTIONS,
-  unknownOption,
-  WAIT_OPTIONS,
-} from './calls/known-options.js';
+import * as known from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
 import { answerWith, sendAlone } from './calls/send-alone.js';
 import { faultOfGroup, notUnicode } from './calls/texts.js';
@@ -151,7 +139,7 @@ export class SluiceClient {
    *     rejects the check, SluiceUnavailableError if there is no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(CHECK_OPTIONS, options, key);
+    const wrong = faultIn(known.CHECK, options, key);
     if (wrong) return Promise.reject(wrong);
     const { quota, ...asking } = options;
     const element = this.#holder.named({ key, ...saidIn(asking) });
@@ -167,7 +155,7 @@ export class SluiceClient {
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
-    const wrong = faultIn(WAIT_OPTIONS, options, key);
+    const wrong = faultIn(known.WAIT, options, key);
     if (wrong) return Promise.reject(wrong);
     const { onProgress, ...asking } = options;
     const element = this.#holder.named({ key, ...saidIn(asking) });
@@ -181,7 +169,7 @@ export class SluiceClient {
    */
   peek(key: string, options: PeekOptions = NO_OPTIONS): Promise<Peek> {
     const parameters = { peek: true, ...saidIn(options) };
-    return this.#ask(peekIn, { method: 'GET', names: [key], parameters }, options, PEEK_OPTIONS);
+    return this.#ask(peekIn, { method: 'GET', names: [key], parameters }, options, known.PEEK);
   }
 
   /**
@@ -205,7 +193,7 @@ export class SluiceClient {
    * @throws as `check`
    */
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
-    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
+    const wrong = faultIn(known.REQUEST, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
     return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
   }
@@ -235,7 +223,7 @@ export class SluiceClient {
    */
   renew(key: string, requestId: string, options: RenewOptions = NO_OPTIONS): Promise<boolean> {
     const call = { method: 'PUT', names: [key, requestId], parameters: saidIn(options) } as const;
-    return this.#ask(isFound, call, options, RENEW_OPTIONS);
+    return this.#ask(isFound, call, options, known.RENEW);
   }
 
   /**
@@ -245,12 +233,8 @@ export class SluiceClient {
    */
   pause(key: string, millis: number, options: PauseOptions = NO_OPTIONS): Promise<void> {
     const parameters = { pauseMillis: millis, ...saidIn(options) };
-    return this.#ask(
-      demandSuccess,
-      { method: 'PUT', names: [key], parameters },
-      options,
-      PAUSE_OPTIONS,
-    );
+    const call = { method: 'PUT', names: [key], parameters } as const;
+    return this.#ask(demandSuccess, call, options, known.PAUSE);
   }
 
   /**
@@ -265,12 +249,8 @@ export class SluiceClient {
     options: ReportOptions = NO_OPTIONS,
   ): Promise<void> {
     const parameters = { remaining, ...saidIn(options) };
-    return this.#ask(
-      demandSuccess,
-      { method: 'PUT', names: [key], parameters },
-      options,
-      REPORT_OPTIONS,
-    );
+    const call = { method: 'PUT', names: [key], parameters } as const;
+    return this.#ask(demandSuccess, call, options, known.REPORT);
   }
 
   /**
@@ -318,17 +298,17 @@ export class SluiceClient {
     read: (answer: Answer) => Value,
     call: LoneCall,
     options: RequestOptions,
-    known: Readonly<Record<string, true>> = REQUEST_OPTIONS,
+    names: Readonly<Record<string, true>> = known.REQUEST,
   ): Promise<Value> {
     const [key, requestId] = call.names;
-    const wrong = faultIn(known, options, key, requestId);
+    const wrong = faultIn(names, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
     return new PendingRequest(call, this.#others(read), options).value;
   }
 
   /** @throws as `permit` */
   async #approval(key: string, options: PermitOptions): Promise<Approval> {
-    demandKnown(options, PERMIT_OPTIONS);
+    known.demandKnown(options, known.PERMIT);
     return approvalOf(this, key, options);
   }
 
@@ -354,7 +334,7 @@ function givenOptions(options: ClientOptions['url'] | ClientOptions): ClientOpti
   if (!isAddress(url) && !isList(url)) {
     throw new TypeError(`url must be an address such as http://localhost:8080, not ${String(url)}`);
   }
-  demandKnown(options, CLIENT_OPTIONS);
+  known.demandKnown(options, known.CLIENT);
   return options;
 }
 
@@ -371,7 +351,7 @@ function faultIn(
   requestId = '',
 ): Error | undefined {
   return (
-    (options === NO_OPTIONS ? undefined : unknownOption(options, names)) ??
+    (options === NO_OPTIONS ? undefined : known.unknownOption(options, names)) ??
     notUnicode('key', key) ??
     notUnicode('requestId', requestId) ??
     faultOfGroup((options as ListOptions).group)

@@ -21,16 +21,16 @@ export class SluiceError extends Error {
 /** Sluice denied what `withPermit` or a limited `fetch` needs to go on. */
 export class SluiceDeniedError extends SluiceError {
   override readonly name: string = 'SluiceDeniedError';
-  readonly key: string;
-  /** Until the window of the limit ends that has too little left. */
-  readonly retryAfterSeconds: number;
   /** The name of the limit that has too little left, if the key has several limits. */
   readonly limit: string | undefined;
 
-  constructor(key: string, retryAfterSeconds: number, limit?: string) {
+  /** @param retryAfterSeconds until the window of the limit ends that has too little left */
+  constructor(
+    readonly key: string,
+    readonly retryAfterSeconds: number,
+    limit?: string,
+  ) {
     super('rate limit exceeded', { status: 429, code: 'RATE_LIMIT_EXCEEDED' });
-    this.key = key;
-    this.retryAfterSeconds = retryAfterSeconds;
     this.limit = limit;
   }
 }
@@ -38,18 +38,18 @@ export class SluiceDeniedError extends SluiceError {
 /** A permit no longer counts while its work goes on: the reason with which the signal of the work is aborted. */
 export class SluicePermitLostError extends SluiceError {
   override readonly name: string = 'SluicePermitLostError';
-  readonly key: string;
-  readonly requestId: string;
 
   /** @param cause why the last renewal failed; undefined if Sluice answered that the permit no longer counts */
-  constructor(key: string, requestId: string, cause?: unknown) {
+  constructor(
+    readonly key: string,
+    readonly requestId: string,
+    cause?: unknown,
+  ) {
     const message =
       cause === undefined
         ? 'the permit no longer counts'
         : 'the permit could not be renewed before its hold lapsed';
     super(message, cause === undefined ? {} : { cause });
-    this.key = key;
-    this.requestId = requestId;
   }
 }
 

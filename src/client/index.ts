@@ -1,39 +1,6 @@
-export type {
-  Approval,
-  Decision,
-  Denial,
-  Peek,
-  Quota,
-  RequestStatus,
-  WaitProgress,
-} from './decision.js';
 export { SluiceClient } from './client.js';
-export {
-  SluiceDeniedError,
-  SluiceError,
-  SluicePermitLostError,
-  SluiceTimeoutError,
-  SluiceUnavailableError,
-} from './errors.js';
-export { limitedFetch, type LimitedFetchOptions } from './limited-fetch.js';
-export type {
-  AskOptions,
-  CheckOptions,
-  ClientOptions,
-  ListOptions,
-  PeekOptions,
-  PermitOptions,
-  RenewOptions,
-  ReportedLimits,
-  PauseOptions,
-  ReportOptions,
-  RequestOptions,
-  WaitOptions,
-  WithPermitOptions,
-} from './options.js';
-export {
-  type LimitedResponse,
-  type Middleware,
-  rateLimit,
-  type RateLimitOptions,
-} from './rate-limit.js';
+export type * from './decision.js';
+export * from './errors.js';
+export * from './limited-fetch.js';
+export type * from './options.js';
+export * from './rate-limit.js';

@@ -1,6 +1,6 @@
 import { approvalOf } from './calls/approval.js';
 import { isNeverSent } from './calls/exchange.js';
-import { ASKING_OPTIONS, demandKnown } from './calls/known-options.js';
+import { ASKING, demandKnown } from './calls/known-options.js';
 import { OWN_LIMIT, RemainingReports } from './calls/remaining-reports.js';
 import { retryMillisIn } from './calls/vendor-headers.js';
 import type { SluiceClient } from './client.js';
@@ -27,7 +27,7 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
 }
 
 const KNOWN_OPTIONS: Readonly<Record<keyof LimitedFetchOptions, true>> = {
-  ...ASKING_OPTIONS,
+  ...ASKING,
   maxWaitMillis: true,
   onProgress: true,
   wait: true,

@@ -1,37 +1,17 @@
-import type {
-  AskOptions,
-  CheckOptions,
-  ClientOptions,
-  ListOptions,
-  PeekOptions,
-  PermitOptions,
-  RenewOptions,
-  PauseOptions,
-  ReportOptions,
-  RequestOptions,
-  WaitOptions,
-} from '../options.js';
+import type * as options from '../options.js';
 
 /** The names of the options that exist. A type of options that gets a new one does not compile until it is here. */
 type Names<Options> = Readonly<Record<keyof Options, true>>;
 
-export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMillis: true };
-const LIST_OPTIONS: Names<ListOptions> = { lane: true, group: true };
-export const PEEK_OPTIONS: Names<PeekOptions> = {
-  ...REQUEST_OPTIONS,
-  ...LIST_OPTIONS,
-  hits: true,
-};
-export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
-export const PAUSE_OPTIONS: Names<PauseOptions> = { ...REQUEST_OPTIONS, canShorten: true };
-export const REPORT_OPTIONS: Names<ReportOptions> = {
-  ...REQUEST_OPTIONS,
-  resetMillis: true,
-  limit: true,
-};
+export const REQUEST: Names<options.RequestOptions> = { signal: true, timeoutMillis: true };
+const LIST: Names<options.ListOptions> = { lane: true, group: true };
+export const PEEK: Names<options.PeekOptions> = { ...REQUEST, ...LIST, hits: true };
+export const RENEW: Names<options.RenewOptions> = { ...REQUEST, holdMillis: true };
+export const PAUSE: Names<options.PauseOptions> = { ...REQUEST, canShorten: true };
+export const REPORT: Names<options.ReportOptions> = { ...REQUEST, resetMillis: true, limit: true };
 /** The options of checks and waits without their signal. */
-export const ASKING_OPTIONS: Names<Omit<AskOptions, 'signal'>> = {
-  ...LIST_OPTIONS,
+export const ASKING: Names<Omit<options.AskOptions, 'signal'>> = {
+  ...LIST,
   timeoutMillis: true,
   holdMillis: true,
   hits: true,
@@ -39,18 +19,15 @@ export const ASKING_OPTIONS: Names<Omit<AskOptions, 'signal'>> = {
   maxRequestsInQueue: true,
   windowMillis: true,
 };
-export const CHECK_OPTIONS: Names<CheckOptions> = { ...ASKING_OPTIONS, signal: true, quota: true };
-export const WAIT_OPTIONS: Names<WaitOptions> = {
-  ...ASKING_OPTIONS,
+export const CHECK: Names<options.CheckOptions> = { ...ASKING, signal: true, quota: true };
+export const WAIT: Names<options.WaitOptions> = {
+  ...ASKING,
   signal: true,
   maxWaitMillis: true,
   onProgress: true,
 };
-export const PERMIT_OPTIONS: Names<PermitOptions> = {
-  ...WAIT_OPTIONS,
-  wait: true,
-};
-export const CLIENT_OPTIONS: Names<ClientOptions> = {
+export const PERMIT: Names<options.PermitOptions> = { ...WAIT, wait: true };
+export const CLIENT: Names<options.ClientOptions> = {
   url: true,
   token: true,
   timeoutMillis: true,

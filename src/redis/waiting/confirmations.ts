@@ -36,40 +36,30 @@ export interface Unconfirmed {
  * Confirms the approvals of kept places before their callers are told. A call that fails is repeated for as long as the
  * callers wait.
  */
-export class Confirmations {
-  readonly #calls: BatchedCalls<Unconfirmed>;
-
-  constructor(private readonly parts: ConfirmationsParts) {
-    const { clock, ticks, slotOf, logger } = parts;
-    this.#calls = new BatchedCalls({
-      clock,
-      ticks,
-      groupOf: ({ names }) => slotOf(names.state),
+export class Confirmations extends BatchedCalls<Unconfirmed> {
+  constructor(parts: ConfirmationsParts) {
+    super({
+      clock: parts.clock,
+      ticks: parts.ticks,
+      groupOf: ({ names }) => parts.slotOf(names.state),
       mostPerCall: MAX_CLAIMS_PER_CALL,
       mostUnderWay: MAX_CALLS_AT_A_TIME,
       isWanted: (approval) => approval.isWanted(),
-      call: (approvals) => this.#confirm(approvals),
+      call: (approvals) => this.#confirm(approvals, parts),
       onFirstFailure: (failure) => {
-        logger.warn({ err: failure }, 'confirmations failed and will be retried');
+        parts.logger.warn({ err: failure }, 'confirmations failed and will be retried');
       },
     });
   }
 
-  add(approval: Unconfirmed): void {
-    this.#calls.add([approval]);
+  confirm(approval: Unconfirmed): void {
+    this.add([approval]);
   }
 
-  /** Redis is up again. */
-  onStoreAvailable(): void {
-    this.#calls.retry();
-  }
-
-  close(): void {
-    this.#calls.close();
-  }
-
-  async #confirm(approvals: readonly Unconfirmed[]): Promise<void> {
-    const { clock, store } = this.parts;
+  async #confirm(
+    approvals: readonly Unconfirmed[],
+    { clock, store }: ConfirmationsParts,
+  ): Promise<void> {
     const sentAt = clock.now();
     const byKey = groupBy(approvals, ({ names }) => names.state);
     const keyClaims = byKey.flatMap((ofKey): KeyClaims[] => {
@@ -85,7 +75,7 @@ export class Confirmations {
     for (const [i, ofKey] of byKey.entries()) {
       const reply = replies[i];
       if (reply === undefined || reply instanceof Error) {
-        this.#calls.addLater(ofKey, reply);
+        this.addLater(ofKey, reply);
         continue;
       }
       for (const [j, { isWanted, onAnswer }] of ofKey.entries()) {

@@ -19,7 +19,7 @@ export interface KeptPlacesParts {
   readonly logger: Logger;
   /** Whether Redis can be asked about the key, as far as is known. */
   readonly isAvailable: () => boolean;
-  readonly confirmations: Pick<Confirmations, 'add'>;
+  readonly confirmations: Pick<Confirmations, 'confirm'>;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
   /** Until there may be room, as far as is known. */
   readonly millisToRoom: () => number;
@@ -113,7 +113,7 @@ export class KeptPlaces {
       return;
     }
     this.places.grant(claim);
-    this.parts.confirmations.add({
+    this.parts.confirmations.confirm({
       names: this.parts.names,
       claim,
       isWanted: () => this.places.isGranted(claim) && !waiter.decided,

@@ -1,10 +1,6 @@
-import type { Clock } from '../../common/clock.js';
-import type { LeasedPlaces, ThereWhileWaiting } from '../scripts/several-keys.js';
-import type { KeyNames } from '../shared/key-names.js';
+import type { LeasedPlaces } from '../scripts/several-keys.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
-import type { Lease } from './lease.js';
 import { ModeTimer } from './mode-timer.js';
-import type { Places } from './places.js';
 import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most keys of one call. */
@@ -13,11 +9,16 @@ const MAX_KEYS_PER_CALL = 100;
 const MAX_KEYS_AT_A_TIME = 400;
 /** Leases that are due within this part of a lease are renewed together, and from then on always together. */
 const TOGETHER = 1 / 12;
-/** What the renewals of a lease look for, alternately. */
-const LOOK_FOR_NEXT = { queue: 'records', records: 'queue' } as const;
 
 /** The places here for one key, whose lease is renewed with others. */
-export type LeasedQueue = Pick<QueueLease, keyof QueueLease>;
+export interface LeasedQueue extends LeasedPlaces {
+  /** By the clock; infinite while the lease must not be renewed with others. */
+  readonly renewalDueAt: number;
+  /** A call sent at this time has renewed the lease. */
+  leaseRenewed(sentAt: number): void;
+  /** A settle has to follow, as to find out why the lease was not renewed. */
+  settleSoon(): void;
+}
 
 export interface LeaseRenewalsParts extends Pick<CallsParts, 'clock' | 'slotOf'> {
   readonly store: Pick<WaitingStore, 'renew'>;
@@ -101,61 +102,8 @@ export class LeaseRenewals {
       notRenewed = new Set(queues);
     }
     for (const queue of queues) {
-      if (notRenewed.has(queue)) queue.leaseDoubted();
+      if (notRenewed.has(queue)) queue.settleSoon();
       else queue.leaseRenewed(sentAt);
     }
-  }
-}
-
-export interface QueueLeaseParts {
-  readonly names: KeyNames;
-  readonly places: Places;
-  readonly lease: Lease;
-  readonly clock: Clock;
-  /** The number of the last wake that this replica knows of; undefined if it knows none. */
-  readonly wakeNumber: () => number | undefined;
-  /** Whether no settle call is under way or due: that would renew the lease. */
-  readonly isListening: () => boolean;
-  /** A settle has to follow. */
-  readonly onDue: () => void;
-}
-
-/** The lease of a replica's places in the queue of one key, as it is renewed with others. */
-export class QueueLease implements LeasedPlaces {
-  lookFor: ThereWhileWaiting = 'queue';
-
-  constructor(private readonly parts: QueueLeaseParts) {}
-
-  get names(): KeyNames {
-    return this.parts.names;
-  }
-
-  /** How many have a ticket. */
-  get places(): number {
-    return this.parts.places.ticketed;
-  }
-
-  get keepsAny(): boolean {
-    return this.parts.places.keepsAny;
-  }
-
-  get wakeNumber(): number | undefined {
-    return this.parts.wakeNumber();
-  }
-
-  /** By the clock; infinite while the lease must not be renewed with others. */
-  get renewalDueAt(): number {
-    return this.parts.isListening() ? this.parts.lease.renewalDueAt : Infinity;
-  }
-
-  /** A call sent at this time has renewed the lease. */
-  leaseRenewed(sentAt: number): void {
-    this.lookFor = LOOK_FOR_NEXT[this.lookFor];
-    if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.parts.onDue();
-  }
-
-  /** The lease was not renewed. A settle has to find out why. */
-  leaseDoubted(): void {
-    this.parts.onDue();
   }
 }

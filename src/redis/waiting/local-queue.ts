@@ -3,9 +3,9 @@ import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
-import type { SettleReply } from '../scripts/settle-codec.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { KeptPlaces } from './kept-places.js';
-import { QueueLease } from './lease-renewals.js';
+import type { LeasedQueue } from './lease-renewals.js';
 import type { LocalQueueParts } from './local-queue-parts.js';
 import { ModeTimer } from './mode-timer.js';
 import {
@@ -31,7 +31,8 @@ import type { WindowLeader } from './window-leader.js';
  * has come. Wakes are hints. Only the replies of settle calls are relied on. The numbers of wakes show that one was
  * missed, and the number of its places that Redis has lost some: then a settle asks about all places.
  */
-export class LocalQueue implements WakeListener, Unsettled {
+export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
+  lookFor: LeasedQueue['lookFor'] = 'queue';
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #lastNews: LastNews;
@@ -40,7 +41,6 @@ export class LocalQueue implements WakeListener, Unsettled {
   readonly #leader: WindowLeader;
   readonly #numbers: WakeNumbers;
   readonly #kept: KeptPlaces;
-  readonly #lease: QueueLease;
   /** When a settle is due because the key recovers, by the clock. */
   #lookAt = Infinity;
 
@@ -49,16 +49,6 @@ export class LocalQueue implements WakeListener, Unsettled {
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();
-    const onDue = (): void => {
-      this.#fire('due');
-    };
-    this.#lease = new QueueLease({
-      ...parts,
-      places: this.#places,
-      wakeNumber: () => this.#numbers.known,
-      isListening: () => this.#mode === 'listening',
-      onDue,
-    });
     this.#kept = new KeptPlaces(this.#places, {
       ...parts,
       millisToRoom: () => this.#lastNews.timing.millisToRoom(parts.clock.now()),
@@ -66,11 +56,12 @@ export class LocalQueue implements WakeListener, Unsettled {
         this.#withdraw([claim]);
       },
       remove: (claim) => {
-        this.#remove(claim);
-        this.#endIfEmpty();
+        this.answered(claim);
       },
       calls: this.#calls,
-      onDoubted: onDue,
+      onDoubted: () => {
+        this.settleSoon();
+      },
     });
     this.#numbers = new WakeNumbers(parts.clock, () => {
       this.#doubtAll();
@@ -79,6 +70,22 @@ export class LocalQueue implements WakeListener, Unsettled {
 
   get mode(): QueueMode {
     return this.#mode;
+  }
+
+  get names(): KeyNames {
+    return this.parts.names;
+  }
+
+  get keepsAny(): boolean {
+    return this.#places.keepsAny;
+  }
+
+  get wakeNumber(): number | undefined {
+    return this.#numbers.known;
+  }
+
+  get renewalDueAt(): number {
+    return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
   }
 
   get name(): string {
@@ -91,7 +98,7 @@ export class LocalQueue implements WakeListener, Unsettled {
   }
 
   /** How many waiters here have a ticket. */
-  get waiting(): number {
+  get places(): number {
     return this.#places.ticketed;
   }
 
@@ -102,11 +109,6 @@ export class LocalQueue implements WakeListener, Unsettled {
     const { requestId } = first.waiter;
     const { millisLeft, limits } = this.#lastNews.window(this.parts.clock.now());
     return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
-  }
-
-  /** The longest time for which a place here is kept, or an approval is held. */
-  get longestHoldMillis(): number {
-    return this.#places.longestHoldMillis;
   }
 
   /** To be called before Redis is asked: a grant can overtake the answer. */
@@ -173,7 +175,7 @@ export class LocalQueue implements WakeListener, Unsettled {
 
   onSubscribed(): void {
     // Messages sent before are lost, and after a failover this may be another Redis.
-    this.#messagesLost();
+    this.onMemoryLost();
     // From now on the resignation of the present leader can't be missed.
     this.#volunteer();
   }
@@ -191,18 +193,25 @@ export class LocalQueue implements WakeListener, Unsettled {
   }
 
   onMemoryLost(): void {
-    this.#messagesLost();
+    this.#numbers.forget();
+    this.#doubtAll();
   }
 
   /** Redis is up again. Calls may have failed meanwhile, and Redis may have lost its memory. */
   onStoreAvailable(): void {
     // Their callers could not come back before.
     for (const waiter of this.#places.waiters()) waiter.keepAgain();
-    this.#messagesLost();
+    this.onMemoryLost();
   }
 
-  limitsChanged(): void {
+  settleSoon(): void {
     this.#fire('due');
+  }
+
+  leaseRenewed(sentAt: number): void {
+    // Alternately: see `LeasedPlaces`.
+    this.lookFor = this.lookFor === 'queue' ? 'records' : 'queue';
+    if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.#fire('due');
   }
 
   #fire(event: QueueEvent): void {
@@ -215,7 +224,7 @@ export class LocalQueue implements WakeListener, Unsettled {
       case 'listening':
         this.#armForWindow();
         if (before === 'asking') this.parts.wakes.listen(this.parts.names.wakeChannel, this);
-        this.parts.renewals.watch(this.#lease);
+        this.parts.renewals.watch(this);
         break;
       case 'inLine':
         if (event === 'failed') this.parts.line.addLater([this]);
@@ -231,11 +240,6 @@ export class LocalQueue implements WakeListener, Unsettled {
       case 'settling':
       case 'resettling':
     }
-  }
-
-  #messagesLost(): void {
-    this.#numbers.forget();
-    this.#doubtAll();
   }
 
   #doubtAll(): void {
@@ -287,7 +291,7 @@ export class LocalQueue implements WakeListener, Unsettled {
   }
 
   #stopListening(): void {
-    this.parts.renewals.unwatch(this.#lease);
+    this.parts.renewals.unwatch(this);
     this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
     const resigned = this.#leader.resign(!this.#lastNews.isQueueEmpty);
     this.parts.onOver(Promise.all([resigned, this.#calls.underWay]));
@@ -315,18 +319,13 @@ export class LocalQueue implements WakeListener, Unsettled {
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
     const quota = expired.length === 0 ? undefined : quotaOf(reply);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
-    if (heard === 'missed' || this.#lacksPlaces(reply)) this.#places.doubtAll();
+    // Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it again.
+    // Grants whose wakes are on their way explain it, and calls about the doubted places follow anyway.
+    const isExplained = this.#numbers.isAwaiting || this.#places.hasDoubted;
+    const lacksPlaces = !isExplained && reply.places < this.places;
+    if (heard === 'missed' || lacksPlaces) this.#places.doubtAll();
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
-  }
-
-  /**
-   * Whether Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it
-   * again. Grants whose wakes are on their way explain it, and calls about the doubted places follow anyway.
-   */
-  #lacksPlaces({ places }: SettleReply): boolean {
-    const isExplained = this.#numbers.isAwaiting || this.#places.hasDoubted;
-    return !isExplained && places < this.#places.ticketed;
   }
 
   notAsked(): void {

@@ -22,7 +22,7 @@ export interface SettleCallsParts {
   /** This replica's, for the key. */
   readonly lease: Lease;
   /** Withdraws requests for which nobody here waits any more. */
-  readonly withdraw: (claims: readonly string[]) => void;
+  readonly withdraw: (claims: readonly string[], longestHoldMillis: number) => void;
 }
 
 /**
@@ -83,10 +83,11 @@ export class SettleCalls {
       this.#withdrawAfterwards.push(...claims);
       return;
     }
-    this.parts.withdraw(claims);
-    void this.#ending?.then(() => {
-      this.parts.withdraw(claims);
-    });
+    const withdraw = (): void => {
+      this.parts.withdraw(claims, this.places.longestHoldMillis);
+    };
+    withdraw();
+    void this.#ending?.then(withdraw);
   }
 
   async #settle(known: KnownWindow): Promise<SettleReply | undefined> {

@@ -20,34 +20,30 @@ interface Question {
 }
 
 /** Asks Redis what requests are: many waits may end at the same moment. Requests of one key share their calls. */
-export class StatusCalls {
-  readonly #calls: BatchedCalls<Question>;
-
-  constructor(private readonly parts: StatusCallsParts) {
-    this.#calls = new BatchedCalls({
-      clock: parts.clock,
-      ticks: parts.ticks,
+export class StatusCalls extends BatchedCalls<Question> {
+  constructor({ clock, ticks, store }: StatusCallsParts) {
+    super({
+      clock,
+      ticks,
       groupOf: ({ names }) => names.state,
       mostPerCall: MAX_REQUESTS_PER_CALL,
       mostUnderWay: MAX_CALLS_AT_A_TIME,
-      call: (questions) => this.#ask(questions),
+      call: async (questions) => {
+        try {
+          const ids = questions.map(({ requestId }) => requestId);
+          const statuses = await store.statuses(questions[0].names, ids);
+          for (const [i, { resolve }] of questions.entries()) resolve(statuses[i]);
+        } catch (error) {
+          for (const { reject } of questions) reject(error);
+        }
+      },
     });
   }
 
   /** @returns undefined if the request is unknown, or over. Rejects if Redis does not answer */
   statusOf(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
     return new Promise((resolve, reject) => {
-      this.#calls.add([{ names, requestId, resolve, reject }]);
+      this.add([{ names, requestId, resolve, reject }]);
     });
-  }
-
-  async #ask(questions: readonly [Question, ...Question[]]): Promise<void> {
-    try {
-      const ids = questions.map(({ requestId }) => requestId);
-      const statuses = await this.parts.store.statuses(questions[0].names, ids);
-      for (const [i, { resolve }] of questions.entries()) resolve(statuses[i]);
-    } catch (error) {
-      for (const { reject } of questions) reject(error);
-    }
   }
 }

@@ -79,7 +79,7 @@ export class WaitingRoom {
 
   /** The number of requests that wait here in a key's queue. */
   waitingOf(key: string): number {
-    return this.#queues.get(key)?.waiting ?? 0;
+    return this.#queues.get(key)?.places ?? 0;
   }
 
   /** Whether a request may wait here: one more, or one that takes over a place that waits here. */
@@ -156,12 +156,12 @@ export class WaitingRoom {
     }
     this.#line.retry();
     this.#withdrawals.onStoreAvailable();
-    this.#confirmations.onStoreAvailable();
+    this.#confirmations.retry();
   }
 
   /** The limits of some keys may have changed, so that waiters may have room. */
   limitsChanged(): void {
-    for (const queue of this.#queues.values()) queue.limitsChanged();
+    for (const queue of this.#queues.values()) queue.settleSoon();
   }
 
   /** Leaves all kept places to other replicas. From now on no check gets one here. */
@@ -216,10 +216,8 @@ export class WaitingRoom {
     const { parts } = this;
     const names = parts.naming.namesOf(key);
     const queue = new LocalQueue({
+      ...parts,
       names,
-      store: parts.store,
-      clock: parts.clock,
-      logger: parts.logger,
       lease: new Lease(parts.leaseMillis, parts.leaseMillis * leasesUnsettled(parts.random())),
       latestTime: () => parts.latestTime(names.state),
       windowMillis: () => parts.limitsOf(key).limits[0].windowMillis,
@@ -241,8 +239,8 @@ export class WaitingRoom {
           logger: parts.logger,
         });
       },
-      withdraw: (claims) => {
-        this.#withdrawals.add(key, claims, queue.longestHoldMillis);
+      withdraw: (claims, holdMillis) => {
+        this.#withdrawals.add(key, claims, holdMillis);
       },
       onSizeChange: (by) => {
         this.#waiting += by;

@@ -188,7 +188,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 15,
       aim: KEPT,
       plant: () =>
-        method(Confirmations, 'add', () => ({ onAnswer }) => {
+        method(Confirmations, 'confirm', () => ({ onAnswer }) => {
           onAnswer(true, 0, undefined);
         }),
     },

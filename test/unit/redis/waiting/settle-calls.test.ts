@@ -349,7 +349,7 @@ describe('renewals of leases', () => {
       this.renewalDueAt = sentAt + DUE_AFTER;
     }
 
-    leaseDoubted(): void {
+    settleSoon(): void {
       this.doubts += 1;
       this.renewalDueAt = Infinity;
     }
