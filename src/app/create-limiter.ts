@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 
 import type { Logger } from 'pino';
 
-import { type Clock, systemClock } from '../common/clock.js';
+import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import type { Limiter, Policies, StoreLimiter } from '../limiter/limiter.js';
 import type { MemoryBounds } from '../limiter/memory/memory-bounds.js';
@@ -71,7 +71,7 @@ export async function createLimiter(
   const limiter = new RedisLimiter({
     connections,
     limitsOf: policyOf,
-    rulesLoadedAt: loadedAt(rules, systemClock),
+    rulesLoadedAt: loadedAt(rules),
     keyPrefix: settings.KEY_PREFIX,
     replicaId,
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
@@ -87,7 +87,7 @@ export async function createLimiter(
   });
   return {
     store: limiter,
-    limiter: withPolicy(settings, limiter, rules, systemClock, logger),
+    limiter: withPolicy(settings, limiter, rules, logger),
     policyOf,
     openReports: (own) => limiter.openReports(own),
     evictionPolicy: () => eviction.policy,
@@ -95,21 +95,19 @@ export async function createLimiter(
 }
 
 /** @returns when the current rules came into use, as seen by the calls before and after the change */
-function loadedAt(rules: Policies, clock: Clock): () => number {
+function loadedAt(rules: Policies): () => number {
   let { current } = rules;
-  let at = clock.now();
+  let at = systemClock.now();
   return () => {
     if (rules.current !== current) {
       current = rules.current;
-      at = clock.now();
+      at = systemClock.now();
     }
     return at;
   };
 }
 
-type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY' | 'MAX_HOLDS_PER_KEY'>;
-
-function boundsOf(settings: Bounds): Omit<MemoryBounds, 'maxWaiters'> {
+function boundsOf(settings: Settings): Omit<MemoryBounds, 'maxWaiters'> {
   return {
     maxKeys: settings.MAX_KEYS,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
@@ -123,10 +121,9 @@ function boundsOf(settings: Bounds): Omit<MemoryBounds, 'maxWaiters'> {
 }
 
 function withPolicy(
-  settings: Bounds & Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
+  settings: Settings,
   limiter: StoreLimiter,
   rules: Policies<KeyPolicy>,
-  clock: Clock,
   logger: Logger,
 ): Limiter {
   const policy = settings.STORE_OUTAGE_POLICY;
@@ -134,12 +131,12 @@ function withPolicy(
   const substitute =
     policy === 'allow'
       ? allowAll
-      : decideLocally(new MemoryLimiter(rules, clock, boundsOf(settings)));
+      : decideLocally(new MemoryLimiter(rules, systemClock, boundsOf(settings)));
   return new OutageLimiter(
     limiter,
     substitute,
-    new OutageLog(policy, clock, logger),
-    clock,
+    new OutageLog(policy, systemClock, logger),
+    systemClock,
     settings.MAX_WAITERS,
   );
 }

@@ -21,16 +21,11 @@ export interface Security {
   close(): void;
 }
 
-type SecuritySettings = Pick<
-  Settings,
-  'AUTH_TOKENS_FILE' | 'TLS_CERT_FILE' | 'TLS_KEY_FILE' | 'MAX_WAITERS' | 'MAX_WAITERS_PER_CALLER'
->;
-
 /**
  * Reads the files that the settings name, and watches them.
  * @throws SettingsError for a file that can't be read, or is invalid
  */
-export async function openSecurity(settings: SecuritySettings, logger: Logger): Promise<Security> {
+export async function openSecurity(settings: Settings, logger: Logger): Promise<Security> {
   const { AUTH_TOKENS_FILE, TLS_CERT_FILE, TLS_KEY_FILE } = settings;
   const keyPair =
     TLS_CERT_FILE !== undefined && TLS_KEY_FILE !== undefined

@@ -22,24 +22,13 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;
 
 /** Warns of each variable that seems to be a misspelt setting. Its value may be secret. */
 export function warnOfMisspeltSettings(environment: Environment, logger: Logger): void {
-  for (const { variable, setting } of misspeltSettings(environment)) {
+  for (const [variable, value = ''] of Object.entries(environment)) {
+    if (value === '' || SETTINGS.includes(variable) || SERVICE_LINK.test(value)) continue;
+    const setting = settingLike(variable.replace(/^SLUICE_/i, ''));
+    if (setting === undefined) continue;
     const problem = `${variable} is not a setting; did you mean ${setting}?`;
     logger.warn({ variable, setting }, problem);
   }
-}
-
-/** A variable that is not a setting, and the setting that it seems to mean. */
-interface MisspeltSetting {
-  readonly variable: string;
-  readonly setting: string;
-}
-
-function misspeltSettings(environment: Environment): readonly MisspeltSetting[] {
-  return Object.entries(environment).flatMap(([variable, value = '']) => {
-    if (value === '' || SETTINGS.includes(variable) || SERVICE_LINK.test(value)) return [];
-    const setting = settingLike(variable.replace(/^SLUICE_/i, ''));
-    return setting === undefined ? [] : [{ variable, setting }];
-  });
 }
 
 function settingLike(name: string): string | undefined {

@@ -9,7 +9,7 @@ import {
   type LoggedStatuses,
 } from '../service/request-log.js';
 import { serviceErrorFor } from '../service/store-failures.js';
-import { type CallFailure, GRPC_STATUSES } from './error-statuses.js';
+import { type CallFailure, grpcStatusOf } from './error-statuses.js';
 
 /** A call, as the log shows it. */
 export interface LoggedCall extends RequestContext {
@@ -40,8 +40,9 @@ export class CallLog {
   failed(error: unknown, call: LoggedCall): CallFailure {
     const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
-    this.#answered(this.httpStatusOf(errorCode), call, { errorCode, ...cause });
-    return { code: GRPC_STATUSES[errorCode], details: message };
+    const httpStatus = this.httpStatusOf(errorCode);
+    this.#answered(httpStatus, call, { errorCode, ...cause });
+    return { code: grpcStatusOf(errorCode, httpStatus), details: message };
   }
 
   /** An error that the gateway does not get, since it gets another error, or a denial. */

@@ -48,7 +48,10 @@ export class Health {
 
   /** Resolves when the readiness is reported for the first time. It is kept up to date from then on. */
   async begin(): Promise<void> {
-    await this.#tell();
+    const isReady = await isReadySoon(this.readiness, this.clock);
+    if (this.#isOver) return;
+    this.#set(isReady ? 'SERVING' : 'NOT_SERVING');
+    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => void this.begin());
   }
 
   /** Reports from now on that requests should go elsewhere. */
@@ -56,13 +59,6 @@ export class Health {
     this.#isOver = true;
     this.#cancelTimer?.();
     this.#set('NOT_SERVING');
-  }
-
-  async #tell(): Promise<void> {
-    const isReady = await isReadySoon(this.readiness, this.clock);
-    if (this.#isOver) return;
-    this.#set(isReady ? 'SERVING' : 'NOT_SERVING');
-    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => void this.#tell());
   }
 
   #set(status: ServingStatus): void {

@@ -4,15 +4,10 @@ import type { QueueListState } from './queue-order.js';
 import type { Labels, RequestTerms } from './request.js';
 
 /**
- * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
- * changed after a request set it.
+ * The greatest overrides that count; -1 if none does. A greater one is dropped at the key's next check, since the limits may
+ * have changed after a request set it.
  */
-export interface OverrideCeilings {
-  /** -1 if no override counts. */
-  readonly maxRequests: number;
-  readonly maxRequestsInQueue: number;
-  readonly windowMillis: number;
-}
+export type OverrideCeilings = Readonly<Record<keyof Overrides, number>>;
 
 /** What a limiter has to know of a key: its limits without overrides. */
 export interface KeyLimits {
@@ -310,11 +305,7 @@ export interface StoredName {
 /** Everything about a key as of now. */
 export interface InstanceDetail extends InstanceState {
   /** Which limits requests have set. The length of the next window counts as well. */
-  readonly overridden: {
-    readonly maxRequests: boolean;
-    readonly maxRequestsInQueue: boolean;
-    readonly windowMillis: boolean;
-  };
+  readonly overridden: Readonly<Record<keyof Overrides, boolean>>;
   /** Whether the key recovers from a loss in the store, so that nobody is approved for a moment. */
   readonly isRecovering: boolean;
   /** The head of the queue, in its order. */

@@ -1,4 +1,6 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+
+import { flag } from './flag.js';
 
 /** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
 export interface AuthState {
@@ -11,31 +13,26 @@ export interface AuthState {
 
 /** Metrics of the tokens and of requests without a valid token. */
 export function authMetrics(registry: Registry, state: AuthState): void {
-  const registers = [registry];
   new Counter({
     name: 'ratelimit_auth_rejections_total',
     help: 'Requests rejected for their tokens, by reason.',
     labelNames: ['reason'],
-    registers,
+    registers: [registry],
     collect() {
       this.reset();
       for (const [reason, count] of Object.entries(state.rejections)) this.inc({ reason }, count);
     },
   });
-  new Gauge({
-    name: 'ratelimit_tokens_stale',
-    help: '1 while the tokens file is invalid and the last valid tokens are in force.',
-    registers,
-    collect() {
-      this.set(state.isStale ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: 'ratelimit_tokens_gone',
-    help: '1 while the tokens file is missing or empty and every request is rejected.',
-    registers,
-    collect() {
-      this.set(state.isGone ? 1 : 0);
-    },
-  });
+  flag(
+    registry,
+    'ratelimit_tokens_stale',
+    '1 while the tokens file is invalid and the last valid tokens are in force.',
+    () => state.isStale,
+  );
+  flag(
+    registry,
+    'ratelimit_tokens_gone',
+    '1 while the tokens file is missing or empty and every request is rejected.',
+    () => state.isGone,
+  );
 }

@@ -9,8 +9,9 @@ import {
 import { policyName } from '../rules/policy.js';
 import { firstNames } from './first-names.js';
 import { laneMetrics } from './lane-metrics.js';
-import { FAILURE_REASONS, type FailureReason, type Metrics } from './metrics.js';
+import { FAILURE_REASONS, type Metrics } from './metrics.js';
 import { nameOfWaiter, OF_WAITERS, type OutcomeLabels, verdictName, VERDICTS } from './outcomes.js';
+import { reasonCounter } from './reason-counter.js';
 
 /** From 5 ms to 10 min. */
 const QUEUE_WAIT_BUCKETS_SECONDS = [
@@ -48,7 +49,12 @@ export function checkMetrics(
     series.push(one);
     return one;
   });
-  const failures = failureCounter(registers);
+  const failures = reasonCounter(
+    registry,
+    'ratelimit_failed_checks_total',
+    'Checks that failed with a 503, by reason.',
+    FAILURE_REASONS,
+  );
   const countForRule = ruleCounter(registers);
   const countForLimit = limitCounter(registers);
   const decidedForLane = laneMetrics(registry, QUEUE_WAIT_BUCKETS_SECONDS);
@@ -71,11 +77,11 @@ export function checkMetrics(
       }
       if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
     },
-    failed: countFailuresInto(failures),
+    failed: failures.count,
     decisionTotals: async () => {
-      const [byOutcome, failed] = await Promise.all([totalsOf(decisions), totalsOf(failures)]);
+      const [byOutcome, failed] = await Promise.all([decisions.get(), failures.values()]);
       const total = (outcome: Decision['outcome'] | 'shadowed'): number =>
-        sum(byOutcome.filter(({ labels }) => labels.outcome === outcome));
+        sum(byOutcome.values.filter(({ labels }) => labels.outcome === outcome));
       return {
         approved: total('approved'),
         denied: total('denied'),
@@ -85,10 +91,6 @@ export function checkMetrics(
       };
     },
   };
-}
-
-async function totalsOf(counter: Counter): Promise<MetricValue<string>[]> {
-  return (await counter.get()).values;
 }
 
 function sum(values: readonly MetricValue<string>[]): number {
@@ -181,22 +183,6 @@ function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean)
     const limit = hasSeries(name) ? name : OTHER_LIMITS;
     counter.inc({ limit, outcome: isShadow ? 'shadowed' : 'denied' });
   };
-}
-
-function failureCounter(registers: Registry[]): Counter {
-  return new Counter({
-    name: 'ratelimit_failed_checks_total',
-    help: 'Checks that failed with a 503, by reason.',
-    labelNames: ['reason'],
-    registers,
-  });
-}
-
-function countFailuresInto(counter: Counter): Metrics['failed'] {
-  const series = Object.fromEntries(
-    FAILURE_REASONS.map((reason) => [reason, fromTheStart(counter, reason)]),
-  ) as Record<FailureReason, Counter.Internal>;
-  return (reason) => series[reason].inc();
 }
 
 /**

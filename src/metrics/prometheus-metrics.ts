@@ -4,9 +4,9 @@ import type { StoreObserver } from '../redis/shared/store-observer.js';
 import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
 import { connectionMetrics } from './connection-metrics.js';
+import { flag } from './flag.js';
 import { type LogState, logMetrics } from './log-metrics.js';
 import type { Metrics } from './metrics.js';
-import { readinessMetrics } from './readiness-metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
 import { storeMetrics } from './store-metrics.js';
 
@@ -27,7 +27,7 @@ export function createMetrics(
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
   authMetrics(registry, auth);
-  readinessMetrics(registry, isReady);
+  flag(registry, 'ratelimit_ready', '1 while this replica is ready, as /readyz says.', isReady);
   logMetrics(registry, log);
   return {
     ...checkMetrics(registry, waiting),

@@ -1,28 +1,26 @@
 import { Gauge, type Registry } from 'prom-client';
 
 import type { Rules } from '../rules/rules.js';
+import { flag } from './flag.js';
 
 export type RulesInForce = Pick<Rules, 'current' | 'isStale'>;
 
 /** Metrics of the rules in force: replicas with other rules have another digest. */
 export function ruleMetrics(registry: Registry, rules: RulesInForce): void {
-  const registers = [registry];
   new Gauge({
     name: 'ratelimit_rules',
     help: 'Number of rules in force, with their digest.',
     labelNames: ['digest'],
-    registers,
+    registers: [registry],
     collect() {
       this.reset();
       this.set({ digest: rules.current.digest }, rules.current.rules.length);
     },
   });
-  new Gauge({
-    name: 'ratelimit_rules_stale',
-    help: '1 while the rules file is invalid and the last valid rules are in force.',
-    registers,
-    collect() {
-      this.set(rules.isStale ? 1 : 0);
-    },
-  });
+  flag(
+    registry,
+    'ratelimit_rules_stale',
+    '1 while the rules file is invalid and the last valid rules are in force.',
+    () => rules.isStale,
+  );
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-import { ALGORITHM_NAMES, type AlgorithmName, algorithmOf } from '../limiter/algorithms.js';
+import { ALGORITHM_NAMES, algorithmOf } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import { CALENDAR_UNITS, type CalendarUnit, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
+import { CALENDAR_UNITS, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
 import type { CalendarOf } from '../limiter/calendar/load-calendars.js';
 import { notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
 import type { Algorithm } from '../limiter/limits.js';
@@ -36,16 +36,8 @@ const DEFAULT_TIME_ZONE = 'UTC';
 
 const MAXIMA = ['max_requests_per_window', 'max_hits_per_window'] as const;
 
-interface WithAlgorithm extends Readonly<
-  Partial<Record<(typeof MAXIMA)[number], number | undefined>>
-> {
-  readonly algorithm?: AlgorithmName | undefined;
-  readonly steps?: number | undefined;
-  readonly burst?: number | undefined;
-  readonly calendar?: CalendarUnit | undefined;
-  readonly time_zone?: string | undefined;
-  readonly window_millis?: number | undefined;
-}
+type WithAlgorithm = Partial<z.infer<z.ZodObject<typeof ALGORITHM_FIELDS>>> &
+  Readonly<Partial<Record<(typeof MAXIMA)[number] | 'window_millis', number | undefined>>>;
 
 /** A check for a schema: adds an issue for a field that does not go with the algorithm or the maximum beside it. */
 export function checkAlgorithmFields({ value, issues }: z.core.ParsePayload<WithAlgorithm>): void {

@@ -15,27 +15,8 @@ export type Rules = Pick<
   'current' | 'isStale' | 'onReload' | 'check' | 'close'
 >;
 
-type RulesSettings = Pick<
-  Settings,
-  | 'CONFIG_FILE'
-  | 'WINDOW_MILLIS'
-  | 'MAX_REQUESTS'
-  | 'ALGORITHM'
-  | 'WINDOW_STEPS'
-  | 'BURST'
-  | 'MAX_REQUESTS_IN_QUEUE'
-  | 'MAX_REQUESTS_CEILING'
-  | 'MAX_REQUESTS_IN_QUEUE_CEILING'
-  | 'REQUESTS_CAN_SET_RATE'
-  | 'REQUESTS_CAN_MOD_QUEUE'
-  | 'REQUESTS_CAN_SET_WINDOW'
-  | 'WINDOW_MILLIS_CEILING'
-  | 'REQUESTS_CAN_HOLD'
-  | 'MAX_HOLD_MILLIS'
->;
-
 /** What applies to a key that no rule matches. */
-export function defaultPolicy(settings: RulesSettings): KeyPolicy {
+export function defaultPolicy(settings: Settings): KeyPolicy {
   const { ALGORITHM: name, WINDOW_STEPS: steps, BURST: burst } = settings;
   const algorithm = algorithmOf(name, { steps, burst });
   return completed({
@@ -61,7 +42,7 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
 }
 
 /** The settings alone: one policy for all keys. */
-export function withoutRules(settings: RulesSettings): Rules {
+export function withoutRules(settings: Settings): Rules {
   return {
     current: new RuleSet([], defaultPolicy(settings)),
     isStale: false,
@@ -75,7 +56,7 @@ export function withoutRules(settings: RulesSettings): Rules {
  * The rules of the file that the settings name, kept up to date. The settings are the defaults.
  * @throws SettingsError if the file can't be read, RulesError if it is invalid
  */
-export async function openRules(settings: RulesSettings, logger: Logger): Promise<Rules> {
+export async function openRules(settings: Settings, logger: Logger): Promise<Rules> {
   const path = settings.CONFIG_FILE;
   if (path === undefined) return withoutRules(settings);
   const defaults = defaultPolicy(settings);

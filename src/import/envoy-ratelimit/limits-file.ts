@@ -59,34 +59,27 @@ const rateLimit = strictObject(
   'must have either unit or unlimited',
 );
 
+/** The fields of a descriptor, besides those below it. */
+const FIELDS = {
+  key: text.refine((key) => key !== '', 'must not be empty'),
+  value: text.nullish(),
+  rate_limit: rateLimit.nullish(),
+  shadow_mode: yesOrNo,
+  quota_mode: yesOrNo,
+  detailed_metric: yesOrNo,
+  value_to_metric: yesOrNo,
+  share_threshold: yesOrNo,
+  metadata: z.unknown().optional(),
+};
+
 /** A descriptor as the file has it. */
-export interface ConfiguredDescriptor {
-  readonly key: string;
-  readonly value?: string | null | undefined;
-  readonly rate_limit?: z.infer<typeof rateLimit> | null | undefined;
+export interface ConfiguredDescriptor extends Readonly<z.infer<z.ZodObject<typeof FIELDS>>> {
   readonly descriptors?: readonly ConfiguredDescriptor[] | null | undefined;
-  readonly shadow_mode?: boolean | null | undefined;
-  readonly quota_mode?: boolean | null | undefined;
-  readonly detailed_metric?: boolean | null | undefined;
-  readonly value_to_metric?: boolean | null | undefined;
-  readonly share_threshold?: boolean | null | undefined;
-  readonly metadata?: unknown;
 }
 
 const descriptors = z.lazy(() => z.array(descriptor, 'must be a list').nullish());
 const descriptor: z.ZodType<ConfiguredDescriptor> = strictObject(
-  {
-    key: text.refine((key) => key !== '', 'must not be empty'),
-    value: text.nullish(),
-    rate_limit: rateLimit.nullish(),
-    descriptors,
-    shadow_mode: yesOrNo,
-    quota_mode: yesOrNo,
-    detailed_metric: yesOrNo,
-    value_to_metric: yesOrNo,
-    share_threshold: yesOrNo,
-    metadata: z.unknown().optional(),
-  },
+  { ...FIELDS, descriptors },
   'must be an object with key',
 );
 

@@ -10,8 +10,6 @@ const BYTES_PER_HOLD = 400;
 /** What it takes besides if it has labels, at most: a text of 64 bytes. */
 const BYTES_PER_LABELS = 100;
 const NOTHING: Held = { hits: 0, size: 0 };
-/** How many moments of holds that were released or renewed may be left, besides one for each hold. */
-const MOST_OUTDATED = 100;
 
 /** The state of an approval that is held. An unclaimed one is kept for its caller, and will be as its caller has asked. */
 export type HeldState = Extract<RequestState, 'held' | 'unclaimed'>;
@@ -34,7 +32,7 @@ export interface Held {
 export class Holds {
   readonly #holds = new Map<string, Hold>();
   /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
-  readonly #order = new Moments();
+  readonly #order = new Moments(this.#holds, lapseOf);
   #hits = 0;
   /** What is held in each lane. Undefined until there is a hold in one. */
   #ofLanes: Map<string, Held> | undefined;
@@ -198,15 +196,14 @@ export class Holds {
   endLapsed(now: number): number | undefined {
     if (now < this.#firstLapse) return undefined;
     let last: number | undefined;
-    for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
-      this.#order.removeFirst();
+    for (let next = this.#order.takeUntil(now); next; next = this.#order.takeUntil(now)) {
       const hold = this.#holds.get(next.id);
-      if (hold?.lapsesAt !== next.at) continue;
+      if (!hold) continue;
       this.#remove(next.id, hold);
       if (hold.state === 'unclaimed') (this.#lapsedUnclaimed ??= []).push(next.id);
       last = next.at;
     }
-    this.#firstLapse = this.#firstOfOrder();
+    this.#firstLapse = this.#order.first?.at ?? Infinity;
     return last;
   }
 
@@ -214,10 +211,8 @@ export class Holds {
   heldAt(now: number, lanes?: Limit['lanes']): Held | undefined {
     let { hits, size } = this.countedIn(lanes);
     const lapsed = new Set<Hold>();
-    this.#order.visitUntil(now, ({ id, at }) => {
-      const hold = this.#holds.get(id);
-      if (hold?.lapsesAt !== at || lapsed.has(hold)) return;
-      if (!countsList({ lanes }, hold.request.list)) return;
+    this.#order.visitUntil(now, (_id, hold) => {
+      if (lapsed.has(hold) || !countsList({ lanes }, hold.request.list)) return;
       lapsed.add(hold);
       hits -= hitsOf(hold.request);
       size -= 1;
@@ -228,9 +223,8 @@ export class Holds {
   /** The ids of the unclaimed approvals that have lapsed, and are still here. */
   unclaimedLapsedBy(now: number): ReadonlySet<string> {
     const ids = new Set<string>();
-    this.#order.visitUntil(now, ({ id, at }) => {
-      const hold = this.#holds.get(id);
-      if (hold?.lapsesAt === at && hold.state === 'unclaimed') ids.add(id);
+    this.#order.visitUntil(now, (id, { state }) => {
+      if (state === 'unclaimed') ids.add(id);
     });
     return ids;
   }
@@ -245,19 +239,6 @@ export class Holds {
     this.#count(hold, 1);
     this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
     this.#order.add({ id, at: hold.lapsesAt });
-    if (this.#order.size > MOST_OUTDATED + 2 * this.#holds.size) {
-      this.#order.clear();
-      for (const [each, { lapsesAt: at }] of this.#holds) this.#order.add({ id: each, at });
-    }
-  }
-
-  /** When the first hold lapses. Passes over what the order has of holds that were released or renewed. */
-  #firstOfOrder(): number {
-    for (let next = this.#order.first; next; next = this.#order.first) {
-      if (this.#holds.get(next.id)?.lapsesAt === next.at) return next.at;
-      this.#order.removeFirst();
-    }
-    return Infinity;
   }
 
   /** @param sign 1 if it is held from now on, -1 if it is not */
@@ -282,6 +263,10 @@ export class Holds {
     this.#firstLapse = Infinity;
     this.#order.clear();
   }
+}
+
+function lapseOf({ lapsesAt }: Hold): number {
+  return lapsesAt;
 }
 
 function bytesOf({ request }: Hold): number {

@@ -285,11 +285,6 @@ export class Instance {
     this.#known?.forget(now);
   }
 
-  /** Gives back all memory of an instance that is removed, and remembers no requests. */
-  clear(): void {
-    this.approvals.clear();
-  }
-
   /** Returns what it remembers, for the instance that takes its place. */
   takeKnown(): KnownRequests | undefined {
     const known = this.#known;

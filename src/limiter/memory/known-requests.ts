@@ -19,8 +19,6 @@ import type { WaitingQueue } from './queue/waiting-queue.js';
 const BYTES_PER_RECORD = 300;
 /** How long a record is remembered after its last change, in windows of its key: as long as an idle key is. */
 const REMEMBERED_WINDOWS = 3;
-/** How many moments of records that have changed since may be left, besides one for each record. */
-const MOST_OUTDATED = 100;
 
 /**
  * The owner of an approval of which several checks were told: none of them gives it back, since the caller may use it. It may
@@ -56,7 +54,7 @@ interface Remembered extends RequestRecord {
 export class KnownRequests {
   readonly #records = new Map<string, Remembered>();
   /** Has a moment for each record that does not wait. */
-  readonly #order = new Moments();
+  readonly #order = new Moments(this.#records, lookOf);
 
   /**
    * @param approvals those of the key
@@ -203,10 +201,9 @@ export class KnownRequests {
 
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
-    for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
-      this.#order.removeFirst();
+    for (let next = this.#order.takeUntil(now); next; next = this.#order.takeUntil(now)) {
       const record = this.#records.get(next.id);
-      if (record?.lookAt !== next.at) continue;
+      if (!record) continue;
       const isUnclaimed = record.state === 'unclaimed';
       // Among others, a report may have made the window longer.
       if (!isUnclaimed && this.approvals.counts(now, next.id)) {
@@ -288,12 +285,11 @@ export class KnownRequests {
   #lookLater(id: string, record: Remembered): void {
     record.lookAt = this.#endOf(record);
     this.#order.add({ id, at: record.lookAt });
-    if (this.#order.size <= MOST_OUTDATED + 2 * this.#records.size) return;
-    this.#order.clear();
-    for (const [each, { lookAt }] of this.#records) {
-      if (lookAt !== undefined) this.#order.add({ id: each, at: lookAt });
-    }
   }
+}
+
+function lookOf({ lookAt }: Remembered): number | undefined {
+  return lookAt;
 }
 
 /** What becomes of an approval that was kept for its caller. */

@@ -1,12 +1,10 @@
+import type { InstanceBounds } from './approvals.js';
+
 /** How much an embedded limiter keeps. */
-export interface MemoryBounds {
+export interface MemoryBounds extends InstanceBounds {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly maxKeys: number;
-  /** The most ids of approvals that are kept for one key's window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals of one key that are held. */
-  readonly maxHoldsPerKey: number;
   /** The most memory that keys and the ids of approvals take together. */
   readonly maxBytes: number;
 }

@@ -319,7 +319,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   #remove(key: string, entry: Entry<Policy>): void {
     entry.timer?.cancel();
-    entry.instance.clear();
+    // It remembers no requests then.
+    entry.instance.approvals.clear();
     this.#budget.giveBack(bytesOf(key));
     this.#entries.delete(key);
   }

@@ -1,4 +1,4 @@
-import { type RequestIdConflict, RequestIdConflictError } from '../errors.js';
+import type { RequestIdConflict } from '../errors.js';
 import type { CheckRequest } from '../limiter.js';
 import type { Waiter } from '../waiter.js';
 
@@ -58,7 +58,7 @@ export class Waiters<Entry> {
 
   /** Fails the check that waits with a request id, if there is one. */
   fail(entry: Entry, requestId: string, conflict: RequestIdConflict): void {
-    this.take(entry, requestId)?.fail(new RequestIdConflictError(conflict));
+    this.take(entry, requestId)?.conflict(conflict);
   }
 
   /** Removes all, and fails each with an error of its own. */

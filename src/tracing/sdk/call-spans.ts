@@ -14,6 +14,7 @@ const CARRIERS: ReadonlySet<string> = new Set(['check', 'release', 'amend']);
  */
 export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObserver {
   return {
+    ...observer,
     called: (script, seconds, outcome, load) => {
       observer.called(script, seconds, outcome, load);
       const { operation = '' } = load;
@@ -45,18 +46,6 @@ export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObse
         span.setStatus({ code: SpanStatusCode.ERROR });
       }
       span.end(endedAt);
-    },
-    batched: (checks) => {
-      observer.batched(checks);
-    },
-    breakersOpen: (count) => {
-      observer.breakersOpen(count);
-    },
-    catchingUp: (what, undone) => {
-      observer.catchingUp(what, undone);
-    },
-    unclaimed: (count) => {
-      observer.unclaimed(count);
     },
   };
 }

@@ -97,17 +97,11 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
       'sluice.reason': isTold ? 'answer_due' : 'client_disconnected',
     };
   }
-  const decidedBy = decision.outagePolicy ?? 'store';
-  if (decision.outcome === 'denied') {
-    return {
-      'sluice.outcome': isShadow ? 'shadowed' : 'denied',
-      'sluice.reason': decision.reason,
-      'sluice.decided_by': decidedBy,
-    };
-  }
+  const isDenied = decision.outcome === 'denied';
+  const granted = !isDenied && decision.waited ? 'waited' : 'capacity';
   return {
-    'sluice.outcome': 'approved',
-    'sluice.reason': decision.waited ? 'waited' : 'capacity',
-    'sluice.decided_by': decidedBy,
+    'sluice.outcome': isDenied && isShadow ? 'shadowed' : decision.outcome,
+    'sluice.reason': isDenied ? decision.reason : granted,
+    'sluice.decided_by': decision.outagePolicy ?? 'store',
   };
 }

@@ -19,7 +19,7 @@ import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { listItems } from '../../support/docs/lists.js';
 import { SECRETS } from '../../../src/config/secret-files.js';
-import { GRPC_STATUSES } from '../../../src/grpc/error-statuses.js';
+import { grpcStatusOf } from '../../../src/grpc/error-statuses.js';
 import {
   ListingForbiddenError,
   StoreFullError,
@@ -465,7 +465,8 @@ describe('docs/reliability.md', () => {
     expect(labels).toEqual([...codes.slice(0, -2), undefined, undefined]);
     const page = readPage(PAGE).replaceAll(/\s+/g, ' ');
     for (const { code } of failures) {
-      const [http, grpc] = [httpStatusOf(code), status[GRPC_STATUSES[code]]];
+      const http = httpStatusOf(code);
+      const grpc = status[grpcStatusOf(code, http)];
       expect(page).toMatch(new RegExp(`\\ban? ${http} (?:is )?\`${grpc}\``));
     }
   });
