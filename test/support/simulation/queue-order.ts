@@ -50,7 +50,7 @@ export class QueueOrder {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
     const putBack = new Map([...run.waiters.values()].map((each) => [each.id, each]));
-    const waiting = [...stored.waiting.values(), ...after.waiting.values()];
+    const waiting = [stored.waiting, putBack, after.waiting].flatMap((all) => [...all.values()]);
     const kinds = headsFault(stored) ? undefined : stored.lists.kinds;
     for (const id of approved) {
       const place = stored.waiting.get(id) ?? putBack.get(id) ?? joinedBefore(id, call);
