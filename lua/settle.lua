@@ -173,7 +173,7 @@ local function run(KEYS, ARGV)
   end
 
   local tally = queue.read(keys, state, call)
-  local missing = queue.without_place(keys, state, unheard)
+  local missing = queue.without_place(keys, state, call, unheard)
   if was_lost or (#missing > 0 and recovery.is_older_than_key(keys, state, missing[1].ticket)) then
     recovery.begin_after_loss(keys, state, call, not idle)
     lost_key.restore_overrides(state, said.limits)

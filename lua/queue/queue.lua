@@ -55,11 +55,16 @@ function queue.drop(keys, state, tally, has_lost)
   replicas.forget(tally)
 end
 
+-- All who have an entry and its record.
+local function read_all(keys, state)
+  return entries.read_waiting(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
+end
+
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
 local function recount(keys, state, tally, now_ms)
   local places = tally.places
   replicas.forget_places(tally)
-  for _, waiter in ipairs(entries.read_waiting(keys, state.lists and lists.all(keys) or fifo_list.all(keys))) do
+  for _, waiter in ipairs(read_all(keys, state)) do
     replicas.add_places(tally, waiter.replica_id, 1, now_ms)
   end
   if tally.places == 0 or tally.places < places then
@@ -219,15 +224,36 @@ function queue.join(keys, state, call, waiters)
   queue.compact(keys, state, call.now_ms)
 end
 
+-- The records of these waiters that have places, by the ids. Somebody may have removed all of a queue but its records, before
+-- others joined it: then a replica has fewer places than such records.
+local function find_places(keys, state, call, waiters)
+  local found, waiting = requests.find_all(keys, state, requests.ids_of(waiters)), {}
+  for _, record in pairs(found) do
+    if record.state == requests.WAITING then
+      local replica_id = record.replica_id or call.replica
+      local replica = state.tally.replicas[replica_id]
+      waiting[replica_id] = (waiting[replica_id] or 0) + 1
+      if waiting[replica_id] > (replica and replica.places or 0) then
+        local with_entries = {}
+        for _, waiter in ipairs(read_all(keys, state)) do
+          with_entries[waiter.requestId] = waiter
+        end
+        return with_entries
+      end
+    end
+  end
+  return found
+end
+
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
 -- has none: somebody has removed the state, which recorded that the list is out of order.
-function queue.without_place(keys, state, waiters)
+function queue.without_place(keys, state, call, waiters)
   local missing, first = {}, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = fifo_list.ticket_at(keys, 0) or ''
   end
   -- Without the other names of the queue, a record is no place.
-  local found = state.tally.places > 0 and requests.find_all(keys, state, requests.ids_of(waiters)) or {}
+  local found = state.tally.places > 0 and find_places(keys, state, call, waiters) or {}
   for _, waiter in ipairs(waiters) do
     local place = found[waiter.requestId]
     waiter.has_place = place ~= nil and place.state == requests.WAITING
