@@ -175,6 +175,13 @@ describe('names that were removed alone', () => {
     expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);
     expect((await key.stored()).state).toMatchObject({ recoveryUntil: 1000 });
   });
+
+  test('a waiter of whose queue only the records are left is put back, also after others have joined', async () => {
+    await key.lose('queue', 'replicas');
+    const [c] = await replica.checkOrWait(['c']);
+    const settled = await replica.settle({ b: ticket, c: c as number });
+    expect(settled).toMatchObject({ putBack: ['b'], places: 2 });
+  });
 });
 
 describe('replicas that fall silent', () => {

@@ -118,12 +118,8 @@ describe('the request log', () => {
 test('an internal error is logged as an error with its cause, unless LOG_5XX=false', async () => {
   const lines = async (log5xx: string): Promise<LogLine[]> => {
     const prefix = `${uniqueKey()}:`;
-    const app = await startTestApp({
-      ...PATIENT_STORE,
-      REDIS_URL: redis.url,
-      KEY_PREFIX: prefix,
-      LOG_5XX: log5xx,
-    });
+    const store = { ...PATIENT_STORE, REDIS_URL: redis.url, KEY_PREFIX: prefix };
+    const app = await startTestApp({ ...store, LOG_5XX: log5xx });
     // The key's name in Redis holds a value that the service can not have written.
     await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
     expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
