@@ -166,8 +166,8 @@ describe('streams on a connection without an accepted request', () => {
     await connection.closed;
 
     const answered = streams.filter((stream) => isAnswered(connection, stream));
-    expect(answered).toEqual(streams.slice(0, answered.length));
-    expect(answered.length).toBeLessThanOrEqual(MAX_REJECTIONS);
+    // HTTP/2 sends the answers of streams in any order, and the last may come too late.
+    expect(streams.slice(0, MAX_REJECTIONS)).toEqual(expect.arrayContaining(answered));
     expect(connection.received.at(-1)!.type).toBe(FRAME.goAway);
     const dropped = { reason: 'too_many_rejected' };
     const metrics = await scrape(app.url, bearer(OPERATOR));
