@@ -80,7 +80,7 @@ function any_limit:sum(state)
   return self.used - self:held(state)
 end
 
--- This number of hits and ids more are held. The caller marks the state as changed.
+-- This number of hits and ids more are held.
 function any_limit:hold(hits, ids)
   if not self.keeps then
     self.used = self.used + (self.counts == 'hits' and hits or ids)

@@ -224,22 +224,30 @@ function queue.join(keys, state, call, waiters)
   queue.compact(keys, state, call.now_ms)
 end
 
+-- Whether a replica has fewer places than waiters among these records.
+local function lack_places(state, call, records)
+  local waiting = {}
+  for _, record in pairs(records) do
+    local replica_id = record.replica_id or call.replica
+    waiting[replica_id] = (waiting[replica_id] or 0) + (record.state == requests.WAITING and 1 or 0)
+  end
+  for replica_id, count in pairs(waiting) do
+    local replica = state.tally.replicas[replica_id]
+    if count > (replica and replica.places or 0) then
+      return true
+    end
+  end
+  return false
+end
+
 -- The records of these waiters that have places, by the ids. Somebody may have removed all of a queue but its records, before
--- others joined it: then a replica has fewer places than such records.
+-- others joined it. Then only entries show who has a place.
 local function find_places(keys, state, call, waiters)
-  local found, waiting = requests.find_all(keys, state, requests.ids_of(waiters)), {}
-  for _, record in pairs(found) do
-    if record.state == requests.WAITING then
-      local replica_id = record.replica_id or call.replica
-      local replica = state.tally.replicas[replica_id]
-      waiting[replica_id] = (waiting[replica_id] or 0) + 1
-      if waiting[replica_id] > (replica and replica.places or 0) then
-        local with_entries = {}
-        for _, waiter in ipairs(read_all(keys, state)) do
-          with_entries[waiter.requestId] = waiter
-        end
-        return with_entries
-      end
+  local found = requests.find_all(keys, state, requests.ids_of(waiters))
+  if lack_places(state, call, found) then
+    found = {}
+    for _, waiter in ipairs(read_all(keys, state)) do
+      found[waiter.requestId] = waiter
     end
   end
   return found

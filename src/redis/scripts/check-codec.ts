@@ -8,6 +8,7 @@ import {
 } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
+import { isHeld } from '../../limiter/request.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import { type AskedRequest, listOfPlace, type SaidList, sayRequest } from './requests-codec.js';
@@ -186,7 +187,7 @@ function encodeSpecial(
   let arePlain = true;
   for (const check of checks) arePlain &&= isPlain(check, mayHaveWaiters);
   if (arePlain && !ceilings && !waiting && !isOverride(overrides)) return '';
-  const maxHolds = checks.some(isHeld) ? maxHoldsPerKey : undefined;
+  const maxHolds = checks.some(({ request }) => isHeld(request)) ? maxHoldsPerKey : undefined;
   const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
   if (arePlain) return ofBatch;
   const said = checks.map((check) =>
@@ -208,11 +209,7 @@ export function hasTerms(check: BatchedCheck): boolean {
   const { hits = 1, list, canWait } = check.request;
   // No limit counts a group apart, so that a check that can't wait need not say its group if nobody else waits.
   const hasList = list !== undefined && (canWait || list.kind === 'lane');
-  return hits > 1 || isHeld(check) || check.number !== undefined || hasList;
-}
-
-function isHeld({ request }: BatchedCheck): boolean {
-  return request.holdMillis !== undefined;
+  return hits > 1 || isHeld(check.request) || check.number !== undefined || hasList;
 }
 
 /** The reply for a batch that needs all names. */

@@ -28,7 +28,7 @@ function saysAnything(name: string, value: unknown): boolean {
   return value !== undefined && value !== false && !(name === 'hits' && value === 1);
 }
 
-/** What `lists.of_request` in `lua/queue/lists.lua` reads. */
+/** The list of a request, as `lua/lib/requests.lua` reads it. */
 export function sayList(list: QueueList): QueueList {
   return { ...list, name: encodeURIComponent(list.name) };
 }
