@@ -31,7 +31,7 @@ local function run(KEYS, ARGV)
       -- Nobody has got the approval yet.
       return REPLY.NOT_FOUND
     end
-    local is_held = request and requests.counts_as_held(request) and not holds.is_lost(keys, request)
+    local is_held = request and requests.counts_as_held(request)
     local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
       local before = is_held and holds.hits_of(request) or key_limits.taken_by(keys, state, id)

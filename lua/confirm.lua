@@ -31,8 +31,8 @@ local function confirm_one(keys, state, call, request, owner)
     holds.claim(keys, state, call, request, owner)
     return true
   end
-  -- It is approved already if the call is sent again.
-  return request.state == requests.APPROVED or request.state == requests.HELD
+  -- It is approved already if the call is sent again. Its hold may have lapsed since.
+  return not requests.is_undecided(request) and request.state ~= requests.RELEASED
 end
 
 local function confirm(call, keys, claims, ids)

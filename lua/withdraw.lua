@@ -25,47 +25,42 @@ local function may_withdraw(request, owner)
   return owner == nil or (request ~= nil and request.owner == owner and request.state ~= requests.RELEASED)
 end
 
--- Returns the requests among these that wait, and the ids of the others, which may be approved. `found`: all requests, by the
--- ids. `named`: gets the ids that callers have chosen.
+-- Returns the requests among these that wait, and all ids: a waiter may also have an approval, whose hold has lapsed, but which a
+-- token bucket still counts. `found`: all requests, by the ids. `named`: gets the ids that callers have chosen.
 local function sort_out(claims, found, named)
-  local waiting, others, seen = {}, {}, {}
+  local waiting, ids, seen = {}, {}, {}
   for _, claim in ipairs(claims) do
     local id = claim.requestId
     local request = found[id]
     if not seen[id] and may_withdraw(request, claim.owner) then
-      seen[id] = true
-      if request and request.state == requests.WAITING then
-        waiting[#waiting + 1] = request
-      else
-        others[#others + 1] = id
-      end
+      seen[id], ids[#ids + 1] = true, id
+      waiting[#waiting + 1] = request and request.state == requests.WAITING and request or nil
       named[#named + 1] = claim.owner and id or nil
     end
   end
-  return waiting, others
+  return waiting, ids
 end
 
-local function withdraw(call, keys, claims, ids)
+local function withdraw(call, keys, claims, all_ids)
   local state = instance.open(keys, call, stored.read(keys.state))
-  local found, named = requests.find_all(keys, state, ids), {}
-  local waiting, others = sort_out(claims, found, named)
+  local found, named = requests.find_all(keys, state, all_ids), {}
+  local waiting, ids = sort_out(claims, found, named)
   if not state then
     requests.forget_chosen(keys, named)
     -- If Redis has lost the state alone, the places still exist.
     requests.forget(keys, requests.ids_of(waiting))
     return cjson.encode({ gone = #waiting, unclaimed = 0 })
   end
-  for _, id in ipairs(others) do
+  for _, id in ipairs(ids) do
     if found[id] and found[id].state == requests.UNCLAIMED then
       state.lapsed_unclaimed = state.lapsed_unclaimed + 1
     end
   end
-  local released = approvals.release(keys, state, call, others, true, found)
+  local released = approvals.release(keys, state, call, ids, true, found)
   queue.withdraw(keys, state, call, waiting)
   local gone = released + #waiting
   if gone > 0 then
-    past_requests.remember(keys, state, call, requests.ids_of(waiting))
-    past_requests.remember(keys, state, call, others)
+    past_requests.remember(keys, state, call, ids)
   end
   requests.forget_chosen(keys, named)
   serving.serve(keys, state, call)

@@ -225,7 +225,10 @@ local function read_requests(call, ids, said)
   if not said.requests then
     return NOTHING
   end
-  local asked = { requests = requests.of_checks(call, ids, said.requests) }
+  local asked = {
+    requests = requests.of_checks(call, ids, said.requests),
+    can_wait = false, has_owners = false, has_lists = false, has_terms = false,
+  }
   for _, request in ipairs(asked.requests) do
     asked.can_wait = asked.can_wait or request.canWait
     asked.has_owners = asked.has_owners or request.owner ~= nil
@@ -258,9 +261,6 @@ function checks.decide(call, batch, values)
   batch.ids = ids_of(batch)
   local asked = read_requests(call, batch.ids, said)
   local keys = key_names.read(batch.names, batch.first_key)
-  if asked.has_owners then
-    requests.require_names(keys)
-  end
   call.rules = batch.rules
   local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), asked)
   if not state and not idle and call.is_over_full then

@@ -18,6 +18,7 @@ local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
 local held = require 'limits/held'
+local key_names = require 'lib/key-names'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 local requests = require 'lib/requests'
@@ -89,23 +90,10 @@ function holds.free(state)
   return state.max_holds == 0 and math.huge or state.max_holds - state.held_ids + state.unclaimed
 end
 
--- Removes what is left of a state that Redis has lost.
-local function remove_leftovers(keys)
-  local name = lapses_name(keys)
-  if redis.call('EXISTS', name) == 1 then
-    local gone = {}
-    for id, request in pairs(requests.find_all(keys, nil, redis.call('ZRANGE', name, 0, -1))) do
-      gone[#gone + 1] = requests.counts_as_held(request) and id or nil
-    end
-    requests.forget(keys, gone)
-    redis.call('UNLINK', name)
-  end
-end
-
 -- Holds an approval, unless it is held already. `request`: its state says for how long.
 function holds.add(keys, state, call, request)
   if not stored.has_holds(state) then
-    remove_leftovers(keys)
+    key_names.remove_leftover(lapses_name(keys))
   end
   local id, lane, lapses = request.requestId, lists.lane_of(request.list), call.now_ms + length_of(request)
   if redis.call('ZADD', lapses_name(keys), 'NX', digits(lapses), id) == 0 then
@@ -190,43 +178,57 @@ local function add_to(left, request, sign)
   left.by_lane = held.with(left.by_lane, lists.lane_of(request.list), hits, sign)
 end
 
--- The requests among these ids that count as held, in their order.
-local function find_held(keys, ids)
-  local found, held_requests = requests.find_all(keys, nil, ids), {}
-  for _, id in ipairs(ids) do
-    if found[id] and requests.counts_as_held(found[id]) then
-      held_requests[#held_requests + 1] = found[id]
-    end
-  end
-  return held_requests
-end
-
 -- Finds the approvals that have lapsed:
 --   lapsed               their requests
 --   hits, ids, by_lane   those of the others, in all and by lane
---   first                when the first of the others lapses; 0 if there are none
---   last_lapsed          when the last of the lapsed ones lapsed; 0 if there are none
+--   first                no other one lapses before; 0 if there are none
+--   last_lapsed          when the last of the lapsed ones lapsed
 local function find_lapsed(keys, state, now_ms)
-  local name, all = lapses_name(keys), {}
+  local name, ids = lapses_name(keys), {}
   local due = weight.add(redis.call('ZRANGE', name, '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES'), 2)
   for i = 1, #due, 2 do
-    all[#all + 1] = due[i]
+    ids[#ids + 1] = due[i]
   end
-  local next_one = redis.call('ZRANGE', name, #all, #all, 'WITHSCORES')
-  local left = { hits = state.held, ids = state.held_ids, by_lane = state.lane_holds }
-  left.lapsed, left.first, left.last_lapsed = find_held(keys, all), tonumber(next_one[2] or 0), tonumber(due[#due] or 0)
-  if redis.call('ZCARD', name) == state.held_ids and #left.lapsed == #all then
-    for _, request in ipairs(left.lapsed) do
+  local next_one = redis.call('ZRANGE', name, #ids, #ids, 'WITHSCORES')
+  local left = { hits = state.held, ids = state.held_ids, by_lane = state.lane_holds, lapsed = {} }
+  left.first, left.last_lapsed = tonumber(next_one[2] or 0), tonumber(due[#due] or now_ms)
+  local found = requests.find_all(keys, nil, ids)
+  for _, id in ipairs(ids) do
+    local request = found[id]
+    if request and requests.counts_as_held(request) then
+      left.lapsed[#left.lapsed + 1] = request
       add_to(left, request, -1)
     end
-    return left
-  end
-  -- Somebody has removed some of them.
-  left.hits, left.ids, left.by_lane = 0, 0, {}
-  for _, request in ipairs(find_held(keys, weight.add(redis.call('ZRANGE', name, #all, -1), 1))) do
-    add_to(left, request, 1)
   end
   return left
+end
+
+-- Somebody has removed some of the records or of the lapses: what has only one of the two counts no longer. A call that only
+-- looks, `call` is nil then, writes nothing.
+local function recount(keys, state, call)
+  local lapses = weight.add(redis.call('ZRANGE', lapses_name(keys), 0, -1, 'WITHSCORES'), 2)
+  local left, others, gone = { hits = 0, ids = 0, by_lane = {}, first = 0 }, requests.read_all(keys), {}
+  state.unclaimed, state.unclaimed_held = 0, 0
+  for i = 1, #lapses, 2 do
+    local id = lapses[i]
+    local request = others[id]
+    if request and requests.counts_as_held(request) then
+      left.first = left.first > 0 and left.first or tonumber(lapses[i + 1])
+      add_to(left, request, 1)
+      count_unclaimed(state, request, 1)
+      others[id] = nil
+    else
+      gone[#gone + 1] = id
+    end
+  end
+  keep(state, left)
+  if call then
+    chunks.call('ZREM', lapses_name(keys), gone)
+    for id, request in pairs(others) do
+      requests.forget(keys, requests.counts_as_held(request) and { id } or {})
+    end
+    given_back.note(state, call)
+  end
 end
 
 -- Nobody has got these approvals, which were unclaimed, so that they count in no limit.
@@ -257,23 +259,26 @@ end
 -- Ends the holds that have lapsed. Their ids are not remembered, unless callers have chosen them: whoever asks about one has
 -- not heard of the approval, and may be approved again. A call that only looks, `call` is nil then, leaves them out of its state.
 function holds.end_lapsed(keys, state, now_ms, call)
+  if not stored.has_holds(state) then
+    return
+  elseif redis.call('HLEN', keys.records) < state.held_ids or redis.call('ZCARD', lapses_name(keys)) ~= state.held_ids then
+    recount(keys, state, call)
+  end
   if not stored.has_holds(state) or now_ms < state.first_lapse then
     return
   end
   local left = find_lapsed(keys, state, now_ms)
-  local held_before = state.held_ids
   keep(state, left)
   give_back_unclaimed(keys, state, left.lapsed)
-  if not call then
-    return
+  if call then
+    redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(now_ms))
+    if #left.lapsed > 0 then
+      given_back.note(state, call)
+      -- A lapse may be noticed late.
+      state.released_at = math.min(left.last_lapsed, call.now_ms)
+    end
+    forget_lapsed(keys, state, call, left.lapsed)
   end
-  redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(now_ms))
-  if #left.lapsed > 0 or left.ids < held_before then
-    given_back.note(state, call)
-    -- A lapse may be noticed late.
-    state.released_at = left.last_lapsed > 0 and math.min(left.last_lapsed, call.now_ms) or call.now_ms
-  end
-  forget_lapsed(keys, state, call, left.lapsed)
 end
 
 -- How many unclaimed ones have lapsed. The reply of the call tells it.

@@ -114,10 +114,13 @@ end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `asked`: by checks, which may bring lists to the
+-- of its waiter's approval yet that Redis has not lost the key. `asked`: by checks, which may bring owners and lists to the
 -- key; nil for other calls.
 function instance.open(keys, call, state, asked)
   calendars.require_current(call)
+  if asked and asked.has_owners or state and state.named > 0 then
+    requests.require_names(keys)
+  end
   if asked and asked.has_lists or state and state.lists then
     lists.require_names(keys)
   end

@@ -42,37 +42,28 @@ function encode(value)
   return kind == 'table' and encode_table(value) or cjson.encode(value)
 end
 
--- The fields that have these names and say something, in this order, as an object without its braces. A field that is absent, 0,
--- false or an empty table says nothing.
-function json.fields(fields, names)
-  local texts = {}
+-- Adds a field with this text as its value to the texts of fields, unless the text says nothing: nil, false or an object without
+-- fields.
+function json.add(fields, name, text)
+  if text and text ~= '{}' then
+    fields[#fields + 1] = '"' .. name .. '":' .. text
+  end
+end
+
+-- Adds the fields of a table that have these names and say something, in this order. A field that is absent, 0, false or an empty
+-- table says nothing.
+function json.add_all(fields, from, names)
   for i = 1, #names do
-    local value = fields[names[i]]
+    local value = from[names[i]]
     if value and value ~= 0 and (type(value) ~= 'table' or next(value) ~= nil) then
-      texts[#texts + 1] = '"' .. names[i] .. '":' .. encode(value)
+      json.add(fields, names[i], encode(value))
     end
   end
-  return table.concat(texts, ',')
 end
 
--- A field with this text as its value, without the braces of an object; '' for an object without fields.
-function json.field(name, text)
-  return text == '{}' and '' or '"' .. name .. '":' .. text
-end
-
--- Several texts of fields as one. Each may be ''.
-function json.join(...)
-  local texts = {}
-  for _, text in ipairs({ ... }) do
-    if text ~= '' then
-      texts[#texts + 1] = text
-    end
-  end
-  return table.concat(texts, ',')
-end
-
+-- An object of texts of fields.
 function json.object(fields)
-  return '{' .. fields .. '}'
+  return '{' .. table.concat(fields, ',') .. '}'
 end
 
 return json

@@ -74,10 +74,7 @@ end
 -- The request with an id, as far as there is a record, and the other names in Redis agree with it.
 local function find(keys, state, call, id)
   local request = requests.find(keys, state, id)
-  if not request or holds.is_lost(keys, request) then
-    return nil
-  end
-  local has_no_place = request.state == requests.WAITING and queue.read(keys, state, call).places == 0
+  local has_no_place = request and request.state == requests.WAITING and queue.read(keys, state, call).places == 0
   return not has_no_place and request or nil
 end
 

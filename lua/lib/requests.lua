@@ -207,10 +207,19 @@ function requests.forget_chosen(keys, ids)
   requests.forget(keys, ids)
 end
 
+-- All that have records, by their ids.
+function requests.read_all(keys)
+  local values, all = weight.add(redis.call('HGETALL', keys.records), 2), {}
+  for i = 1, #values, 2 do
+    all[values[i]] = parse(values[i], values[i + 1])
+  end
+  return all
+end
+
 function requests.forget_waiting(keys)
-  local all, gone = weight.add(redis.call('HGETALL', keys.records), 2), {}
-  for i = 1, #all, 2 do
-    gone[#gone + 1] = parse(all[i], all[i + 1]).state == requests.WAITING and all[i] or nil
+  local gone = {}
+  for id, request in pairs(requests.read_all(keys)) do
+    gone[#gone + 1] = request.state == requests.WAITING and id or nil
   end
   requests.forget(keys, gone)
 end
@@ -236,6 +245,19 @@ local function remember_until(keys, state, id, until_ms)
 end
 
 local REMEMBERED = { [requests.APPROVED] = true, [requests.RELEASED] = true, [requests.LAPSED] = true }
+
+function requests.count_remembered(keys)
+  return redis.call('ZCARD', ends_name(keys))
+end
+
+-- Somebody may have removed the end of the time for which a request is remembered.
+function requests.restore_end(keys, state, call, request)
+  if REMEMBERED[request.state] then
+    local until_ms = remembered_until(state, call)
+    redis.call('ZADD', ends_name(keys), 'NX', digits(until_ms), request.requestId)
+    state.named, state.needs_expiry = math.max(state.named, until_ms), true
+  end
+end
 
 -- Forgets those of these ids that are remembered. Others are not over, and have been remembered before.
 local function forget_remembered(keys, ids)

@@ -73,18 +73,19 @@ end
 local function format_more(state)
   -- After each check it follows from the windows.
   local expires = state.expires ~= stored.idle_time(state) and state.expires or 0
-  local fields = json.join(
-    expires > 0 and json.field('expires', digits(expires)) or '',
-    state.own.has_boundary and json.field('own', json.object(state.own:format())) or '',
-    json.field('further', key_limits.format_further(state)),
-    json.fields(state, MORE)
-  )
-  if fields ~= '' then
-    return json.object(json.join(fields, json.fields(state, SAYS_NOTHING_ALONE)))
+  local fields = {}
+  json.add(fields, 'expires', expires > 0 and digits(expires))
+  json.add(fields, 'own', state.own.has_boundary and json.object(state.own:format({})))
+  json.add(fields, 'further', #state.limits > 1 and key_limits.format_further(state))
+  json.add_all(fields, state, MORE)
+  if #fields > 0 then
+    json.add_all(fields, state, SAYS_NOTHING_ALONE)
+    return json.object(fields)
   end
 end
 
--- A state with the limits of parsed rules, whose windows begin at `start`.
+-- A state with the limits of parsed rules, whose windows begin at `start`. The fields that many calls add have room from the first:
+-- a table that grows is built again each time.
 local function state_with(rules, start)
   local state = setmetatable({
     queue_max = rules.queue_max,
@@ -93,6 +94,9 @@ local function state_with(rules, start)
     queue_max_is_set = rules.queue_max_is_set,
     limits_text = rules.text,
     stored_used = 0, denied = 0,
+    limits = nil, own = nil, generation = nil, expires = nil, stored_expires = nil, stored_values = nil, kept_until = nil, tally = nil,
+    known_room_at = nil, known_lapse = nil, ticket = nil, wake = nil, serving = nil, served = nil, set_at = nil, made_room = nil,
+    needs_expiry = nil,
   }, NO_MORE)
   key_limits.begin(state, rules, start)
   return state
@@ -107,18 +111,12 @@ function stored.of_values(state_key, values)
   local used, denied = tonumber(values[3]), tonumber(values[5] or 0)
   state.own.used, state.stored_used, state.denied = used, used, denied
   state.generation = tonumber(values[4])
-  local more, own = values[6], nil
-  if not state.own.has_boundary then
-    own = values[7]
-    if own == nil then
-      own = redis.call('HMGET', state_key, 'own')[1]
-    end
+  if not state.own.has_boundary and values[7] == nil then
+    values[7] = redis.call('HMGET', state_key, 'own')[1]
   end
-  state.stored_values = {
-    start = values[1], approved = values[3], turn = values[4], denied = values[5] or nil, more = more or nil, own = own or nil,
-  }
-  if more or own then
-    read_optional(state, more or nil, own or nil)
+  state.stored_values = values
+  if values[6] or values[7] then
+    read_optional(state, values[6], values[7])
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or stored.idle_time(state)
   return state
@@ -155,35 +153,42 @@ function stored.last_wake(state_key)
   end
 end
 
--- Adds a field to `values` if it differs from what is stored. `text`: false if it is not to be written.
-local function add(values, stored_values, name, text)
-  if text and text ~= stored_values[name] then
+-- Adds a field to `values` if it differs from what is stored, `before`. `number`: nil or false if it is not to be written.
+local function add(values, before, name, number)
+  if number and number ~= tonumber(before) then
+    values[#values + 1], values[#values + 2] = name, digits(number)
+  end
+end
+
+local function add_text(values, before, name, text)
+  if text and text ~= before then
     values[#values + 1], values[#values + 2] = name, text
   end
 end
 
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
-  local own, before, values = state.own, state.stored_values or {}, {}
-  local own_text, more = not own.has_boundary and json.object(own:format()), format_more(state)
-  add(values, before, 'start', digits(own.start))
-  add(values, before, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
+  local own, values = state.own, {}
+  local start, _, approved, turn, denied, stored_more, stored_own = unpack(state.stored_values or {})
+  local own_text, more = not own.has_boundary and json.object(own:format({})), format_more(state)
+  add(values, start, 'start', own.start)
+  add_text(values, nil, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
   -- Without boundaries it changes with time alone: it is written with what it follows from.
-  add(values, before, 'approved', (own.has_boundary or own_text ~= before.own) and digits(own.used))
-  add(values, before, 'turn', digits(state.generation))
-  add(values, before, 'born', state.is_new and digits(state.born))
-  add(values, before, 'denied', (state.denied > 0 or before.denied) and digits(state.denied))
-  add(values, before, 'released', state.released_at and digits(state.released_at))
-  add(values, before, 'changed', state.limits_changed_at and digits(state.limits_changed_at))
-  add(values, before, 'own', own_text)
-  add(values, before, 'more', more)
+  add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
+  add(values, turn, 'turn', state.generation)
+  add(values, nil, 'born', state.is_new and state.born)
+  add(values, denied, 'denied', (state.denied > 0 or denied) and state.denied)
+  add(values, nil, 'released', state.released_at)
+  add(values, nil, 'changed', state.limits_changed_at)
+  add_text(values, stored_own, 'own', own_text)
+  add_text(values, stored_more, 'more', more)
   if #values > 0 then
     redis.call('HSET', keys.state, unpack(values))
   end
-  if before.own and not own_text then
+  if stored_own and not own_text then
     redis.call('HDEL', keys.state, 'own')
   end
-  if before.more and not more then
+  if stored_more and not more then
     redis.call('HDEL', keys.state, 'more')
   end
 end

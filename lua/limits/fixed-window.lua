@@ -32,9 +32,10 @@ function fixed_window.begin(declared, start, ids)
   return any_limit.begin(fixed_window, declared, start, ids)
 end
 
--- The fields that a kind has to store besides `start` and `used`, as JSON without the braces; '' if they say nothing.
-function fixed_window:format()
-  return json.fields(self, STORED)
+-- Adds what a kind has to store besides `start` and `used` to the texts of fields of lib/json. Returns these.
+function fixed_window:format(fields)
+  json.add_all(fields, self, STORED)
+  return fields
 end
 
 -- Reads the same. `stored`: a table of these fields.

@@ -42,13 +42,13 @@ function key_limits.read_further(state, stored)
 end
 
 function key_limits.format_further(state)
-  local texts = {}
+  local fields = {}
   for i = 2, #state.limits do
     local limit = state.limits[i]
     local counts = string.format('"start":%.0f,"used":%.0f', limit.start, limit.used)
-    texts[i - 1] = json.field(limit.name, json.object(json.join(counts, limit:format())))
+    json.add(fields, limit.name, json.object(limit:format({ counts })))
   end
-  return json.object(table.concat(texts, ','))
+  return json.object(fields)
 end
 
 -- The limit with this name among those of a state or of rules: the key's own limit for ''; nil if there is none.

@@ -10,7 +10,6 @@
 --   used          all of these, and what held approvals take: they count in the current step
 
 local any_limit = require 'limits/any-limit'
-local digits = require 'lib/digits'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
 
@@ -26,7 +25,7 @@ end
 -- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
 -- any.
 -- A move alone is not written, since the next call moves in the same way: `stored` is what was read, until more has changed.
-function sliding_window:format()
+function sliding_window:format(fields)
   local step_start, number, sums = self.step_start, self.number, {}
   if self.stored then
     step_start, number, sums = self.stored.step_start, self.stored.number, self.stored.sums
@@ -40,7 +39,10 @@ function sliding_window:format()
       sums[age + 1] = sum
     end
   end
-  return '"step_start":' .. digits(step_start) .. ',"number":' .. digits(number) .. ',"sums":[' .. table.concat(sums, ',') .. ']'
+  fields[#fields + 1] = string.format(
+    '"step_start":%.0f,"number":%.0f,"sums":[%s]', step_start, number, table.concat(sums, ',')
+  )
+  return fields
 end
 
 function sliding_window:read(state, stored)

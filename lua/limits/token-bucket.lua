@@ -43,15 +43,17 @@ function token_bucket.begin(declared, start)
   return limit
 end
 
--- Each check writes it. `json.fields` would take twice as long.
-function token_bucket:format()
-  local text = string.format('"level":%.17g,"time":%.0f,"generation":%.0f', self.level, self.time, self.generation)
-  if self.pace_since == 0 and self.high_max == 0 then
-    return text
-  end
-  return text .. string.format(
-    ',"pace_since":%.0f,"high_max":%.0f,"excess":%.17g', self.pace_since, self.high_max, self.excess
+-- Each check writes it. `json.add_all` would take twice as long.
+function token_bucket:format(fields)
+  fields[#fields + 1] = string.format(
+    '"level":%.17g,"time":%.0f,"generation":%.0f', self.level, self.time, self.generation
   )
+  if self.pace_since > 0 or self.high_max > 0 then
+    fields[#fields + 1] = string.format(
+      '"pace_since":%.0f,"high_max":%.0f,"excess":%.17g', self.pace_since, self.high_max, self.excess
+    )
+  end
+  return fields
 end
 
 function token_bucket:read(_, stored)

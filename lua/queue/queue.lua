@@ -72,10 +72,30 @@ local function recount(keys, state, tally, now_ms)
   end
 end
 
--- Whether the three names can't be of one queue: somebody else has removed one of them.
-local function is_torn(keys, length, places)
-  return length < places or (places == 0 and length > 0)
-    or (places > 0 and redis.call('HLEN', keys.records) < places)
+-- Forgets the records of waiters and holds of which nothing else is left, and remembers those of the others for as long again.
+-- Returns whether any waiter was forgotten.
+local function repair_records(keys, state, call)
+  local has_place, gone, have_waited = {}, {}, false
+  for _, waiter in ipairs(read_all(keys, state)) do
+    has_place[waiter.requestId] = true
+  end
+  for id, request in pairs(requests.read_all(keys)) do
+    local has_lost_place = request.state == requests.WAITING and not has_place[id]
+    local has_lost_state = requests.counts_as_held(request) and not stored.has_holds(state)
+    gone[#gone + 1] = (has_lost_place or has_lost_state) and id or nil
+    have_waited = have_waited or has_lost_place
+    requests.restore_end(keys, state, call, request)
+  end
+  requests.forget(keys, gone)
+  return have_waited
+end
+
+-- Whether the three names can't be of one queue: somebody else has removed one of them. Each waiter has a record, and so has each
+-- held approval; all others have an end.
+local function is_torn(keys, state, call, length, places)
+  local others = redis.call('HLEN', keys.records) - places - state.held_ids
+  return length < places or (places == 0 and length > 0) or others < 0
+    or (others > 0 and others > requests.count_remembered(keys) and repair_records(keys, state, call))
 end
 
 -- The tally of the queue, read at most once per script. If somebody else has removed some of its keys, it is repaired,
@@ -99,7 +119,7 @@ function queue.read(keys, state, call)
         lists.repair(keys, state)
       end
     end
-    if is_torn(keys, length, state.tally.places) then
+    if is_torn(keys, state, call, length, state.tally.places) then
       recount(keys, state, state.tally, call.now_ms)
       state.needs_expiry = true
       recovery.begin_after_loss_of_queue(keys, state, call)
@@ -224,35 +244,6 @@ function queue.join(keys, state, call, waiters)
   queue.compact(keys, state, call.now_ms)
 end
 
--- Whether a replica has fewer places than waiters among these records.
-local function lack_places(state, call, records)
-  local waiting = {}
-  for _, record in pairs(records) do
-    local replica_id = record.replica_id or call.replica
-    waiting[replica_id] = (waiting[replica_id] or 0) + (record.state == requests.WAITING and 1 or 0)
-  end
-  for replica_id, count in pairs(waiting) do
-    local replica = state.tally.replicas[replica_id]
-    if count > (replica and replica.places or 0) then
-      return true
-    end
-  end
-  return false
-end
-
--- The records of these waiters that have places, by the ids. Somebody may have removed all of a queue but its records, before
--- others joined it. Then only entries show who has a place.
-local function find_places(keys, state, call, waiters)
-  local found = requests.find_all(keys, state, requests.ids_of(waiters))
-  if lack_places(state, call, found) then
-    found = {}
-    for _, waiter in ipairs(read_all(keys, state)) do
-      found[waiter.requestId] = waiter
-    end
-  end
-  return found
-end
-
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
 -- has none: somebody has removed the state, which recorded that the list is out of order.
 function queue.without_place(keys, state, call, waiters)
@@ -261,7 +252,7 @@ function queue.without_place(keys, state, call, waiters)
     first = fifo_list.ticket_at(keys, 0) or ''
   end
   -- Without the other names of the queue, a record is no place.
-  local found = state.tally.places > 0 and find_places(keys, state, call, waiters) or {}
+  local found = state.tally.places > 0 and requests.find_all(keys, state, requests.ids_of(waiters)) or {}
   for _, waiter in ipairs(waiters) do
     local place = found[waiter.requestId]
     waiter.has_place = place ~= nil and place.state == requests.WAITING

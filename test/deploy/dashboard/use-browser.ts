@@ -61,7 +61,9 @@ export function useBrowser(...args: string[]): Open {
   afterAll(() => browser.close());
 
   return async (url, options = {}, prepare) => {
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
+    // Where noon has just been: a moment an hour away is still shown without its date.
+    const timezoneId = `Etc/GMT${String(new Date().getUTCHours() - 12).replace(/^(?=\d)/, '+')}`;
+    const context = await browser.newContext({ locale: 'en-GB', timezoneId, ...options });
     contexts.push(context);
     await context.addInitScript(SHORTER_PAUSES);
     const page = await context.newPage();

@@ -10,12 +10,16 @@ export class ChosenIds {
   /** Of each key and each of its names, and when its record may have changed last. */
   readonly #ids = Array.from({ length: KEYS * NAMES }, () => ({ id: randomUUID(), usedAt: 0 }));
 
+  /** How many ids each key has had. */
+  readonly counts = Array.from({ length: KEYS }, () => 0);
+
   /** The id for a check that is sent now. @param isOver whether it is to be replaced in any case */
   use(now: number, key: number, name: number, isOver: (id: string) => boolean): string {
     const chosen = this.#ids[key * NAMES + name]!;
     const isForgotten = now >= chosen.usedAt + REMEMBERED_MILLIS;
     if (isForgotten || isOver(chosen.id)) {
       chosen.id = randomUUID();
+      this.counts[key]! += 1;
       // A later check with the id may change nothing, as one with other hits.
       chosen.usedAt = now;
     }

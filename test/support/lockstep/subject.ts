@@ -45,10 +45,12 @@ export class Subject {
 
   /**
    * Whether a place or a check has ended at a moment at which something else was due. Which comes first is nobody's promise,
-   * so that the limiters may differ from then on.
+   * so that the limiters may differ from then on. Or whether more requests of a key may be remembered than either limiter
+   * remembers: the embedded one fails more, and the other one forgets the first.
    */
   get isAmbiguous(): boolean {
-    return this.harness.ties().some((at) => this.#ends.has(at));
+    const hasTie = this.harness.ties().some((at) => this.#ends.has(at));
+    return hasTie || Math.max(...this.#ids.counts) > 3 * BOUNDS.maxIdsPerKey;
   }
 
   /** Returns the answer of a step that has one of its own. */

@@ -56,7 +56,7 @@ export class QueueOrder {
       const place = stored.waiting.get(id) ?? putBack.get(id) ?? joinedBefore(id, call);
       const newcomer = joiningNow(id, { run, stored });
       for (const [other, waiter] of after.waiting) {
-        const hasWaited = stored.waiting.has(other) || putBack.has(other);
+        const hasWaited = putBack.has(other) || this.#hasPlace(other, { run, stored });
         const isOvertaken = place
           ? hasWaited && goesFirst(waiter, place, { kinds, mayPass, waiting })
           : this.#isKnownToWait(other, { run, stored }) &&
@@ -71,15 +71,20 @@ export class QueueOrder {
     }
   }
 
+  /** A check that is sent again after its lease has lapsed is decided again, in the order of its call. */
+  #hasPlace(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): boolean {
+    const place = stored.waiting.get(id);
+    if (!place) return false;
+    return !run.requestIds.includes(id) || countsAt(stored, place, run.now);
+  }
+
   /** Whether it waited, and its replica was thought alive, or says with its call that it has waiters. */
   #isKnownToWait(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): boolean {
     const place = stored.waiting.get(id);
     if (!place) return false;
     const isAlive = countsAt(stored, place, run.now) || this.world.returnsInTime(place.replica);
-    // A check that is sent again after its lease has lapsed is decided again, in the order of its call.
-    const isSentAgain = run.requestIds.includes(id);
     const isOfCaller = place.replica === run.replica && run.lowestTicket <= place.ticket;
-    return isAlive || (isOfCaller && !isSentAgain);
+    return isAlive || (isOfCaller && this.#hasPlace(id, { run, stored }));
   }
 
   /** Waiters from before Redis lost its memory come first, once it could know of them. */
