@@ -45,8 +45,7 @@ export class Subject {
 
   /**
    * Whether a place or a check has ended at a moment at which something else was due. Which comes first is nobody's promise,
-   * so that the limiters may differ from then on. Or whether more requests of a key may be remembered than either limiter
-   * remembers: the embedded one fails more, and the other one forgets the first.
+   * so that the limiters may differ from then on. Or whether a key may remember too many requests: one limiter fails more.
    */
   get isAmbiguous(): boolean {
     const hasTie = this.harness.ties().some((at) => this.#ends.has(at));

@@ -74,8 +74,7 @@ export class QueueOrder {
   /** A check that is sent again after its lease has lapsed is decided again, in the order of its call. */
   #hasPlace(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): boolean {
     const place = stored.waiting.get(id);
-    if (!place) return false;
-    return !run.requestIds.includes(id) || countsAt(stored, place, run.now);
+    return !!place && (!run.requestIds.includes(id) || countsAt(stored, place, run.now));
   }
 
   /** Whether it waited, and its replica was thought alive, or says with its call that it has waiters. */
