@@ -55,10 +55,12 @@ async function measureInTurns({ name, load, limit, programs }, options) {
     await saturate(program.server, { ...load, seconds: WARM_UP_SECONDS });
   }
   const runs = new Map(started.map((program) => [program.name, []]));
-  for (let round = 0; round < rounds; round += 1) {
+  // The first round does not count: while the others warmed up, the keys of the first program became idle.
+  for (let round = 0; round <= rounds; round += 1) {
     for (const program of started) {
-      progress(`${name}: round ${round + 1} of ${rounds}, ${program.name}`);
-      runs.get(program.name).push(await measure(program, { ...load, seconds }));
+      progress(`${name}: round ${round} of ${rounds}, ${program.name}`);
+      const measured = await measure(program, { ...load, seconds });
+      if (round > 0) runs.get(program.name).push(measured);
     }
   }
   await Promise.all(started.map((program) => program.stop()));
