@@ -8,7 +8,8 @@
 --
 -- A sorted set, `lapses`, has the ids by the time when they lapse, in ms since 1970. The state sums them up:
 --   held, held_ids, lane_holds        their hits and their number, which are among what is used of each limit: limits/held
---   first_lapse, last_lapse           no hold lapses before or after these times; 0 if there is none. A renewal leaves them
+--   first_lapse, last_lapse           no hold lapses before or after these times; 0 if there is none. A renewal leaves them, unless
+--                                     it is of the only hold
 --   max_holds                         how many the key may have, by the caller that asked for a hold last; 0 if unknown
 --   unclaimed, unclaimed_held         how many are unclaimed: that will not be held once they are claimed, so that they take none
 --                                     of the holds that a key may have, and that will
@@ -63,7 +64,12 @@ end
 
 local function write_lapse(keys, state, call, id, lapses)
   redis.call('ZADD', lapses_name(keys), digits(lapses), id)
-  note_lapse_at(state, lapses)
+  if state.held_ids == 1 then
+    state.first_lapse = lapses
+    state.last_lapse = lapses
+  else
+    note_lapse_at(state, lapses)
+  end
   state.set_at = call.now_ms
 end
 

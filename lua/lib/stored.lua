@@ -5,8 +5,9 @@
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
 --   own                                   in a key whose own limit is a sliding window or a token bucket: what its kind stores
---   more                                  while any other field says something: all of them as JSON, without those that say
---                                         nothing. Their names are those of the state in the scripts
+--   more, queue, holds                    while anything else is to be said: JSON with the names of the state in the scripts, without
+--                                         what says nothing. `more` is there if any of them is. They are three, since Redis keeps
+--                                         a hash in half the memory as long as no value has more than 64 bytes
 
 local digits = require 'lib/digits'
 local json = require 'lib/json'
@@ -19,14 +20,14 @@ local stored = {}
 
 local FIRST_GENERATION = 1
 
--- The fields in `more`, in their order. Before them it has `expires`, which follows from the windows in most keys, what windows and
--- calendars store of the own limit, and the further limits.
-local MORE = {
-  'ticket', 'wake', 'serving', 'served', 'unsorted', 'lists', 'virtual_time',
-  'hits', 'held', 'held_ids', 'first_lapse', 'last_lapse', 'lane_holds',
-  'named', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed', 'paused_until', 'next_window', 'goes_on', 'recovery_until',
-}
--- A key whose other fields of `more` say nothing needs none of these either.
+-- What each of them says, in this order.
+local QUEUE = { 'ticket', 'wake', 'served', 'serving', 'unsorted', 'lists', 'virtual_time' }
+-- And `last_lapse`, if it is not `first_lapse`.
+local HOLDS = { 'held', 'held_ids', 'first_lapse', 'lane_holds', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed' }
+-- Before these, `more` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
+-- and the further limits.
+local MORE = { 'hits', 'named', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
+-- In `more` as well. A key of which nothing else is to be said needs none of these either.
 local SAYS_NOTHING_ALONE = { 'max_holds', 'recovery_seen', 'recovery_again', 'set_at' }
 -- What a state without these fields has in their place.
 local NO_MORE = {
@@ -52,14 +53,25 @@ function stored.idle_time(state)
   return at
 end
 
--- Reads the fields of `more`, which limits need to read what they have stored, and then that. `own`: the field, if there is one.
-local function read_optional(state, more, own)
-  local fields = more and cjson.decode(more) or {}
-  local of_window, further = fields.own, fields.further
-  fields.own, fields.further = nil, nil
+local function take(state, fields)
   for name, value in pairs(fields) do
     state[name] = value
   end
+end
+
+-- Reads what limits need to read what they have stored, and then that. Each text is false if there is none.
+local function read_optional(state, own, more, queue, holds)
+  local fields = more and cjson.decode(more) or {}
+  local of_window, further = fields.own, fields.further
+  fields.own, fields.further = nil, nil
+  if queue then
+    take(state, cjson.decode(queue))
+  end
+  if holds then
+    take(state, cjson.decode(holds))
+    state.last_lapse = math.max(state.first_lapse, state.last_lapse)
+  end
+  take(state, fields)
   if own or of_window then
     state.own:read(state, of_window or cjson.decode(own))
   end
@@ -69,8 +81,12 @@ local function read_optional(state, more, own)
   state.stored_expires = fields.expires or 0
 end
 
--- The text of `more`; nil if it says nothing.
-local function format_more(state)
+-- The texts of `more`, `queue` and `holds`, each nil if it says nothing.
+local function format_optional(state)
+  local queue, holds = {}, {}
+  json.add_all(queue, state, QUEUE)
+  json.add_all(holds, state, HOLDS)
+  json.add(holds, 'last_lapse', state.last_lapse ~= state.first_lapse and digits(state.last_lapse))
   -- After each check it follows from the windows.
   local expires = state.expires ~= stored.idle_time(state) and state.expires or 0
   local fields = {}
@@ -78,9 +94,9 @@ local function format_more(state)
   json.add(fields, 'own', state.own.has_boundary and json.object(state.own:format({})))
   json.add(fields, 'further', #state.limits > 1 and key_limits.format_further(state))
   json.add_all(fields, state, MORE)
-  if #fields > 0 then
+  if #fields + #queue + #holds > 0 then
     json.add_all(fields, state, SAYS_NOTHING_ALONE)
-    return json.object(fields)
+    return json.object(fields), #queue > 0 and json.object(queue) or nil, #holds > 0 and json.object(holds) or nil
   end
 end
 
@@ -114,9 +130,12 @@ function stored.of_values(state_key, values)
   if not state.own.has_boundary and values[7] == nil then
     values[7] = redis.call('HMGET', state_key, 'own')[1]
   end
+  if values[6] then
+    values[8], values[9] = unpack(redis.call('HMGET', state_key, 'queue', 'holds'))
+  end
   state.stored_values = values
   if values[6] or values[7] then
-    read_optional(state, values[6], values[7])
+    read_optional(state, values[7], values[6], values[8], values[9])
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or stored.idle_time(state)
   return state
@@ -146,10 +165,10 @@ end
 
 -- The number of the last wake of a key in which somebody waits; nil without such a key.
 function stored.last_wake(state_key)
-  local limits, more = unpack(redis.call('HMGET', state_key, 'limits', 'more'))
-  if limits and more then
+  local limits, queue = unpack(redis.call('HMGET', state_key, 'limits', 'queue'))
+  if limits and queue then
     limits_text.parse_stored(limits)
-    return cjson.decode(more).wake or 0
+    return cjson.decode(queue).wake or 0
   end
 end
 
@@ -160,19 +179,22 @@ local function add(values, before, name, number)
   end
 end
 
-local function add_text(values, before, name, text)
+-- The same for a text. A field that says nothing more is added to `gone`.
+local function replace(values, gone, before, name, text)
   if text and text ~= before then
     values[#values + 1], values[#values + 2] = name, text
   end
+  gone[#gone + 1] = before and not text and name or nil
 end
 
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
   local own, values = state.own, {}
-  local start, _, approved, turn, denied, stored_more, stored_own = unpack(state.stored_values or {})
-  local own_text, more = not own.has_boundary and json.object(own:format({})), format_more(state)
+  local start, _, approved, turn, denied, stored_more, stored_own, stored_queue, stored_holds = unpack(state.stored_values or {}, 1, 9)
+  local own_text, gone = not own.has_boundary and json.object(own:format({})), {}
+  local more, queue, holds = format_optional(state)
   add(values, start, 'start', own.start)
-  add_text(values, nil, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
+  replace(values, gone, nil, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
   -- Without boundaries it changes with time alone: it is written with what it follows from.
   add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
   add(values, turn, 'turn', state.generation)
@@ -180,16 +202,15 @@ function stored.write(keys, state)
   add(values, denied, 'denied', (state.denied > 0 or denied) and state.denied)
   add(values, nil, 'released', state.released_at)
   add(values, nil, 'changed', state.limits_changed_at)
-  add_text(values, stored_own, 'own', own_text)
-  add_text(values, stored_more, 'more', more)
+  replace(values, gone, stored_own, 'own', own_text)
+  replace(values, gone, stored_more, 'more', more)
+  replace(values, gone, stored_queue, 'queue', queue)
+  replace(values, gone, stored_holds, 'holds', holds)
   if #values > 0 then
     redis.call('HSET', keys.state, unpack(values))
   end
-  if stored_own and not own_text then
-    redis.call('HDEL', keys.state, 'own')
-  end
-  if stored_more and not more then
-    redis.call('HDEL', keys.state, 'more')
+  if #gone > 0 then
+    redis.call('HDEL', keys.state, unpack(gone))
   end
 end
 

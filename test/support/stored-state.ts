@@ -188,17 +188,18 @@ export interface OptionalFields {
   readonly set_at?: number;
 }
 
-/** Returns the fields in `more` of these fields of a state. */
+/** Returns the fields in `queue`, `holds` and `more` of these fields of a state. */
 export function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
-  return JSON.parse(fields.more ?? '{}') as OptionalFields;
+  const read = (text = '{}'): object => JSON.parse(text) as object;
+  return Object.assign({}, ...[fields.queue, fields.holds, fields.more].map(read)) as OptionalFields;
 }
 
-/** Returns the fields in `more` of a key. */
+/** The same of a key. */
 export async function readOptionalFields(client: Redis, state: string): Promise<OptionalFields> {
   return optionalFields(await client.hgetall(state));
 }
 
-/** Gives a key other fields in `more`. */
+/** Gives a key other fields: all of them in `more`, from where they are read as well. */
 export async function writeOptionalFields(
   client: Redis,
   state: string,
@@ -287,7 +288,7 @@ function asStored(
 function readHolds({
   held = 0,
   first_lapse: firstLapse,
-  last_lapse: lastLapse = 0,
+  last_lapse: lastLapse = firstLapse ?? 0,
 }: OptionalFields): StoredHolds | undefined {
   return firstLapse === undefined ? undefined : { held, firstLapse, lastLapse };
 }

@@ -237,7 +237,8 @@ export class Holds {
   #put(id: string, hold: Hold): void {
     this.#holds.set(id, hold);
     this.#count(hold, 1);
-    this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
+    const others = this.#holds.size === 1 ? Infinity : this.#firstLapse;
+    this.#firstLapse = Math.min(others, hold.lapsesAt);
     this.#order.add({ id, at: hold.lapsesAt });
   }
 

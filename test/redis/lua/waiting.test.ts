@@ -406,7 +406,7 @@ describe('renewals of leases', () => {
     );
 
     test('for which nobody has waited since its state was made again', async () => {
-      await redis.client.hdel(key.names.state, 'more');
+      await redis.client.hdel(key.names.state, 'queue');
       await expectLeft(r1.renew(2));
     });
 

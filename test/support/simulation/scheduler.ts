@@ -169,8 +169,7 @@ export class Scheduler {
       choices.push([0.3, `forget ${this.#listsRandom.pick(Object.keys(LOSSES_OF_HEADS))}`]);
     }
     if (this.#has('lose memory in part') && this.#has(NAMED)) {
-      // Not yet `records`: a replica with two checks of one place settles without end until the place is served.
-      choices.push([0.3, 'forget outcomes']);
+      choices.push([0.3, 'forget state-and-records']);
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
