@@ -64,13 +64,16 @@ end
 
 local function write_lapse(keys, state, call, id, lapses)
   redis.call('ZADD', lapses_name(keys), digits(lapses), id)
-  if state.held_ids == 1 then
-    state.first_lapse = lapses
-    state.last_lapse = lapses
-  else
-    note_lapse_at(state, lapses)
-  end
+  note_lapse_at(state, lapses)
   state.set_at = call.now_ms
+end
+
+-- An approval that is held lapses at another time than before.
+local function move_lapse(keys, state, call, id, lapses)
+  write_lapse(keys, state, call, id, lapses)
+  if state.held_ids == 1 then
+    state.first_lapse, state.last_lapse = lapses, lapses
+  end
 end
 
 -- This number of approvals with these hits more is held in a lane, or without one.
@@ -167,7 +170,7 @@ function holds.claim(keys, state, call, request, owner)
   if request.holdMillis then
     count_unclaimed(state, request, -1)
     request.state = requests.HELD
-    write_lapse(keys, state, call, id, call.now_ms + request.holdMillis)
+    move_lapse(keys, state, call, id, call.now_ms + request.holdMillis)
     requests.write(keys, state, { request })
     return
   end
@@ -315,7 +318,7 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
   local lapses = call.now_ms + millis
   if millis <= longest then
     request.renewedMillis = millis ~= request.holdMillis and millis or nil
-    write_lapse(keys, state, call, id, lapses)
+    move_lapse(keys, state, call, id, lapses)
   elseif not hits then
     return false
   else

@@ -45,6 +45,8 @@ export interface StoredState {
   readonly recoveryAgain: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
+  /** Whether approvals of the own limit may have other hits than one. */
+  readonly hasHits: boolean;
   /** When an approval was last released or corrected downwards; 0 if none was. */
   readonly released: number;
   /** 0 if no waiter was served. */
@@ -191,7 +193,7 @@ export interface OptionalFields {
 /** Returns the fields in `queue`, `holds` and `more` of these fields of a state. */
 export function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
   const read = (text = '{}'): object => JSON.parse(text) as object;
-  return Object.assign({}, ...[fields.queue, fields.holds, fields.more].map(read)) as OptionalFields;
+  return { ...read(fields.queue), ...read(fields.holds), ...read(fields.more) };
 }
 
 /** The same of a key. */
@@ -245,6 +247,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     recoveryAgain: more.recovery_again ?? 0,
     isUnsorted: more.unsorted === 1,
     isServing: more.serving === 1,
+    hasHits: more.hits === 1,
     released: number('released'),
     served: more.served ?? 0,
     setAt: more.set_at ?? 0,

@@ -1,14 +1,7 @@
 import type { SimulatedReplica } from './replica.js';
 import { listIn } from './drawn-lists.js';
 import { parseAlgorithm, parseFurther } from './shape.js';
-import {
-  type CheckTerms,
-  LOSSES,
-  LOSSES_OF_HEADS,
-  LOSSES_OF_NAMED,
-  type NewRules,
-  type World,
-} from './world.js';
+import { type CheckTerms, LOSSES, LOSSES_OF_HEADS, type NewRules, type World } from './world.js';
 
 /** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
@@ -240,7 +233,7 @@ const WORLD_ACTIONS: Readonly<
   },
   forget: async (world, [what = '']) => {
     // After a step of the clock, tickets no longer show that Redis has lost a key.
-    const isKnown = [LOSSES, LOSSES_OF_NAMED, LOSSES_OF_HEADS].some((losses) => what in losses);
+    const isKnown = [LOSSES, LOSSES_OF_HEADS].some((losses) => what in losses);
     if (!isKnown || world.isRedisAway || world.behindMillis > 0) return false;
     await world.loseMemory(what);
     return true;

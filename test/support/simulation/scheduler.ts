@@ -168,9 +168,6 @@ export class Scheduler {
     if (this.#has(LISTS) && this.#has('tear queue')) {
       choices.push([0.3, `forget ${this.#listsRandom.pick(Object.keys(LOSSES_OF_HEADS))}`]);
     }
-    if (this.#has('lose memory in part') && this.#has(NAMED)) {
-      choices.push([0.3, 'forget state-and-records']);
-    }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
     if (this.#has('away'))

@@ -195,7 +195,7 @@ export function withTaken(snapshot: Snapshot, recent: Snapshot['recent']): Snaps
   if (algorithm.name !== 'fixed_window') {
     return { ...snapshot, requests: hitsIn(generations), limits, recent };
   }
-  const others = takenIn(generations);
+  const others = snapshot.state?.hasHits ? takenIn(generations) : new Map<string, number>();
   const ids = [...snapshot.requests.keys()];
   const requests = new Map(ids.map((id) => [id, others.get(id) ?? 1]));
   return { ...snapshot, requests, limits, recent };

@@ -51,10 +51,6 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   lapses: [9],
   ends: [10],
   limits: [13, 14, 15, 16, 17, 18],
-};
-
-/** The same with what they tell of requests whose callers have chosen their ids. */
-export const LOSSES_OF_NAMED: Readonly<Record<string, readonly number[]>> = {
   'state-and-records': [1, 4, 9, 10],
 };
 
@@ -327,7 +323,7 @@ export class World {
       return;
     }
     const isOfRecords = what === 'records';
-    this.hasLostOwners ||= isOfRecords || what in LOSSES_OF_NAMED;
+    this.hasLostOwners ||= isOfRecords || what === 'state-and-records';
     for (const request of this.requests.values()) request.keptUntil = -Infinity;
     const isWhole = what === 'everything';
     const isOfQueue = QUEUE_PARTS.some((part) => part === what);
@@ -337,7 +333,7 @@ export class World {
     this.now += restartMillis;
     const { last } = this.stored;
     const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
-    await this.stored.lose(this.redisNow, { ...LOSSES, ...LOSSES_OF_NAMED }[what]!);
+    await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();
     const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
     const requests = [...this.requests.values()];
