@@ -106,8 +106,9 @@ local function begin_window(keys, state, call)
     or (not own.has_boundary and redis.call('EXISTS', keys.requests) == 1)
   in_force.begin_window(keys, state, call.now_ms, call)
   past_requests.end_window(keys, state, call, ended, has_requests)
+  -- The sets of past requests may remember an id for longer than its record. Without that, it would be one that was withdrawn.
   requests.forget_ended(keys, state, call, function(id)
-    return key_limits.taken_by(keys, state, id) ~= nil
+    return key_limits.taken_by(keys, state, id) ~= nil or past_requests.has(keys, id)
   end)
   keep_while_waited_for(keys, state, call)
 end

@@ -81,6 +81,15 @@ function past_requests.remember(keys, state, call, ids)
   state.needs_expiry = true
 end
 
+function past_requests.has(keys, id)
+  for _, name in ipairs(keys.past_requests) do
+    if redis.call('SMISMEMBER', name, id)[1] == 1 then
+      return true
+    end
+  end
+  return false
+end
+
 -- Forgets that an id was released or withdrawn: its caller asks with it again. It may be among the ids of the window.
 function past_requests.forget(keys, id)
   for _, name in ipairs(keys.past_requests) do

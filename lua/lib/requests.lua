@@ -293,8 +293,8 @@ function requests.find_remembered(keys, state)
   state.named = tonumber(last or 0)
 end
 
--- Forgets what has been remembered for long enough. `counts(id)`: whether an approval counts; then it is remembered for longer.
-function requests.forget_ended(keys, state, call, counts)
+-- Forgets what has been remembered for long enough. `is_needed(id)`: then it is remembered for longer.
+function requests.forget_ended(keys, state, call, is_needed)
   if state.named == 0 then
     return
   end
@@ -302,7 +302,7 @@ function requests.forget_ended(keys, state, call, counts)
   local due = weight.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
   chunks.call('ZREM', name, due)
   for _, id in ipairs(due) do
-    if counts(id) then
+    if is_needed(id) then
       remember_until(keys, state, id, remembered_until(state, call))
     else
       over[#over + 1] = id

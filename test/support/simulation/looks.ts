@@ -16,6 +16,9 @@ export function checkLook(run: ScriptRun, reply: unknown, { before, after }: Cha
   if (!before.isConsistent) return;
   for (const [i, status] of decodeStatuses(reply).entries()) {
     if (status?.status !== 'waiting') continue;
+    const { recoveryUntil = 0 } = before.state ?? {};
+    // If no call has ended it, it begins again, unless the caller knows better.
+    if (recoveryUntil > 0 && recoveryUntil <= run.now) continue;
     const expected = positionOf(before, run.own[i]!, run.now);
     if (status.position === expected) continue;
     const detail = `${run.own[i]} is told ${status.position}, not ${expected}`;

@@ -239,7 +239,7 @@ class Comparison {
   #requestsFound(state: Snapshot['state']): ReadonlyMap<string, StoredRequest> {
     const { run, reply, stored } = this.call;
     const found = state
-      ? withoutEnded(stored, run.now, this.#countsInNextWindow(state))
+      ? withoutEnded(stored, run.now, this.#isNeededInNextWindow(state))
       : { ...stored, state: undefined };
     const known = requestsKnown(found);
     // A hold may have lapsed before its waiter was told, which waits again.
@@ -248,11 +248,12 @@ class Comparison {
     return known;
   }
 
-  /** Whether an approval that is not held counts in any limit once the call has begun a window. */
-  #countsInNextWindow(state: StoredState): (id: string) => boolean {
-    const { stored } = this.call;
+  /** Whether an approval that is not held counts in any limit once the call has begun a window, or is among past requests. */
+  #isNeededInNextWindow(state: StoredState): (id: string) => boolean {
+    const { stored, after } = this.call;
     let model: Model | undefined;
     return (id) => {
+      if (after.past.has(id)) return true;
       if (!model) {
         model = Model.restored({ ...stored, state }, new Map(), FOREVER, requestsKnown(stored));
         model.rules = this.#rulesThatCount(state);

@@ -12,6 +12,7 @@ export interface RawSnapshot {
   /** Names and values by turns; empty objects are how cjson writes empty lists. */
   readonly state: readonly string[] | Record<string, never>;
   readonly requests: readonly string[] | Record<string, never>;
+  readonly past: readonly string[] | Record<string, never>;
   readonly queue: readonly string[] | Record<string, never>;
   readonly records: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
@@ -73,6 +74,8 @@ export interface Snapshot {
   /** Until when requests are remembered whose callers have chosen their ids. */
   readonly ends: ReadonlyMap<string, number>;
   readonly records: StoredRecords;
+  /** The ids of past requests. */
+  readonly past: ReadonlySet<string>;
   /** By the name of each further limit that has any: what approvals take of it, by their ids. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** What approvals take, by their ids: as `RawSnapshot` has it. Of limits with fixed windows, it has no marks. */
@@ -93,6 +96,7 @@ export const NOTHING_STORED: Snapshot = {
   lapses: new Map(),
   ends: new Map(),
   records: new Map(),
+  past: new Set(),
   limits: new Map(),
   recent: [],
   waiting: new Map(),
@@ -170,6 +174,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     lapses,
     ends: readTimes(raw.ends),
     records,
+    past: new Set(list(raw.past)),
     limits: new Map(),
     recent: [],
     waiting: queue ? readWaiters(queue, records) : new Map(),

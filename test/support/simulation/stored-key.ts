@@ -103,7 +103,7 @@ return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
   queue = queue, heads = heads, records = redis.call('HGETALL', KEYS[4]),
   replicas = redis.call('HGETALL', KEYS[5]), lapses = scores(${LAPSES}), ends = scores(${ENDS}),
-  took = took, expiry = expiry, sent = sent
+  past = redis.call('SUNION', KEYS[6], KEYS[7], KEYS[8]), took = took, expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */

@@ -90,18 +90,18 @@ export function grantedIn(
 /**
  * A snapshot without the requests that a call forgets before it decides anything, which goes on with this key: those that have
  * been remembered for long enough, if it begins a window.
- * @param counts whether an approval counts then, which is remembered for longer
+ * @param isNeeded whether it is remembered for longer
  */
 export function withoutEnded(
   snapshot: Snapshot,
   now: number,
-  counts: (id: string) => boolean,
+  isNeeded: (id: string) => boolean,
 ): Snapshot {
   const { records, ends, state } = snapshot;
   if (!state || now < windowEnd(state)) return snapshot;
   const ended = [...ends].filter(([id, end]) => {
     const record = records.get(id);
-    return end <= now && record !== undefined && isRemembered(record) && !counts(id);
+    return end <= now && record !== undefined && isRemembered(record) && !isNeeded(id);
   });
   if (ended.length === 0) return snapshot;
   const kept = new Map(records);
