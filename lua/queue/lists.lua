@@ -65,8 +65,9 @@ function lists.expire(keys, state, expire_at)
   end
 end
 
-function lists.drop(keys, state)
-  if state.lists then
+-- `has_lost`: there may be heads that the state does not know.
+function lists.drop(keys, state, has_lost)
+  if state.lists or has_lost then
     redis.call('UNLINK', built_names(keys))
     state.lists, state.virtual_time = nil, 0
   end

@@ -42,8 +42,8 @@ function queue.renew_lease(state, tally, call)
   state.set_at, state.needs_expiry = call.now_ms, true
 end
 
--- Nobody who is left in the queue counts. `has_lost`: there may be records of waiters that have no places. All others are forgotten
--- as they leave, and a key may have many records of requests that do not wait.
+-- Nobody who is left in the queue counts. `has_lost`: there may be heads, and records of waiters, that have no places. All others are
+-- forgotten as they leave, and a key may have many records of requests that do not wait.
 function queue.drop(keys, state, tally, has_lost)
   if not stored.has_holds(state) and state.named == 0 then
     redis.call('UNLINK', keys.records)
@@ -51,7 +51,7 @@ function queue.drop(keys, state, tally, has_lost)
     requests.forget_waiting(keys)
   end
   redis.call('UNLINK', keys.queue, keys.replicas)
-  lists.drop(keys, state)
+  lists.drop(keys, state, has_lost)
   replicas.forget(tally)
 end
 

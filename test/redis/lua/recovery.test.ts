@@ -155,13 +155,6 @@ describe('names that were removed alone', () => {
     return verdicts[0] as number;
   }
 
-  test('a list out of order has an expiry after Redis has lost the hash of waiters', async () => {
-    await loseOrder();
-    await key.lose('records');
-    await key.setTime(600);
-    await replica.settle();
-  });
-
   test('a queue that loses its list in a hold calls for its waiters again, and holds for them', async () => {
     const wakes = await recordWakes(key.names.wakeChannel);
     await key.lose('queue');

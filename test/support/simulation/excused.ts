@@ -7,6 +7,7 @@ import { countsAt, generationsOf, hasLease, idsOf, isIdle, type Snapshot } from 
 import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown } from './stored-requests.js';
 
+const LEAST_BETWEEN_SETTLES = luaNumber('lib/room', 'LEAST_BETWEEN_SETTLES');
 const RULES_STAY_MILLIS = luaNumber('lib/in-force', 'RULES_STAY_MILLIS');
 
 /**
@@ -26,6 +27,8 @@ export function isExcused(call: JudgedCall): boolean {
   const wasIdle = isIdle(stored, now);
   // Of a key that is begun again by a call that puts waiters back, or that shows that Redis was down.
   if (wasIdle && (script === 'settle' || (state?.recoveryUntil ?? 0) > now)) return true;
+  // It keeps its distance from the last grant, which the model has forgotten.
+  if (call.beginsKey && (stored.state?.served ?? 0) + LEAST_BETWEEN_SETTLES > now) return true;
   // A key that was idle may leave records of requests with ids of their callers, or not.
   const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
   if (call.beginsKey && !areRemembered) return true;

@@ -250,10 +250,10 @@ class Comparison {
 
   /** Whether an approval that is not held counts in any limit once the call has begun a window, or is among past requests. */
   #isNeededInNextWindow(state: StoredState): (id: string) => boolean {
-    const { stored, after } = this.call;
+    const { stored, after, approved } = this.call;
     let model: Model | undefined;
     return (id) => {
-      if (after.past.has(id)) return true;
+      if (after.past.has(id) && !approved.includes(id)) return true;
       if (!model) {
         model = Model.restored({ ...stored, state }, new Map(), FOREVER, requestsKnown(stored));
         model.rules = this.#rulesThatCount(state);

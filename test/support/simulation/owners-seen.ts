@@ -45,10 +45,16 @@ export class OwnersSeen {
     const known = requestsKnown(call.stored);
     for (const id of call.approved) {
       const record = known.get(id);
+      const takers = verdictsIn(call).filter(([check]) => check.id === id);
+      const joined = takers.filter(([, verdict]) => Number(verdict) > VERDICT.approved);
+      // Or one that joins is served in the same call.
+      for (const [{ owner }] of takers.at(-1)?.[1] === VERDICT.approved ? joined : []) {
+        const check = owner === undefined ? undefined : this.world.checkOfOwner(owner);
+        if (check) check.approvedBy ??= call.number;
+      }
       // An approval that is kept for the caller of a kept place belongs to the check which claims it.
       if (record?.is !== 'waiting' || record.keepMillis !== undefined) continue;
-      const takers = verdictsIn(call).filter(([check]) => check.id === id);
-      if (takers.some(([, verdict]) => Number(verdict) > VERDICT.approved)) continue;
+      if (joined.length > 0) continue;
       const check = this.world.checkOfOwner(record.owner);
       if (check) check.approvedBy ??= call.number;
     }
