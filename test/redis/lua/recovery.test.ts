@@ -145,16 +145,6 @@ describe('names that were removed alone', () => {
     ticket = (await replica.checkOrWait(['b']))[0] as number;
   });
 
-  /** Redis loses everything but the list, which holds c before b, out of order. */
-  async function loseOrder(): Promise<number> {
-    await key.setTime(1);
-    await key.lose('state', 'records', 'replicas', 'queue');
-    const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
-    const verdicts = await replica.checkBatch([{ requestId: 'c', canWait: true }], {}, known);
-    await replica.settle({ b: ticket });
-    return verdicts[0] as number;
-  }
-
   test('a queue that loses its list in a hold calls for its waiters again, and holds for them', async () => {
     const wakes = await recordWakes(key.names.wakeChannel);
     await key.lose('queue');
