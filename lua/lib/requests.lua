@@ -239,8 +239,9 @@ local function remembered_until(state, call)
   return math.max(state.own:ends() + generations.COUNT * state.own.window, call.now_ms + (generations.COUNT - 1) * call.lease)
 end
 
+-- Not sooner than it was to be remembered before, when windows may have been longer.
 local function remember_until(keys, state, id, until_ms)
-  redis.call('ZADD', ends_name(keys), digits(until_ms), id)
+  redis.call('ZADD', ends_name(keys), 'GT', digits(until_ms), id)
   state.named = math.max(state.named, until_ms)
 end
 

@@ -10,7 +10,7 @@ import { Violation } from './violation.js';
 /** A call that looks at requests changes nothing, and says how many wait before each. */
 export function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): void {
   // Some of the names may have expired since the call before.
-  if (!isDeepStrictEqual(after, { ...before, keys: after.keys })) {
+  if (!isDeepStrictEqual(after, { ...before, keys: after.keys, past: after.past })) {
     throw new Violation('a look changes nothing', run.own.join(' '));
   }
   if (!before.isConsistent) return;
