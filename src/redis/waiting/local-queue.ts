@@ -320,8 +320,9 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     const quota = expired.length === 0 ? undefined : quotaOf(reply);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     // Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it again.
-    // Grants whose wakes are on their way explain it, and calls about the doubted places follow anyway.
-    const isExplained = this.#numbers.isAwaiting || this.#places.hasDoubted;
+    // Grants whose wakes are on their way explain it as long as there is the key, and calls about the doubted places follow anyway.
+    const hasKey = reply.millisToRoom !== undefined;
+    const isExplained = (hasKey && this.#numbers.isAwaiting) || this.#places.hasDoubted;
     const lacksPlaces = !isExplained && reply.places < this.places;
     if (heard === 'missed' || lacksPlaces) this.#places.doubtAll();
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
