@@ -23,6 +23,9 @@ local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
+-- Their callers have chosen the ids of all requests that are confirmed.
+local OF_OWNERS = { has_owners = true }
+
 -- Returns whether the caller may be told. `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
 local function confirm_one(keys, state, call, request, owner)
   if not request or request.owner ~= owner or holds.is_lost(keys, request) then
@@ -36,8 +39,7 @@ local function confirm_one(keys, state, call, request, owner)
 end
 
 local function confirm(call, keys, claims, ids)
-  requests.require_names(keys)
-  local state = instance.open(keys, call, stored.read(keys.state))
+  local state = instance.open(keys, call, stored.read(keys.state), OF_OWNERS)
   local found, may_be_told = requests.find_all(keys, state, ids), {}
   for i, claim in ipairs(claims) do
     may_be_told[i] = confirm_one(keys, state, call, found[claim.requestId], claim.owner)

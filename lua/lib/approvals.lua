@@ -1,12 +1,12 @@
 -- The approvals of a key: those that count in its limits (limits/key-limits), and among them those that are held
 -- (lib/holds).
 
-local chunks = require 'lib/chunks'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 local own_ids = require 'limits/own-ids'
+local past_requests = require 'lib/past-requests'
 local requests = require 'lib/requests'
 
 local approvals = {}
@@ -74,12 +74,8 @@ end
 -- lapses, or math.huge without a hold. `found`: their requests, as far as there are records.
 function approvals.find(keys, ids, found, now_ms)
   local approved = {}
-  for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
-    for i, is_member in ipairs(chunks.list('SMISMEMBER', name, ids)) do
-      if is_member == 1 then
-        approved[ids[i]] = math.huge
-      end
-    end
+  for id in pairs(past_requests.find({ keys.requests, unpack(keys.past_requests) }, ids)) do
+    approved[id] = math.huge
   end
   for id, lapses in pairs(holds.lapses_of(keys, found, now_ms)) do
     approved[id] = lapses > now_ms and lapses or approved[id]

@@ -232,10 +232,12 @@ local function recount(keys, state, call)
   end
   keep(state, left)
   if call then
-    chunks.call('ZREM', lapses_name(keys), gone)
+    local left_over = {}
     for id, request in pairs(others) do
-      requests.forget(keys, requests.counts_as_held(request) and { id } or {})
+      left_over[#left_over + 1] = requests.counts_as_held(request) and id or nil
     end
+    chunks.call('ZREM', lapses_name(keys), gone)
+    requests.forget(keys, left_over)
     given_back.note(state, call)
   end
 end

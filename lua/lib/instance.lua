@@ -107,16 +107,20 @@ local function begin_window(keys, state, call)
   in_force.begin_window(keys, state, call.now_ms, call)
   past_requests.end_window(keys, state, call, ended, has_requests)
   -- The sets of past requests may remember an id for longer than its record. Without that, it would be one that was withdrawn.
-  requests.forget_ended(keys, state, call, function(id)
-    return key_limits.taken_by(keys, state, id) ~= nil or past_requests.has(keys, id)
+  requests.forget_ended(keys, state, call, function(ids)
+    local needed = past_requests.find(keys.past_requests, ids)
+    for _, id in ipairs(ids) do
+      needed[id] = needed[id] or key_limits.taken_by(keys, state, id) ~= nil
+    end
+    return needed
   end)
   keep_while_waited_for(keys, state, call)
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `asked`: by checks, which may bring owners and lists to the
--- key; nil for other calls.
+-- of its waiter's approval yet that Redis has not lost the key. `asked`: by calls that may bring owners or lists to the
+-- key; nil for others.
 function instance.open(keys, call, state, asked)
   calendars.require_current(call)
   if asked and asked.has_owners or state and state.named > 0 then

@@ -81,13 +81,15 @@ function past_requests.remember(keys, state, call, ids)
   state.needs_expiry = true
 end
 
-function past_requests.has(keys, id)
-  for _, name in ipairs(keys.past_requests) do
-    if redis.call('SMISMEMBER', name, id)[1] == 1 then
-      return true
+-- Those of these ids that are in any of these sets, as a set.
+function past_requests.find(names, ids)
+  local found = {}
+  for _, name in ipairs(names) do
+    for i, is_member in ipairs(chunks.list('SMISMEMBER', name, ids)) do
+      found[ids[i]] = found[ids[i]] or (is_member == 1 or nil)
     end
   end
-  return false
+  return found
 end
 
 -- Forgets that an id was released or withdrawn: its caller asks with it again. It may be among the ids of the window.

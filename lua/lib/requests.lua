@@ -294,16 +294,17 @@ function requests.find_remembered(keys, state)
   state.named = tonumber(last or 0)
 end
 
--- Forgets what has been remembered for long enough. `is_needed(id)`: then it is remembered for longer.
-function requests.forget_ended(keys, state, call, is_needed)
+-- Forgets what has been remembered for long enough. `find_needed(ids)`: says by the ids which of them are remembered for longer.
+function requests.forget_ended(keys, state, call, find_needed)
   if state.named == 0 then
     return
   end
   local name, now, over = ends_name(keys), digits(call.now_ms), {}
   local due = weight.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
   chunks.call('ZREM', name, due)
+  local needed = find_needed(due)
   for _, id in ipairs(due) do
-    if is_needed(id) then
+    if needed[id] then
       remember_until(keys, state, id, remembered_until(state, call))
     else
       over[#over + 1] = id
