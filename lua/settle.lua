@@ -81,7 +81,11 @@ end
 -- Whether Redis has lost the state that counted an approval of which nobody was told, or its hold: nothing is left of it then.
 -- `state`: nil if there is none. `lapses`: from `approvals.find`.
 local function is_lost(state, waiter, record, lapses)
-  if not waiter.keepMillis or (record and record.state ~= requests.UNCLAIMED) then
+  local may_be_unclaimed = waiter.keepMillis
+  if record then
+    may_be_unclaimed = record.state == requests.UNCLAIMED
+  end
+  if not may_be_unclaimed then
     return false
   end
   return not state or (lapses ~= math.huge and not stored.has_holds(state))
@@ -99,15 +103,19 @@ local function move_to_older_places(keys, state, call, waiters)
   end
 end
 
--- Gives requests that belong to earlier checks to these.
-local function take_from_earlier(keys, state, call, waiters)
+-- Gives requests that belong to earlier checks to these. `holds_left`: as the reply has it.
+local function take_from_earlier(keys, state, call, waiters, holds_left)
   for _, waiter in ipairs(waiters) do
     local record = requests.find(keys, state, waiter.requestId)
     if record and record.state == requests.WAITING then
       queue.take_over(keys, state, call, record, waiter)
-    elseif record and record.state == requests.UNCLAIMED then
+    elseif record and record.state == requests.UNCLAIMED and waiter.keepMillis then
       record.owner = waiter.owner
       requests.write(keys, state, { record })
+    elseif record and record.state == requests.UNCLAIMED then
+      -- The reply tells its caller, without a confirmation.
+      holds.claim(keys, state, call, record, waiter.owner)
+      holds_left[requests.claim(waiter.requestId, waiter.owner)] = record.holdMillis
     end
   end
 end
@@ -181,7 +189,7 @@ local function run(KEYS, ARGV)
   -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
   recovery.begin_if_redis_was_down(state, tally, call)
   in_force.take_for_waiters(keys, state, call)
-  take_from_earlier(keys, state, call, later)
+  take_from_earlier(keys, state, call, later, holds_left)
   move_to_older_places(keys, state, call, older)
   for _, waiter in ipairs(unrecorded) do
     requests.remember(keys, state, call, waiter, requests.APPROVED)

@@ -8,7 +8,6 @@ import { reportsOf, type StoredState } from '../stored-state.js';
 import { listOf } from '../stored-queue.js';
 import { idOf, uuidOf } from './model-ids.js';
 import type { Snapshot } from './snapshot.js';
-import type { StoredRequest } from './stored-requests.js';
 
 const OTHER = uuidOf('?');
 
@@ -16,13 +15,11 @@ const OTHER = uuidOf('?');
  * Gives a key of the embedded limiter the approvals that Redis has stored, but for those in limits that are no fixed
  * windows: `restoreLimits` gives it these.
  * @param approvals of a key with its own limit, of which there are none
- * @param known the requests with ids of their callers, which say which holds are for callers that have not been told yet
  * @param further limits, whose maxima are more than approvals take
  */
 export function restoreApprovals(
   approvals: Approvals,
   stored: Snapshot & { readonly state: StoredState },
-  known: ReadonlyMap<string, StoredRequest>,
   further: readonly Limit[],
 ): void {
   const { state } = stored;
@@ -37,7 +34,7 @@ export function restoreApprovals(
     // Before the next limit, which may have begun when this window would have ended without the report.
     restoreReport(approvals.limits[i + 1]!, ofFurther[i]);
   }
-  restoreHolds(approvals, stored, known);
+  restoreHolds(approvals, stored);
   const used = [state.approved, ...state.further.map(({ taken }) => taken)];
   const counts = [state.stored, ...state.further.map((limit) => limit.stored)];
   for (const [i, limit] of approvals.limits.entries()) {
@@ -67,14 +64,11 @@ function restoreReport(limit: CountedLimit, report: StoredReport | undefined): v
   limit.carry(surplus - floor);
 }
 
-function restoreHolds(
-  approvals: Approvals,
-  { state, holds }: Snapshot,
-  known: ReadonlyMap<string, StoredRequest>,
-): void {
+/** Also of approvals that have lapsed, whose waiters are put back. */
+function restoreHolds(approvals: Approvals, { state, holds, records }: Snapshot): void {
   const hold = (id: string, now: number, hits: number, millis: number, list?: QueueList): void => {
-    const record = known.get(idOf(id));
-    if (record?.is === 'granted') {
+    const record = records.get(idOf(id));
+    if (record?.state === 'unclaimed') {
       const { holdMillis } = record;
       approvals.addWaiter(now, { requestId: id, hits, holdMillis, list, keepMillis: millis });
     } else {

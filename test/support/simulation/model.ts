@@ -124,7 +124,7 @@ export class Model {
     const rules = { limits: asLimits(unbounded), maxRequestsInQueue: EVERYTHING };
     const model = new Model(state.start, { ...rules, limits: [rules.limits[0]] }, known);
     if (state.served > 0) model.#serve(state.served);
-    restoreApprovals(model.#instance.approvals, stored, known, unbounded.slice(1));
+    restoreApprovals(model.#instance.approvals, stored, unbounded.slice(1));
     model.#grant(known);
     model.#policy.current = rules;
     model.#instance.settle(LONG_AGO);

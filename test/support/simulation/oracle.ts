@@ -384,6 +384,7 @@ class Comparison {
     const { millisToRoom = 0, used, ...said } = decodeSettleReply(reply, run.replica);
     const { waiting, holdsLeft, ended } = said;
     const { holds } = after;
+    this.#claimForLater();
     this.#model.instance.settle(this.#now);
     this.#compareQuota(Math.round(1000 * millisToRoom), used);
     same('a settle tells how many wait', waiting, this.#model.instance.waiting);
@@ -406,6 +407,18 @@ class Comparison {
       const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
       same('a hold lasts as long as a settle tells', millis, lapsesIn);
     }
+  }
+
+  /** Later checks without kept places get approvals that were kept for earlier ones before anybody is served. */
+  #claimForLater(): void {
+    const claimed = [...this.#later].filter(([id, { keepMillis }]) => {
+      return this.#known.get(id)?.is === 'granted' && keepMillis === undefined;
+    });
+    if (claimed.length === 0) return;
+    const { instance } = this.#model;
+    instance.pause(this.#now, FOREVER);
+    for (const [id, { owner }] of claimed) this.#model.claim(this.#now, { id, owner });
+    instance.pause(this.#now, this.#closedMillis);
   }
 
   /** All of them leave before anybody is served. */
