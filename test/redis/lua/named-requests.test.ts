@@ -427,6 +427,14 @@ describe('kept places', () => {
       expect(await check(r1, 'a', 8, { canWait: false, keepMillis: undefined })).toBe('approved');
     });
 
+    test('is claimed by a settle for a later check of its replica that keeps no place', async () => {
+      const ticket = await grant({ holdMillis: 500 });
+      const { granted, holdsLeft } = await r1.settle({ 'a#2': ticket }, 500, '', { 'a#2': {} });
+      expect(granted).toEqual(['a#2']);
+      expect([...holdsLeft]).toEqual([['a#2', 500]]);
+      expect(await key.storedRecords()).toMatchObject({ a: { state: 'held', owner: 'r1#2' } });
+    });
+
     test('is given back by its replica when nobody has come for it', async () => {
       await grant();
       await wakes.take();
