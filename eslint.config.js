@@ -33,10 +33,10 @@ function mayNotImport(folder, forbidden, reason) {
 
 /** The ways in, and what puts the parts together. */
 const WAYS_IN = ['**/http/**', '**/grpc/**'];
-const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**', '**/api/**', ...WAYS_IN];
+const UPPER_PARTS = ['**/app/**', '**/main.js', '**/api/**', ...WAYS_IN];
 /** What knows the limiter and nothing above it. */
 const ABOVE_LIMITER = ['**/service/**', '**/net/**', ...UPPER_PARTS];
-const NOT_FOR_WAYS_IN = ['**/redis/**', '**/app/**', '**/main.js', '**/client/**'];
+const NOT_FOR_WAYS_IN = ['**/redis/**', '**/app/**', '**/main.js'];
 const ABOVE_REDIS = ['**/metrics/**', ...ABOVE_LIMITER];
 /** The folders of redis. Each knows those before it; the files beside them put them together. */
 const OF_REDIS = ['shared', 'connections', 'availability', 'scripts', 'checks', 'waiting'];
@@ -106,8 +106,8 @@ export default tseslint.config(
   ),
   mayNotImport(
     'api',
-    ['**/redis/**', '**/app/**', '**/main.js', '**/client/**', ...WAYS_IN],
-    'the types of the HTTP API know neither who serves it nor who asks',
+    ['**/redis/**', '**/app/**', '**/main.js', ...WAYS_IN],
+    'the types of the HTTP API do not know who serves it',
   ),
   mayNotImport('http', ABOVE_HTTP, 'http is a way in to the service'),
   // A request's way is server, routes, auth and intake, replies; each knows those after it.
@@ -158,22 +158,16 @@ export default tseslint.config(
   ),
   mayNotImport('readiness', ['**/redis/**', ...ABOVE_LIMITER], 'readiness asks the limiter'),
   {
-    files: ['src/client/**/*.ts'],
-    ignores: ['src/client/cli/**'],
+    files: ['clients/node/src/**/*.ts'],
+    ignores: ['clients/node/src/cli/**'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
             {
-              regex:
-                '^(?!node:|\\./(?!cli/)|\\.\\./(decision|errors|options)\\.js$|(\\.\\./)+api/)',
+              regex: '^(?!node:|\\./(?!cli/)|\\.\\./(api|decision|errors|options)\\.js$)',
               message: 'users of the client load nothing of the service, and no package',
-            },
-            {
-              regex: '^(\\.\\./)+api/',
-              message: 'the client shares only types with the service',
-              allowTypeImports: true,
             },
           ],
         },
@@ -181,7 +175,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/client/cli/**/*.ts'],
+    files: ['clients/node/src/cli/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',

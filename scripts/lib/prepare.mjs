@@ -12,7 +12,7 @@ const SERVICE = {
   program: 'bin.js',
 };
 const CLIENT = {
-  ...{ settings: 'client.json', sources: 'src/client', built: 'clients/node/dist' },
+  ...{ settings: 'client.json', sources: 'clients/node/src', built: 'clients/node/dist' },
   program: 'cli/bin.js',
 };
 /** A file among the results, which says what they were compiled from. */

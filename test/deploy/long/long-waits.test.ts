@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { SluiceClient, type WaitProgress } from '../../../src/client/index.js';
+import { SluiceClient, type WaitProgress } from '../../../clients/node/src/index.js';
 import { freePort } from '../../support/free-port.js';
 import { approve, send } from '../../support/http-client.js';
 import { provided } from '../../support/provided.js';

@@ -5,7 +5,7 @@ import {
   SluiceClient,
   SluiceTimeoutError,
   SluiceUnavailableError,
-} from '../../../src/client/index.js';
+} from '../../../clients/node/src/index.js';
 import {
   type RecordedCall,
   type RecordingServer,

@@ -5,7 +5,7 @@ import {
   SluiceTimeoutError,
   type WaitOptions,
   type WaitProgress,
-} from '../../../src/client/index.js';
+} from '../../../clients/node/src/index.js';
 import {
   type RecordedCall,
   type RecordingServer,

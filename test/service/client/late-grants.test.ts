@@ -1,6 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { type Decision, SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
+import {
+  type Decision,
+  SluiceClient,
+  SluiceTimeoutError,
+} from '../../../clients/node/src/index.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';

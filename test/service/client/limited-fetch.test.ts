@@ -3,7 +3,7 @@ import {
   type LimitedFetchOptions,
   SluiceClient,
   SluiceDeniedError,
-} from '../../../src/client/index.js';
+} from '../../../clients/node/src/index.js';
 import { useAppsByRules } from '../../support/app-by-rules.js';
 import { useModelServers } from '../../support/client/model-server.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';

@@ -1,6 +1,6 @@
 import express, { type Request } from 'express';
 
-import { rateLimit, type RateLimitOptions, SluiceClient } from '../../../src/client/index.js';
+import { rateLimit, type RateLimitOptions, SluiceClient } from '../../../clients/node/src/index.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
 import { type ServedApp, serve } from '../../support/http-app.js';

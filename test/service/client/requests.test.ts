@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 
-import { limitedFetch, rateLimit, SluiceClient } from '../../../src/client/index.js';
+import { limitedFetch, rateLimit, SluiceClient } from '../../../clients/node/src/index.js';
 import { type RecordedCall, useRecordingServers } from '../../support/client/recording-server.js';
 import { until } from '../../support/until.js';
 

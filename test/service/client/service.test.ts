@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 
-import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../src/client/index.js';
+import type * as Taken from '../../../clients/node/src/api.js';
+import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../clients/node/src/index.js';
+import type * as Bulk from '../../../src/api/bulk-schemas.js';
+import type { ErrorCode } from '../../../src/service/errors.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { begin } from '../../support/http-client.js';
@@ -10,6 +13,21 @@ import { tokenFile, writeTokens } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp, useApps } from '../../support/use-apps.js';
+
+type Fits<One, Other> = [One] extends [Other] ? true : false;
+type All<Facts extends readonly true[]> = Facts;
+/** The client declares by itself what it takes from the API. */
+export type Alike = All<
+  [
+    Fits<Taken.CheckElement, Bulk.CheckElement>,
+    Fits<Bulk.CheckElement, Taken.CheckElement>,
+    Fits<Taken.ReleaseElement, Bulk.ReleaseElement>,
+    Fits<Bulk.ReleaseElement, Taken.ReleaseElement>,
+    Fits<Bulk.CheckResult, Taken.CheckResult>,
+    Fits<Bulk.ReleaseResult, Taken.ReleaseResult>,
+    Fits<Taken.KnownErrorCode, ErrorCode>,
+  ]
+>;
 
 const ONE = { maxRequests: 1 };
 const NONE_LEFT = [

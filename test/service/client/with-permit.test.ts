@@ -4,7 +4,7 @@ import {
   SluiceClient,
   SluicePermitLostError,
   SluiceUnavailableError,
-} from '../../../src/client/index.js';
+} from '../../../clients/node/src/index.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { StoredHolds } from '../../support/client/stored-holds.js';
 import { useWorkers } from '../../support/client/worker-process.js';

@@ -1,4 +1,4 @@
-import { SluiceClient } from '../../../src/client/index.js';
+import { SluiceClient } from '../../../clients/node/src/index.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { uniqueKey } from '../../support/unique-key.js';

@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
+import { ERRORS } from '../../../src/service/errors.js';
 import { until } from '../until.js';
 
 /** A call as it was received. */
@@ -78,7 +79,7 @@ function answersOf(
 ): Pick<RecordedCall, 'answer' | 'succeed' | 'place' | 'fail' | 'refuse' | 'lose' | 'stopping'> {
   return {
     answer: (resultOf = approvalOf) => {
-      response.end(JSON.stringify(elements.map(resultOf)));
+      response.end(JSON.stringify(elements.map(resultOf).map(withCode)));
     },
     succeed: (body, status = 200) => {
       response.statusCode = status;
@@ -91,7 +92,7 @@ function answersOf(
     fail: (status, error, retryAfter) => {
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter);
       response.statusCode = status;
-      response.end(JSON.stringify({ error }));
+      response.end(JSON.stringify(withCode({ error })));
     },
     refuse: (status, retryAfter) => {
       response.writeHead(status, { 'Retry-After': retryAfter }).end();
@@ -103,4 +104,10 @@ function answersOf(
       response.setHeader('Connection', 'close');
     },
   };
+}
+
+/** An error gets the code that Sluice gives it. */
+function withCode(result: { readonly error?: string }): object {
+  const [code] = Object.entries(ERRORS).find(([, { message }]) => message === result.error) ?? [];
+  return code === undefined ? result : { ...result, code };
 }

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 
-import { RemainingReports } from '../../../src/client/calls/remaining-reports.js';
+import { RemainingReports } from '../../../clients/node/src/calls/remaining-reports.js';
 import {
   type ReportedLimits,
   type ReportOptions,
   SluiceError,
   SluiceUnavailableError,
-} from '../../../src/client/index.js';
+} from '../../../clients/node/src/index.js';
 import {
   remainingIn,
   retryMillisIn,
   type VendorRemaining,
-} from '../../../src/client/calls/vendor-headers.js';
-import { quotaHeaders, quotaOf } from '../../../src/client/calls/quota.js';
+} from '../../../clients/node/src/calls/vendor-headers.js';
+import { quotaHeaders, quotaOf } from '../../../clients/node/src/calls/quota.js';
 
 /** A rule, whose name the own limit has, may be called as a further limit. */
 const BELIEVED = [

@@ -4,11 +4,11 @@ import { dirname, join, relative } from 'node:path';
 import { status } from '@grpc/grpc-js';
 
 import { pages, readPage, ROOT } from '../../support/docs/pages.js';
-import { parseCommandLine } from '../../../src/client/cli/arguments.js';
-import { COMMAND_NAMES, COMMANDS } from '../../../src/client/cli/commands.js';
-import { EXIT } from '../../../src/client/cli/exit-codes.js';
-import { formOf } from '../../../src/client/cli/help.js';
-import { OPTIONS, type OptionName } from '../../../src/client/cli/options.js';
+import { parseCommandLine } from '../../../clients/node/src/cli/arguments.js';
+import { COMMAND_NAMES, COMMANDS } from '../../../clients/node/src/cli/commands.js';
+import { EXIT } from '../../../clients/node/src/cli/exit-codes.js';
+import { formOf } from '../../../clients/node/src/cli/help.js';
+import { OPTIONS, type OptionName } from '../../../clients/node/src/cli/options.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
 import { httpErrorOf, httpStatusOf } from '../../../src/http/replies/error-statuses.js';
 import { type ErrorCode, errorRow, ERRORS } from '../../../src/service/errors.js';

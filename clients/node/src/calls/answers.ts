@@ -1,5 +1,4 @@
-import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
-import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
+import type { CheckResult, KnownErrorCode, ReleaseResult, UncountedErrorCode } from '../api.js';
 import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import { AnswerPart } from './answer-part.js';
@@ -7,17 +6,16 @@ import type { Answer } from './exchange.js';
 import { quotaOf } from './quota.js';
 import { wholeNumber } from './structured-items.js';
 
-/** The messages of 503s that are certain to have counted nothing, so that a second request can't count twice. */
-const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
-  'store full: no room for another key': true,
-  'too many approvals of the key': true,
-  'shutting down': true,
-  'too many waiters on this replica': true,
-  'too many waiters of this caller on this replica': true,
+const COUNTED_NOTHING: Readonly<Record<UncountedErrorCode, true>> = {
+  STORE_FULL: true,
+  KEY_FULL: true,
+  SHUTTING_DOWN: true,
+  TOO_MANY_WAITERS: true,
+  TOO_MANY_WAITERS_OF_CALLER: true,
 };
 
-/** A 404 with another message is not about an approval. */
-const NOT_FOUND: NotFoundMessage = 'request not found';
+/** A 404 with another code is not about an approval. */
+const NOT_FOUND: KnownErrorCode = 'REQUEST_NOT_FOUND';
 
 interface ErrorAnswer {
   readonly status: number;
@@ -59,7 +57,7 @@ export function isReleased(result: ReleaseResult): boolean {
 export function isFound(answer: Answer): boolean {
   if (answer.status === 200) return true;
   const error = errorAnswerOf(answer);
-  if (answer.status === 404 && error.error === NOT_FOUND) return false;
+  if (answer.status === 404 && error.code === NOT_FOUND) return false;
   throw errorOf(error);
 }
 
@@ -137,7 +135,7 @@ function hasStatus(result: unknown): boolean {
 
 function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
   if (status >= 400 && status < 500) return new SluiceError(error, { status, code });
-  const mayHaveCounted = status !== 503 || !(error in COUNTED_NOTHING);
+  const mayHaveCounted = status !== 503 || code === undefined || !(code in COUNTED_NOTHING);
   return new SluiceUnavailableError(error, { status, code, mayHaveCounted, retryAfterSeconds });
 }
 

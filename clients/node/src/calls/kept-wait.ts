@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { RequestIdUsedMessage, TakenOverMessage } from '../../api/errors.js';
+import type { KnownErrorCode } from '../api.js';
 import type { Decision, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import { turnIn } from './answers.js';
@@ -32,8 +32,8 @@ export interface Keeping {
   readonly release: (key: string, requestId: string) => Promise<boolean>;
 }
 
-const TAKEN_OVER: TakenOverMessage = 'a later check with this requestId has taken over';
-const USED: RequestIdUsedMessage = 'the approval with this requestId was released, or has lapsed';
+const TAKEN_OVER: KnownErrorCode = 'PLACE_TAKEN_OVER';
+const USED: KnownErrorCode = 'REQUEST_ID_USED';
 /** Between two requests at least, if the first has ended before it was due. */
 const LEAST_INTERVAL_MILLIS = 1000;
 /** A request may arrive after the DELETE that was sent after it. */
@@ -159,6 +159,6 @@ export class KeptWait {
   }
 }
 
-function isConflict(error: unknown, message: string): boolean {
-  return error instanceof SluiceError && error.status === 409 && error.message === message;
+function isConflict(error: unknown, code: KnownErrorCode): boolean {
+  return error instanceof SluiceError && error.status === 409 && error.code === code;
 }

@@ -1,6 +1,6 @@
 import { clearTimeout } from 'node:timers';
 
-import type { CheckElement } from '../../api/bulk-schemas.js';
+import type { CheckElement } from '../api.js';
 import { SluiceError, SluiceTimeoutError } from '../errors.js';
 import type { ClientOptions } from '../options.js';
 import {

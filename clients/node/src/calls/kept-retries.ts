@@ -34,19 +34,14 @@ export class KeptRetries {
   }
 
   /** How long to wait in ms before it is sent again; Infinity if it must not be. */
-  pauseAfter({
-    status,
-    message,
-    mayHaveCounted,
-    retryAfterSeconds,
-  }: SluiceUnavailableError): number {
+  pauseAfter({ status, code, mayHaveCounted, retryAfterSeconds }: SluiceUnavailableError): number {
     const now = performance.now();
     // A replica that stops keeps the places of its waiters, and asks for no pause.
     const isHandedOver = retryAfterSeconds === 0;
     this.#mayHavePlace ||= mayHaveCounted;
     this.#failingSince = isHandedOver ? now : (this.#failingSince ?? now);
     this.#failures += 1;
-    const isOfAddress = isHandedOver || status === undefined || message === STOPPING;
+    const isOfAddress = isHandedOver || status === undefined || code === STOPPING;
     // One address may lead to several replicas.
     const addresses = Math.max(this.retrying.addresses, isHandedOver ? 2 : 1);
     if (isOfAddress && this.#failures < addresses) return 0;

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { clearTimeout, setTimeout } from 'node:timers';
 
-import type { UncountedMessage } from '../../api/errors.js';
+import type { UncountedErrorCode } from '../api.js';
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
 import { onAbort } from './on-abort.js';
@@ -32,7 +32,7 @@ export interface Retrying {
 }
 
 /** A replica that stops answers so. Another may go on. */
-export const STOPPING: UncountedMessage = 'shutting down';
+export const STOPPING: UncountedErrorCode = 'SHUTTING_DOWN';
 
 /**
  * A request of one caller until it is answered, out of time, or aborted. It is sent again a few times if that can't take
@@ -149,7 +149,7 @@ export class PendingRequest<Element, Result, Value> {
     const { isRepeatable, retrying } = this.handling;
     if (error.mayHaveCounted && !(isLost && isRepeatable(this.element))) return Infinity;
     this.#failures += 1;
-    const isOfAddress = isLost || error.message === STOPPING;
+    const isOfAddress = isLost || error.code === STOPPING;
     if (isOfAddress && this.#failures < retrying.addresses) return 0;
     if (this.#pauses >= retrying.retries) return Infinity;
     const millis = pauseMillis(error.retryAfterSeconds, this.#pauses);
@@ -177,7 +177,7 @@ function outOfTime(request: Late): void {
 /** The error of a request that was sent before, and may have counted then. */
 export function counted(error: unknown): unknown {
   if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return error;
-  const { message, status, retryAfterSeconds } = error;
-  const details = { cause: error, status, retryAfterSeconds, mayHaveCounted: true };
+  const { message, status, code, retryAfterSeconds } = error;
+  const details = { cause: error, status, code, retryAfterSeconds, mayHaveCounted: true };
   return new SluiceUnavailableError(message, details);
 }

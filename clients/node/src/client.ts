@@ -1,11 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
-import type {
-  CheckElement,
-  CheckResult,
-  ReleaseElement,
-  ReleaseResult,
-} from '../api/bulk-schemas.js';
+import type { CheckElement, CheckResult, ReleaseElement, ReleaseResult } from './api.js';
 import { approvalOf } from './calls/approval.js';
 import {
   decisionIn,
